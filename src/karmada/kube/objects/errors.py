@@ -1,0 +1,290 @@
+"""The errors of the Kubernetes API: field errors, and one exception class per Status reason.
+
+A server raises them, `status()` is what goes over the wire, and a client gets the same class back from
+`error_from_status`. Clients decide by `reason` first, so every class fixes reason and code together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from karmada.kube.objects.gvk import GroupKind, GroupResource
+from karmada.kube.objects.types import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing wrong with one field; `reason` is the cause's reason, `body` what follows the path."""
+
+    field: str
+    reason: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+    def cause(self) -> Obj:
+        return {"reason": self.reason, "message": self.body, "field": self.field}
+
+
+def _show(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(path, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(path, "FieldValueInvalid", f"Invalid value: {_show(value)}: {detail}")
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {_show(value)}: {detail}")
+
+
+def not_supported(path: str, value: Any, supported: Iterable[Any]) -> FieldError:
+    values = ", ".join(_show(v) for v in supported)
+    return FieldError(path, "FieldValueNotSupported", f"Unsupported value: {_show(value)}: supported values: {values}")
+
+
+def forbidden_field(path: str, detail: str) -> FieldError:
+    return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_show(value)}")
+
+
+def not_found_field(path: str, value: Any) -> FieldError:
+    return FieldError(path, "FieldValueNotFound", f"Not found: {_show(value)}")
+
+
+def too_long(path: str, maximum: int) -> FieldError:
+    return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {maximum} bytes")
+
+
+def too_many(path: str, actual: int, maximum: int) -> FieldError:
+    return FieldError(path, "FieldValueTooMany", f"Too many: {actual}: must have at most {maximum} items")
+
+
+def internal_field(path: str, detail: str) -> FieldError:
+    return FieldError(path, "InternalError", f"Internal error: {detail}")
+
+
+class ApiError(Exception):
+    """An API call that failed, as a Status object tells it."""
+
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int | None = None,
+        reason: str | None = None,
+        details: Obj | None = None,
+        retry_after: int | None = None,
+        metadata: Obj | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.http_code: int = type(self).code if code is None else code
+        self.status_reason: str = type(self).reason if reason is None else reason
+        self.details: Obj = dict(details or {})
+        if retry_after is not None:
+            self.details["retryAfterSeconds"] = retry_after
+        self.metadata: Obj = dict(metadata or {})
+
+    @property
+    def retry_after(self) -> int | None:
+        return self.details.get("retryAfterSeconds")
+
+    @property
+    def causes(self) -> list[Obj]:
+        return self.details.get("causes") or []
+
+    def has_cause(self, reason: str) -> bool:
+        return any(cause.get("reason") == reason for cause in self.causes)
+
+    def status(self) -> Obj:
+        status: Obj = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.status_reason:
+            status["reason"] = self.status_reason
+        if self.details:
+            status["details"] = self.details
+        status["code"] = self.http_code
+        return status
+
+
+def _resource_details(resource: GroupResource, name: str) -> Obj:
+    details: Obj = {"name": name} if name else {}
+    if resource.group:
+        details["group"] = resource.group
+    if resource.resource:
+        details["kind"] = resource.resource
+    return details
+
+
+class NotFound(ApiError):
+    code, reason = 404, "NotFound"
+
+    @classmethod
+    def of(cls, resource: GroupResource, name: str) -> NotFound:
+        return cls(f'{resource} "{name}" not found', details=_resource_details(resource, name))
+
+    @classmethod
+    def resource(cls) -> NotFound:
+        """An unknown resource inside a served group-version."""
+        return cls("the server could not find the requested resource", details={})
+
+
+class AlreadyExists(ApiError):
+    code, reason = 409, "AlreadyExists"
+
+    @classmethod
+    def of(cls, resource: GroupResource, name: str, *, terminating: bool = False) -> AlreadyExists:
+        prefix = "object is being deleted: " if terminating else ""
+        return cls(f'{prefix}{resource} "{name}" already exists', details=_resource_details(resource, name))
+
+
+class Conflict(ApiError):
+    code, reason = 409, "Conflict"
+
+    @classmethod
+    def of(cls, resource: GroupResource | GroupKind, name: str, why: str) -> Conflict:
+        named = GroupResource(resource[0], resource[1])
+        message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+        return cls(message, details=_resource_details(named, name))
+
+    @classmethod
+    def stale(cls, resource: GroupResource, name: str) -> Conflict:
+        why = "the object has been modified; please apply your changes to the latest version and try again"
+        return cls.of(resource, name, why)
+
+
+class Invalid(ApiError):
+    code, reason = 422, "Invalid"
+
+    @classmethod
+    def of(cls, kind: GroupKind, name: str, errors: Sequence[FieldError]) -> Invalid:
+        unique = list(dict.fromkeys(errors))
+        joined = str(unique[0]) if len(unique) == 1 else "[" + ", ".join(str(e) for e in unique) + "]"
+        details: Obj = {"name": name} if name else {}
+        if kind.group:
+            details["group"] = kind.group
+        details["kind"] = kind.kind
+        details["causes"] = [e.cause() for e in unique]
+        return cls(f'{kind} "{name}" is invalid: {joined}', details=details)
+
+
+class Unauthorized(ApiError):
+    code, reason = 401, "Unauthorized"
+
+    def __init__(self, message: str = "Unauthorized", **kwargs: Any) -> None:
+        super().__init__(message, **kwargs)
+
+
+class Forbidden(ApiError):
+    code, reason = 403, "Forbidden"
+
+    @classmethod
+    def of(cls, resource: GroupResource, name: str, why: str) -> Forbidden:
+        subject = f'{resource} "{name}"' if name else str(resource)
+        return cls(f"{subject} is forbidden: {why}", details=_resource_details(resource, name))
+
+
+class BadRequest(ApiError):
+    code, reason = 400, "BadRequest"
+
+
+class MethodNotAllowed(ApiError):
+    code, reason = 405, "MethodNotAllowed"
+
+    def __init__(
+        self, message: str = "the server does not allow this method on the requested resource", **kwargs: Any
+    ) -> None:
+        super().__init__(message, **kwargs)
+
+
+class NotAcceptable(ApiError):
+    code, reason = 406, "NotAcceptable"
+
+
+class UnsupportedMediaType(ApiError):
+    code, reason = 415, "UnsupportedMediaType"
+
+
+class RequestEntityTooLarge(ApiError):
+    code, reason = 413, "RequestEntityTooLarge"
+
+
+class Expired(ApiError):
+    code, reason = 410, "Expired"
+
+
+class Gone(ApiError):
+    code, reason = 410, "Gone"
+
+
+class Timeout(ApiError):
+    code, reason = 504, "Timeout"
+
+
+class ServerTimeout(ApiError):
+    code, reason = 500, "ServerTimeout"
+
+
+class TooManyRequests(ApiError):
+    code, reason = 429, "TooManyRequests"
+
+
+class ServiceUnavailable(ApiError):
+    code, reason = 503, "ServiceUnavailable"
+
+
+class InternalError(ApiError):
+    code, reason = 500, "InternalError"
+
+    @classmethod
+    def of(cls, why: str) -> InternalError:
+        return cls(f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
+
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    cls.reason: cls
+    for cls in (
+        NotFound, AlreadyExists, Conflict, Invalid, Unauthorized, Forbidden, BadRequest, MethodNotAllowed, NotAcceptable,
+        UnsupportedMediaType, RequestEntityTooLarge, Expired, Gone, Timeout, ServerTimeout, TooManyRequests,
+        ServiceUnavailable, InternalError,
+    )
+}  # fmt: skip
+_BY_CODE: dict[int, type[ApiError]] = {
+    400: BadRequest, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: MethodNotAllowed, 406: NotAcceptable,
+    409: Conflict, 410: Gone, 413: RequestEntityTooLarge, 415: UnsupportedMediaType, 422: Invalid,
+    429: TooManyRequests, 500: InternalError, 503: ServiceUnavailable, 504: Timeout,
+}  # fmt: skip
+
+
+def error_from_status(status: Obj, *, http_code: int = 0) -> ApiError:
+    """The typed error for a Status object; an unknown reason falls back to the code, as clients do."""
+    code = int(status.get("code") or http_code or 500)
+    reason = str(status.get("reason") or "")
+    cls = _BY_REASON.get(reason) or _BY_CODE.get(code) or ApiError
+    return cls(
+        str(status.get("message") or reason or f"HTTP {code}"),
+        code=code,
+        reason=reason or None,
+        details=status.get("details"),
+        metadata=status.get("metadata"),
+    )
