@@ -264,8 +264,8 @@ class InternalError(ApiError):
 _BY_REASON: dict[str, type[ApiError]] = {
     cls.reason: cls
     for cls in (
-        NotFound, AlreadyExists, Conflict, Invalid, Unauthorized, Forbidden, BadRequest, MethodNotAllowed, NotAcceptable,
-        UnsupportedMediaType, RequestEntityTooLarge, Expired, Gone, Timeout, ServerTimeout, TooManyRequests,
+        NotFound, AlreadyExists, Conflict, Invalid, Unauthorized, Forbidden, BadRequest, MethodNotAllowed,
+        NotAcceptable, UnsupportedMediaType, RequestEntityTooLarge, Expired, Gone, Timeout, ServerTimeout, TooManyRequests,
         ServiceUnavailable, InternalError,
     )
 }  # fmt: skip

@@ -1,0 +1,175 @@
+"""Names, label keys and label values: each check returns the messages of what is wrong, empty when all is well.
+
+The messages are those that Kubernetes prints, regular expressions included, because users search for them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""Characters of generated names: no vowels, so no words, and nothing that is easily mistaken for another."""
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_WILDCARD = rf"\*\.{_SUBDOMAIN}"
+_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_QUALIFIED})?"
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+
+_label = re.compile(_LABEL).fullmatch
+_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_label_1035 = re.compile(_LABEL_1035).fullmatch
+_wildcard = re.compile(_WILDCARD).fullmatch
+_qualified = re.compile(_QUALIFIED).fullmatch
+_value = re.compile(_VALUE).fullmatch
+_config_key = re.compile(_CONFIG_KEY).fullmatch
+_port_characters = re.compile("[-a-z0-9]+").fullmatch
+_letter = re.compile("[a-z]").search
+
+
+def _pattern_message(rule: str, pattern: str, *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+_LABEL_MESSAGE = _pattern_message(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character",
+    _LABEL, "my-name", "123-abc",
+)  # fmt: skip
+_SUBDOMAIN_MESSAGE = _pattern_message(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    _SUBDOMAIN, "example.com",
+)  # fmt: skip
+_LABEL_1035_MESSAGE = _pattern_message(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character",
+    _LABEL_1035, "my-name", "abc-123",
+)  # fmt: skip
+_WILDCARD_MESSAGE = _pattern_message(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    _WILDCARD, "*.example.com",
+)  # fmt: skip
+_QUALIFIED_MESSAGE = _pattern_message(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    _QUALIFIED, "MyName", "my.name", "123-abc",
+)  # fmt: skip
+_VALUE_MESSAGE = _pattern_message(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character",
+    _VALUE, "MyValue", "my_value", "12345",
+)  # fmt: skip
+_CONFIG_KEY_MESSAGE = _pattern_message(
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    _CONFIG_KEY, "key.name", "KEY_NAME", "key-name",
+)  # fmt: skip
+
+
+def _too_long(text: str, limit: int) -> bool:
+    return len(text) > limit or (not text.isascii() and len(text.encode()) > limit)
+
+
+def length_message(limit: int) -> str:
+    return f"must be no more than {limit} bytes"
+
+
+def dns1123_subdomain(name: str) -> list[str]:
+    if _subdomain(name) and len(name) <= 253:
+        return []
+    messages = [length_message(253)] if _too_long(name, 253) else []
+    return messages if _subdomain(name) else [*messages, _SUBDOMAIN_MESSAGE]
+
+
+def dns1123_label(name: str) -> list[str]:
+    if _label(name) and len(name) <= 63:
+        return []
+    messages = [length_message(63)] if _too_long(name, 63) else []
+    return messages if _label(name) else [*messages, _LABEL_MESSAGE]
+
+
+def dns1035_label(name: str) -> list[str]:
+    if _label_1035(name) and len(name) <= 63:
+        return []
+    messages = [length_message(63)] if _too_long(name, 63) else []
+    return messages if _label_1035(name) else [*messages, _LABEL_1035_MESSAGE]
+
+
+def wildcard_dns1123_subdomain(name: str) -> list[str]:
+    messages = [length_message(253)] if _too_long(name, 253) else []
+    return messages if _wildcard(name) else [*messages, _WILDCARD_MESSAGE]
+
+
+def path_segment(name: str) -> list[str]:
+    """Names that only have to fit between two slashes of a URL."""
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
+
+
+def qualified_name(key: str) -> list[str]:
+    """A label key, an annotation key or a finalizer: [prefix/]name."""
+    prefix, slash, name = key.partition("/")
+    if not slash:
+        return _name_part(key)
+    if "/" in name:
+        return [
+            f"a qualified name {_QUALIFIED_MESSAGE} "
+            "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
+    return [f"prefix part {message}" for message in _prefix_part(prefix)] + _name_part(name)
+
+
+def _prefix_part(prefix: str) -> list[str]:
+    return dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
+
+
+def _name_part(name: str) -> list[str]:
+    if _qualified(name) and len(name) <= 63:
+        return []
+    if not name:
+        messages = ["name part must be non-empty"]
+    else:
+        messages = [f"name part {length_message(63)}"] if _too_long(name, 63) else []
+    return messages if _qualified(name) else [*messages, f"name part {_QUALIFIED_MESSAGE}"]
+
+
+def label_value(value: str) -> list[str]:
+    if _value(value) and len(value) <= 63:
+        return []
+    messages = [length_message(63)] if _too_long(value, 63) else []
+    return messages if _value(value) else [*messages, _VALUE_MESSAGE]
+
+
+def config_key(key: str) -> list[str]:
+    """A key of a ConfigMap or a Secret."""
+    messages = [length_message(253)] if _too_long(key, 253) else []
+    if not _config_key(key):
+        messages.append(_CONFIG_KEY_MESSAGE)
+    if key in (".", ".."):
+        messages.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        messages.append("must not start with '..'")
+    return messages
+
+
+def port_name(name: str) -> list[str]:
+    """The name of a container's port."""
+    messages = [length_message(15)] if _too_long(name, 15) else []
+    if not _port_characters(name):
+        messages.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not _letter(name):
+        messages.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        messages.append("must not contain consecutive hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        messages.append("must not begin or end with a hyphen")
+    return messages
+
+
+def random_suffix(n: int = 5) -> str:
+    return "".join(random.choices(ALPHABET, k=n))
