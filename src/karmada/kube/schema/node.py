@@ -27,10 +27,14 @@ UNSET: Final = _Unset()
 class Node:
     """One place in a type.
 
-    `type` is object, array, string, integer, number, boolean or "" (anything goes, e.g. RawExtension). `special` names the
-    built-in scalar types with a wire form of their own: quantity, int-or-string, time, micro-time, duration, bytes,
-    json (free JSON), fields-v1.
+    `type` is object, array, string, integer, number, boolean or "" (anything goes, e.g. RawExtension). `special` names
+    the built-in scalar types with a wire form of their own: quantity, int-or-string, time, micro-time, duration, bytes,
+    json (free JSON), fields-v1, and the unions schema-or-array, schema-or-bool, schema-or-strings.
     An object with `properties` is a struct, one with `values` is a map (both may be absent: free-form when `preserve`).
+
+    `omit_empty` names the properties of a built-in struct that are left out when they are empty, `always` those that
+    are there even when nobody wrote them (structs held by value). `alternative` is the struct that a union of a struct
+    and something else may hold. `walker` belongs to schema.walk, which keeps there what it compiled.
     """
 
     type: str = ""
@@ -53,6 +57,10 @@ class Node:
     description: str = ""
     definition: str = ""
     checks: Any = None
+    omit_empty: frozenset[str] = frozenset()
+    always: tuple[str, ...] = ()
+    alternative: Node | None = None
+    walker: Any = None
 
     @property
     def is_struct(self) -> bool:

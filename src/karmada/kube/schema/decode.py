@@ -1,0 +1,132 @@
+"""From the bytes of a JSON body to an object of its type.
+
+Three steps, each paid only as far as it is needed: orjson parses (its complaints are turned into those of Go's parser
+only once a body is refused); duplicate keys are looked for only when the parsed object, written out again, has a
+different number of quotes than the body; and `normalize` walks the object once along its schema (schema.walk).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+from karmada.kube.objects.types import Obj
+from karmada.kube.schema.gojson import parse_like_go
+from karmada.kube.schema.node import Node
+from karmada.kube.schema.walk import DecodeError, Mismatch, Path, show_path, walker
+
+__all__ = ["DecodeError", "duplicate_fields", "normalize", "parse_json", "strict_errors_text"]
+
+_EMBEDDED = frozenset(("apiVersion", "kind", "metadata"))
+
+
+def parse_json(body: bytes) -> Any:
+    """The JSON value of a body; raises ValueError with Kubernetes' text."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return parse_like_go(body)
+
+
+def duplicate_fields(body: bytes, parsed: Any) -> list[str]:
+    """The paths of fields that stand twice in one object of the body; `parsed` is the body as parsed, unchanged.
+
+    A repeated key is lost in parsing, and its quotes with it. Only an escaped quote could make up for them.
+    """
+    if body.count(b'"') == orjson.dumps(parsed).count(b'"') and b"\\u0022" not in body:
+        return []
+    found: list[str] = []
+    _find_duplicates(json.loads(body.decode("utf-8", "replace"), object_pairs_hook=_Pairs), [], found)
+    return list(dict.fromkeys(found))
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written, repetitions and all."""
+
+
+def _find_duplicates(value: Any, path: list[str | int], found: list[str]) -> None:
+    if isinstance(value, _Pairs):
+        seen = set()
+        for key, child in value:
+            path.append(key)
+            if key in seen:
+                found.append(show_path(path))
+            seen.add(key)
+            _find_duplicates(child, path, found)
+            path.pop()
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            path.append(index)
+            _find_duplicates(child, path, found)
+            path.pop()
+
+
+def strict_errors_text(unknown: list[str], duplicates: list[str]) -> str:
+    """What a strict request is refused with."""
+    parts = [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in duplicates]
+    return "strict decoding error: " + ", ".join(parts)
+
+
+def normalize(node: Node, obj: Obj, *, custom: bool = False) -> list[str]:
+    """In place: bring a freshly parsed object into the form of its type; the paths of unknown fields, now removed.
+
+    Built-in types: nulls and empty optional values go, structs held by value appear, numbers, quantities, times and
+    base64 become canonical; a value of the wrong type raises DecodeError. Custom resources are only pruned: what their
+    schema says of types and nulls is for validation; their metadata is treated as a built-in.
+    """
+    path = Path()
+    try:
+        if custom:
+            _prune_resource(node, obj, path)
+        else:
+            walker(node)(obj, path)
+    except Mismatch as error:
+        raise DecodeError(error.text(path)) from None
+    except RecursionError:
+        raise DecodeError("exceeded max depth") from None
+    return path.unknown
+
+
+def _prune_resource(node: Node, obj: Any, path: Path) -> None:
+    """An object with apiVersion, kind and metadata: the root, or one embedded in it."""
+    if not isinstance(obj, dict):
+        return
+    _prune_struct(node, obj, path, _EMBEDDED)
+    metadata, schema = obj.get("metadata"), node.properties.get("metadata")
+    if metadata is not None and schema is not None and schema.definition:
+        path.append("metadata")
+        walker(schema)(metadata, path)
+        path.pop()
+
+
+def _prune_struct(node: Node, obj: Obj, path: Path, keep: frozenset[str] = frozenset()) -> None:
+    gone = []
+    for key, value in obj.items():
+        if key in keep:
+            continue
+        child = node.properties.get(key) or node.values
+        if child is not None:
+            path.append(key)
+            _prune(child, value, path)
+            path.pop()
+        elif not node.preserve:
+            path.note_unknown(key)
+            gone.append(key)
+    for key in gone:
+        del obj[key]
+
+
+def _prune(node: Node, value: Any, path: Path) -> None:
+    if value.__class__ is dict:
+        if node.embedded:
+            _prune_resource(node, value, path)
+        elif node.type == "object" or node.properties or node.values is not None:
+            _prune_struct(node, value, path)
+    elif value.__class__ is list and node.items is not None:
+        path.append(0)
+        for index, item in enumerate(value):
+            path[-1] = index
+            _prune(node.items, item, path)
+        path.pop()

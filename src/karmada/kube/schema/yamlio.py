@@ -1,0 +1,254 @@
+"""YAML as Kubernetes reads it: the YAML 1.1 of its Go parser, turned into JSON data.
+
+libyaml (or PyYAML's own parser where it is missing) only composes the document; what a plain scalar means is decided
+here, because PyYAML and Go differ: 22:22 is text and not a number in base 60, 1e3 is a number, y and n are booleans,
+timestamps stay text, keys become text. Bodies that are JSON, as kubectl's always are, take the JSON parser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.resolver import BaseResolver
+
+from karmada.kube.schema.decode import duplicate_fields
+
+_PLAIN = "plain"
+"""The tag of a scalar that has neither quotes nor a tag of its own."""
+_TAG = "tag:yaml.org,2002:"
+_MERGE = "<<"
+_MAX_ALIASED = 400_000
+"""Values that aliases may add to one document."""
+
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+}
+_INFINITE = re.compile(r"[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INTEGER = re.compile(r"([+-]?)(?:(0[bB][01]+)|(0[xX][0-9a-fA-F]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_FLOAT = re.compile(r"[+-]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_MAX_INT = 2**64
+_TAG_OF = {type(None): "null", bool: "bool", int: "int", float: "float"}
+_EXACT = 1e21
+
+
+def load_yaml(body: bytes | str) -> Any:
+    """The first document as JSON data, the last of repeated keys winning; raises ValueError with Kubernetes' text."""
+    return load_strict(body)[0]
+
+
+def load_strict(body: bytes | str) -> tuple[Any, list[str]]:
+    """The first document, and what a strict reader says of its repeated keys: at most one text."""
+    data = body.encode() if isinstance(body, str) else body
+    if data.lstrip()[:1] == b"{":
+        try:
+            parsed = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            parsed = None
+        if parsed is not None and not duplicate_fields(data, parsed):
+            return parsed, []
+    for document, errors in _documents(data):
+        return document, errors
+    return None, []
+
+
+def load_all(text: bytes | str) -> list[Any]:
+    """Every document of a manifest that is not empty; raises ValueError."""
+    return [document for document, _ in _documents(text) if document is not None]
+
+
+def dump_yaml(value: Any) -> bytes:
+    """JSON data as YAML: keys sorted, and in quotes whatever Go or Python would not read back as text."""
+    text: bytes = yaml.dump(value, Dumper=_Dumper, encoding="utf-8", allow_unicode=True, default_flow_style=False)
+    return text
+
+
+def _documents(text: bytes | str) -> Iterator[tuple[Any, list[str]]]:
+    try:
+        loader = _Loader(text)
+        try:
+            while loader.check_node():
+                builder = _Builder()
+                node = loader.get_node()
+                document = builder.value(node) if node is not None else None
+                yield document, builder.strict_errors()
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise ValueError(f"error converting YAML to JSON: {_problem(error)}") from None
+    except RecursionError:
+        raise ValueError("error converting YAML to JSON: yaml: exceeded max depth") from None
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    return f"yaml: line {mark.line + 1}: {problem}" if mark is not None else f"yaml: {problem}"
+
+
+class _Resolver(BaseResolver):
+    """Marks plain scalars and decides nothing."""
+
+    def resolve(self, kind: type[Node], value: str | None, implicit: Any) -> str:
+        if kind is ScalarNode:
+            return _PLAIN if implicit[0] else _TAG + "str"
+        return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
+
+
+if yaml.__with_libyaml__:
+    from yaml._yaml import CParser
+
+    class _Loader(CParser, _Resolver):
+        def __init__(self, stream: bytes | str) -> None:
+            CParser.__init__(self, stream)
+            _Resolver.__init__(self)
+else:
+    from yaml.composer import Composer
+    from yaml.parser import Parser
+    from yaml.reader import Reader
+    from yaml.scanner import Scanner
+
+    class _Loader(Reader, Scanner, Parser, Composer, _Resolver):  # type: ignore[no-redef]
+        def __init__(self, stream: bytes | str) -> None:
+            Reader.__init__(self, stream)
+            Scanner.__init__(self)
+            Parser.__init__(self)
+            Composer.__init__(self)
+            _Resolver.__init__(self)
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes equal parts out twice instead of as aliases, and knows what plain text means to Go."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
+
+    def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:
+        if kind is ScalarNode and implicit[0]:
+            try:
+                meaning = resolve_plain(value)
+            except ValueError:
+                meaning = 0.0
+            if type(meaning) is int and not _INTEGER.fullmatch(value):
+                meaning = float(meaning)
+            if not isinstance(meaning, str):
+                return _TAG + _TAG_OF[type(meaning)]
+        return str(super().resolve(kind, value, implicit))
+
+
+class _Builder:
+    """JSON data of one document."""
+
+    def __init__(self) -> None:
+        self._repeated: list[str] = []
+        self._seen: set[int] = set()
+        self._open: set[int] = set()
+        self._aliased = 0
+
+    def strict_errors(self) -> list[str]:
+        lines = "".join(f"\n  {line}" for line in self._repeated)
+        return [f"yaml: unmarshal errors:{lines}"] if lines else []
+
+    def value(self, node: Node) -> Any:
+        if isinstance(node, ScalarNode):
+            return _scalar(node)
+        if id(node) in self._open:
+            raise yaml.YAMLError("anchor value contains itself")
+        self._count(node)
+        self._open.add(id(node))
+        value = self._mapping(node) if isinstance(node, MappingNode) else self._sequence(node)
+        self._open.discard(id(node))
+        return value
+
+    def _count(self, node: Node) -> None:
+        """An alias gives the same node again; a few of them nested could make a document of any size."""
+        if id(node) in self._seen:
+            self._aliased += 1 + len(node.value)
+            if self._aliased > _MAX_ALIASED:
+                raise yaml.YAMLError("document contains excessive aliasing")
+        self._seen.add(id(node))
+
+    def _sequence(self, node: Node) -> list[Any]:
+        if not isinstance(node, SequenceNode):
+            raise yaml.YAMLError(f"cannot decode {node.tag}")
+        return [self.value(item) for item in node.value]
+
+    def _mapping(self, node: MappingNode) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if isinstance(key_node, ScalarNode) and key_node.tag == _PLAIN and key_node.value == _MERGE:
+                for source in self._merge_sources(value_node):
+                    merged = {**source, **merged}
+                continue
+            key = _key(key_node)
+            if key in result:
+                self._repeated.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
+            result[key] = self.value(value_node)
+        for key, value in merged.items():
+            result.setdefault(key, value)
+        return result
+
+    def _merge_sources(self, node: Node) -> list[dict[str, Any]]:
+        value = self.value(node)
+        sources = value if isinstance(value, list) else [value]
+        if not all(isinstance(source, dict) for source in sources):
+            raise yaml.YAMLError("map merge requires map or sequence of maps as the value")
+        return sources
+
+
+def _key(node: Node) -> str:
+    value = _scalar(node) if isinstance(node, ScalarNode) else node
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    kind = "nil" if value is None else "map[interface {}]interface {}" if isinstance(node, MappingNode) else "slice"
+    raise ValueError(f"error converting YAML to JSON: unsupported map key of type: {kind}")
+
+
+def _scalar(node: ScalarNode) -> Any:
+    text: str = node.value
+    if node.tag == _PLAIN:
+        return resolve_plain(text)
+    if node.tag == _TAG + "binary":
+        return "".join(text.split())
+    if node.tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):
+        return resolve_plain(text)
+    return text
+
+
+def resolve_plain(text: str) -> Any:
+    """What a scalar without quotes means."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "+-.0123456789":
+        return text
+    digits = text.replace("_", "")
+    whole = _INTEGER.fullmatch(digits)
+    if whole is not None:
+        return _integer(whole)
+    if _FLOAT.fullmatch(digits):
+        number = float(digits)
+        if number in (float("inf"), float("-inf")):
+            return text
+        return int(number) if number.is_integer() and abs(number) < _EXACT else number
+    if _INFINITE.fullmatch(text):
+        raise ValueError(f"error converting YAML to JSON: json: unsupported value: {text}")
+    return text
+
+
+def _integer(match: re.Match[str]) -> int | float:
+    sign, binary, hexadecimal, octal, decimal = match.groups()
+    for digits, base in ((binary, 2), (hexadecimal, 16), (octal, 8), (decimal, 10)):
+        if digits:
+            number = int(digits, base)
+            break
+    number = -number if sign == "-" else number
+    return number if -(2**63) <= number < _MAX_INT else float(number)
