@@ -1,0 +1,327 @@
+"""metadata.managedFields: who owns which field.
+
+One entry per manager, operation (Apply or Update), subresource and, for Update, apiVersion. A write that is not an
+apply is compared with what was there before: the paths it changed or added go to the writer's Update entry and leave
+every other entry, the paths it removed leave all of them. A write that changes nothing changes no entry.
+
+How a server uses this room, `old` being the stored and `new` the wanted object, both in the request's version,
+defaults filled in (see patch.apply for the apply patch):
+
+- create: `entries = update_managers(None, new, node, ...)` after decoding and defaulting, before admission.
+- PUT and JSON, merge or strategic patch: `update_managers(old, new, node, ...)` after defaulting, before admission and
+  before what the endpoint must not change is put back. `reset=reset_of(...)` leaves that part out here.
+- /status: the same with subresource="status" and its own `reset_of`.
+- /scale: the same on the parent object with its new replicas and subresource="scale".
+- the result goes into metadata.managedFields (`with_entries`); an empty list means: drop the member.
+- after mutating admission: `after_admission` puts entries back that a webhook broke.
+- before storing: if `same_but_times(old, new)`, nothing happened; store nothing and answer the old object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from karmada.kube.objects.types import Obj
+from karmada.kube.patch.fieldset import LEAF, FieldSet, difference, union, valid, within, without
+from karmada.kube.patch.ownership import compare, created
+from karmada.kube.patch.places import root_place, without_system_fields
+from karmada.kube.schema.node import Node
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+MAX_UPDATE_ENTRIES: Final = 10
+_ANCIENT: Final = "ancient-changes"
+_EMPTY_META: Final[Obj] = {}
+_INVALID_AFTER_ADMISSION: Final = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
+    "admission controller; please fix your requests: "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """The part of an object that an endpoint does not write, hence does not own."""
+
+    exclude: FieldSet = field(default_factory=dict)
+    """These paths and what is below them."""
+    only: FieldSet = field(default_factory=dict)
+    """When not empty: everything but these paths and what is below them."""
+
+    def keep(self, fields: FieldSet) -> FieldSet:
+        kept = within(fields, self.only) if self.only else fields
+        return without(kept, self.exclude) if self.exclude else kept
+
+
+_STATUS: Final[FieldSet] = {"f:status": LEAF}
+_MAIN_RESET: Final = Reset(exclude=_STATUS)
+_STATUS_RESET: Final = Reset(exclude={"f:spec": LEAF})
+_STATUS_RESET_LABELS: Final = Reset(exclude={"f:spec": LEAF, "f:metadata": {"f:labels": LEAF}})
+_CUSTOM_STATUS_RESET: Final = Reset(only=_STATUS)
+
+
+def reset_of(
+    subresource: str, *, has_status: bool, custom: bool = False, status_keeps_labels: bool = False
+) -> Reset | None:
+    """What an endpoint leaves alone: main ignores status where there is a status subresource, /status the rest."""
+    if subresource == "status":
+        if custom:
+            return _CUSTOM_STATUS_RESET
+        return _STATUS_RESET_LABELS if status_keeps_labels else _STATUS_RESET
+    return _MAIN_RESET if has_status and not subresource else None
+
+
+def update_managers(
+    old: Obj | None,
+    new: Obj,
+    node: Node | None,
+    *,
+    manager: str,
+    api_version: str,
+    now: str,
+    subresource: str = "",
+    custom: bool = False,
+    reset: Reset | None = None,
+) -> list[Obj]:
+    """The managedFields of `new`, written by `manager` over `old` (None: a create).
+
+    The stored list itself if nothing changed.
+    """
+    entries = _entries_to_start_with(old, new, subresource)
+    if old is not None and not entries:
+        return entries  # Ownership of this object is not tracked; the first apply will begin with it.
+    root = root_place(node, custom)
+    try:
+        if old is None:
+            changed, removed = without_system_fields(created(root, new)), LEAF
+        else:
+            changed, removed = compare(root, old, new)
+            changed, removed = without_system_fields(changed), without_system_fields(removed)
+    except RecursionError:
+        return entries  # Deeper than can be told in fields; whether it may be stored is not for this room to say.
+    if reset is not None:
+        changed, removed = reset.keep(changed), reset.keep(removed)
+    if not changed and not removed:
+        return entries
+    return _move(entries, changed, removed, make_entry(manager, UPDATE, api_version, subresource, now, changed))
+
+
+_interned: dict[bytes, FieldSet] = {}
+_MAX_INTERNED: Final = 2048
+_MAX_INTERNED_BYTES: Final = 8192
+
+
+def intern_fields(fields: FieldSet) -> FieldSet:
+    """The one shared copy of a set: objects of a kind mostly have the same few, and each is kilobytes of dicts."""
+    key = orjson.dumps(fields)
+    found = _interned.get(key)
+    if found is not None:
+        return found
+    if len(key) <= _MAX_INTERNED_BYTES:
+        if len(_interned) >= _MAX_INTERNED:
+            _interned.clear()
+        _interned[key] = fields
+    return fields
+
+
+def make_entry(manager: str, operation: str, api_version: str, subresource: str, now: str, fields: FieldSet) -> Obj:
+    entry: Obj = {
+        "manager": manager or "unknown",
+        "operation": operation,
+        "apiVersion": api_version,
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": intern_fields(fields),
+    }
+    if subresource:
+        entry["subresource"] = subresource
+    return entry
+
+
+def identity(entry: Obj) -> tuple[str, str, str, str]:
+    """What makes an entry one: an applier stays itself when it changes to another version."""
+    operation = entry.get("operation", "")
+    version = "" if operation == APPLY else entry.get("apiVersion", "")
+    return entry.get("manager", ""), operation, version, entry.get("subresource", "")
+
+
+def entries_of(obj: Obj | None) -> list[Obj]:
+    """The managedFields of an object; an empty list when it has none."""
+    entries: list[Obj] = ((obj or _EMPTY_META).get("metadata") or _EMPTY_META).get("managedFields") or []
+    return entries
+
+
+def with_entries(obj: Obj, entries: list[Obj]) -> Obj:
+    """The object with these managedFields; itself if it has them already."""
+    metadata = obj.get("metadata") or _EMPTY_META
+    if metadata.get("managedFields") is entries or not (entries or metadata.get("managedFields")):
+        return obj
+    metadata = {key: value for key, value in metadata.items() if key != "managedFields"}
+    if entries:
+        metadata["managedFields"] = entries
+    return {**obj, "metadata": metadata}
+
+
+def _entries_to_start_with(old: Obj | None, new: Obj, subresource: str) -> list[Obj]:
+    """What the client sent, if it may and did send a valid list, else what is stored."""
+    stored = entries_of(old)
+    if subresource:
+        return stored
+    sent = (new.get("metadata") or _EMPTY_META).get("managedFields")
+    if sent is None or sent is stored or sent == stored:
+        return stored
+    if is_wipe(sent):
+        return []
+    return sent if invalid_entry(sent) is None else stored
+
+
+def is_wipe(sent: Any) -> bool:
+    """`[]` or `[{}]`: forget who owned what."""
+    return isinstance(sent, list) and sent in ([], [{}])
+
+
+def invalid_entry(entries: Any) -> str | None:
+    """Why this cannot be a list of managedFields entries; None: it can."""
+    if not isinstance(entries, list):
+        return "managedFields must be a list"
+    for entry in entries:
+        why = _why_invalid(entry)
+        if why is not None:
+            return why
+    return None
+
+
+def _why_invalid(entry: Any) -> str | None:
+    if not isinstance(entry, dict):
+        return "managedFields entry must be an object"
+    if entry.get("operation") not in (APPLY, UPDATE):
+        return f"invalid operation type: {entry.get('operation', '')}"
+    if not entry.get("apiVersion"):
+        return "apiVersion must not be empty"
+    if entry.get("fieldsType") != "FieldsV1":
+        return f"invalid fieldsType: {entry.get('fieldsType', '')}"
+    return None if valid(entry.get("fieldsV1", {})) else "invalid fieldsV1"
+
+
+def _move(entries: list[Obj], changed: FieldSet, removed: FieldSet, writer: Obj) -> list[Obj]:
+    """Give the changed paths to the writer, take them and the removed ones from everybody else."""
+    out = []
+    me = identity(writer)
+    previous: Obj | None = None
+    for entry in entries:
+        if previous is None and identity(entry) == me:
+            previous = entry
+            continue
+        left = release(entry, changed, removed)
+        if left is not None:
+            out.append(left)
+    mine = _merge_own(previous, changed, removed, writer)
+    if mine is not None:
+        out.append(mine)
+    return sort_entries(_cap(out))
+
+
+def release(entry: Obj, changed: FieldSet, removed: FieldSet) -> Obj | None:
+    """The entry without these paths; itself if it had none of them, None if nothing is left."""
+    fields = entry.get("fieldsV1") or LEAF
+    left = difference(difference(fields, changed), removed)
+    if not left:
+        return None
+    return entry if left is fields else {**entry, "fieldsV1": intern_fields(left)}
+
+
+def _merge_own(previous: Obj | None, changed: FieldSet, removed: FieldSet, writer: Obj) -> Obj | None:
+    if previous is None:
+        return writer if changed else None
+    kept = release(previous, LEAF, removed)
+    if not changed:
+        return kept
+    fields = changed if kept is None else union(kept["fieldsV1"], changed)
+    return {**writer, "fieldsV1": intern_fields(fields)}
+
+
+def _age(entry: Obj) -> str:
+    return entry.get("time") or ""
+
+
+def _cap(entries: list[Obj]) -> list[Obj]:
+    """Fold the oldest Update entries into one per version when there are too many.
+
+    Going from the oldest on, the second of a version and those after it join the bucket of that version, which the
+    first one becomes; its time is that of the youngest in it.
+    """
+    updates = [entry for entry in entries if entry.get("operation") == UPDATE]
+    surplus = len(updates) - MAX_UPDATE_ENTRIES
+    if surplus <= 0:
+        return entries
+    updates.sort(key=lambda entry: (_age(entry), *identity(entry)))
+    ancient = {e["apiVersion"]: e for e in updates if e.get("manager") == _ANCIENT and not e.get("subresource")}
+    first: dict[str, Obj] = {}
+    gone: set[int] = set()
+    for entry in updates:
+        if surplus == 0:
+            break
+        version = entry["apiVersion"]
+        if version not in first:
+            first[version] = entry
+            continue
+        bucket = ancient.get(version) or first[version]
+        if bucket is entry:
+            continue
+        fields = union(bucket["fieldsV1"], entry["fieldsV1"])
+        ancient[version] = make_entry(_ANCIENT, UPDATE, version, "", _age(entry), fields)
+        gone |= {id(bucket), id(entry)}
+        surplus -= 1
+    kept = [entry for entry in entries if id(entry) not in gone]
+    return kept + [bucket for bucket in ancient.values() if not any(bucket is entry for entry in entries)]
+
+
+def sort_entries(entries: list[Obj]) -> list[Obj]:
+    """Apply before Update, then by time, manager, version and subresource."""
+    if len(entries) > 1:
+        entries.sort(
+            key=lambda e: (
+                e.get("operation", ""),
+                _age(e),
+                e.get("manager", ""),
+                e.get("apiVersion", ""),
+                e.get("subresource", ""),
+            )
+        )
+    return entries
+
+
+def same_but_times(old: Obj, new: Obj) -> bool:
+    """Whether two objects differ in nothing but the times of their managedFields."""
+    if old is new:
+        return True
+    if len(old) != len(new):
+        return False
+    for key, value in new.items():
+        if key != "metadata" and (key not in old or old[key] != value):
+            return False
+    return _same_metadata(old.get("metadata") or {}, new.get("metadata") or {})
+
+
+def _same_metadata(old: Obj, new: Obj) -> bool:
+    if old is new or old == new:
+        return True
+    if {k: v for k, v in old.items() if k != "managedFields"} != {k: v for k, v in new.items() if k != "managedFields"}:
+        return False
+    return _timeless(old.get("managedFields") or []) == _timeless(new.get("managedFields") or [])
+
+
+def _timeless(entries: list[Obj]) -> dict[tuple[str, ...], Obj]:
+    """By identity: the time is also what entries are sorted by."""
+    return {identity(entry): {key: value for key, value in entry.items() if key != "time"} for entry in entries}
+
+
+def after_admission(before: list[Obj], obj: Obj) -> tuple[Obj, str]:
+    """The admitted object and a warning: entries that mutating admission broke are put back, with one (else "")."""
+    sent = (obj.get("metadata") or _EMPTY_META).get("managedFields")
+    if sent is None or sent is before:
+        return obj, ""
+    why = invalid_entry(sent)
+    return (obj, "") if why is None else (with_entries(obj, before), _INVALID_AFTER_ADMISSION + why)
