@@ -3,12 +3,14 @@
 Every committed write gets the next revision of one counter; a write is a compare-and-swap on the key's last revision;
 a watch delivers every later write in order, without gaps; old revisions can be read until they are compacted away.
 Values are opaque bytes. Backends: memory, sqlite (and later etcd), each one small file behind this interface.
+
+Keys are ordered by their bytes in UTF-8, which for Python strings is the plain `<`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 
 class Stored(NamedTuple):
@@ -63,6 +65,13 @@ class StoreUnavailable(Exception):
     """The store cannot be reached or has failed; the outcome of a write in flight is unknown."""
 
 
+class StoreLocked(StoreUnavailable):
+    """Another process works on the same files."""
+
+
+Listener: TypeAlias = Callable[[list[Event]], None]
+
+
 class Store(Protocol):
     async def open(self) -> None: ...
 
@@ -71,6 +80,10 @@ class Store(Protocol):
     @property
     def revision(self) -> int:
         """The latest durable revision this process knows of."""
+
+    @property
+    def last_error(self) -> Exception | None:
+        """Why the store cannot take writes at the moment; None: it is healthy."""
 
     async def get(self, key: str) -> Stored | None: ...
 
@@ -86,5 +99,27 @@ class Store(Protocol):
     def watch(self, prefix: str, *, since: int) -> AsyncIterator[list[Event]]:
         """Every write after revision `since`, in order, in batches; Compacted if that history is gone."""
 
+    async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
+        """The first `limit` (0: all) writes with since < revision <= until, in order; Compacted if they are gone."""
+
     async def compact(self, revision: int) -> None:
         """Forget what is superseded at `revision`; reads and watches from before it fail from now on."""
+
+
+@runtime_checkable
+class PushStore(Protocol):
+    """What a store inside this process can do besides: tell of a write before the writer itself hears of it."""
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every batch of durable writes, before their `write` returns; the result ends it."""
+
+
+def prefix_end(prefix: str) -> str:
+    """The smallest key greater than every key that starts with `prefix`; "" if there is none."""
+    while prefix:
+        last = ord(prefix[-1])
+        if last < 0x10FFFF:
+            following = 0xE000 if last == 0xD7FF else last + 1  # surrogates are not characters
+            return prefix[:-1] + chr(following)
+        prefix = prefix[:-1]
+    return ""

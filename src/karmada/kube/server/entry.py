@@ -1,0 +1,185 @@
+"""How an object lies in the store and in the watch cache: as bytes, serialised once per write.
+
+A stored value is JSON that starts with apiVersion, kind and metadata, in this order, and has no resourceVersion: that
+is the revision of the write, known only afterwards. It is spliced in right behind `"metadata":{`, so what goes to
+clients is never serialised again. Ten thousand objects cost their bytes; a parsed object exists only as long as a
+reader holds it.
+
+Keys are `<group or "core">/<plural>/<namespace>/<name>`, without the namespace for cluster-scoped resources. Their byte
+order is the order of lists.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import orjson
+
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.shared import SharedObject, parse
+
+CORE = "core"
+ADDED: Literal["ADDED"] = "ADDED"
+MODIFIED: Literal["MODIFIED"] = "MODIFIED"
+DELETED: Literal["DELETED"] = "DELETED"
+
+_METADATA = b'"metadata":{'
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+def prefix(resource: GroupResource, namespace: str = "") -> str:
+    """What the keys of a resource, or of its objects in one namespace, start with."""
+    start = f"{resource.group or CORE}/{resource.resource}/"
+    return f"{start}{namespace}/" if namespace else start
+
+
+def storage_key(resource: GroupResource, namespace: str, name: str) -> str:
+    return prefix(resource, namespace) + name
+
+
+class KeyParts(NamedTuple):
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+
+def split_key(key: str) -> KeyParts:
+    parts = key.split("/")
+    if len(parts) == 4:
+        return KeyParts(*parts)
+    group, resource, name = parts
+    return KeyParts(group, resource, "", name)
+
+
+def encode_value(obj: Obj) -> bytes:
+    """The bytes to store for an object; `obj` stays as it is."""
+    metadata: Mapping[str, Any] = obj["metadata"]
+    if "resourceVersion" in metadata:
+        metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
+    ordered: Obj = {"apiVersion": None, "kind": None, "metadata": None}
+    ordered.update(obj)
+    ordered["metadata"] = metadata
+    return orjson.dumps(ordered)
+
+
+def with_revision(value: bytes, revision: int) -> bytes:
+    """A stored value with its resourceVersion spliced in."""
+    at = value.index(_METADATA) + len(_METADATA)
+    comma = b"" if value[at : at + 1] == b"}" else b","
+    return b'%b"resourceVersion":"%d"%b%b' % (value[:at], revision, comma, value[at:])
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Metadata
+
+
+_decode_labels = msgspec.json.Decoder(_Labelled).decode
+
+
+class Entry:
+    """An object at one revision. Never changes."""
+
+    __slots__ = ("_labels", "_shared", "key", "name", "namespace", "raw", "revision")
+
+    def __init__(self, key: str, namespace: str, name: str, revision: int, raw: bytes) -> None:
+        self.key = key
+        self.namespace = namespace
+        self.name = name
+        self.revision = revision
+        self.raw = raw
+        """The object as clients get it, resourceVersion included."""
+        self._shared: weakref.ref[SharedObject] | None = None
+        self._labels: Mapping[str, str] | None = None
+
+    def object(self) -> Obj:
+        """The parsed object, the same one for all who hold it at the same time. Read-only."""
+        if self._shared is not None:
+            alive = self._shared()
+            if alive is not None:
+                return alive
+        shared = parse(self.raw)
+        self._shared = weakref.ref(shared)
+        return shared
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Read without parsing the rest; kept, for selectors ask again and again."""
+        if self._labels is None:
+            self._labels = _decode_labels(self.raw).metadata.labels or _NO_LABELS
+        return self._labels
+
+    def at(self, revision: int) -> Entry:
+        """The same content under another resourceVersion."""
+        old = b'%b"resourceVersion":"%d"' % (_METADATA, self.revision)
+        new = b'%b"resourceVersion":"%d"' % (_METADATA, revision)
+        return Entry(self.key, self.namespace, self.name, revision, self.raw.replace(old, new, 1))
+
+    def __repr__(self) -> str:
+        return f"Entry({self.key!r}, {self.revision})"
+
+
+class Change:
+    """What one write did to one object. A DELETED one carries the last content under the deletion's revision."""
+
+    __slots__ = ("_appearance", "_disappearance", "_frame", "entry", "previous", "revision", "time", "type")
+
+    def __init__(self, kind: str, entry: Entry, previous: Entry | None, time: float = 0.0) -> None:
+        self.type = kind
+        self.entry = entry
+        self.previous = previous
+        self.revision = entry.revision
+        self.time = time
+        self._frame: bytes | None = None
+        self._appearance: Change | None = None
+        self._disappearance: Change | None = None
+
+    def frame(self) -> bytes:
+        """The line a watch sends; made once for all watchers."""
+        if self._frame is None:
+            self._frame = b'{"type":"%b","object":%b}\n' % (self.type.encode(), self.entry.raw)
+        return self._frame
+
+    def forget_frame(self) -> None:
+        """Give the memory back; whoever is late makes it again."""
+        self._frame = self._appearance = self._disappearance = None
+
+    def appearance(self) -> Change:
+        """What a watcher sees whose selector the object matches since this change."""
+        if self._appearance is None:
+            self._appearance = Change(ADDED, self.entry, None, self.time)
+        return self._appearance
+
+    def disappearance(self) -> Change:
+        """What a watcher sees whose selector the object no longer matches: the old content, the new revision."""
+        if self._disappearance is None:
+            old = self.previous if self.previous is not None else self.entry
+            self._disappearance = Change(DELETED, old.at(self.revision), self.previous, self.time)
+        return self._disappearance
+
+    def __repr__(self) -> str:
+        return f"Change({self.type}, {self.entry.key!r}, {self.revision})"
+
+
+def entry_of(key: str, value: bytes, revision: int) -> Entry:
+    """The entry for what the store holds under a key."""
+    parts = split_key(key)
+    return Entry(key, parts.namespace, parts.name, revision, with_revision(value, revision))
+
+
+def change_of(key: str, value: bytes | None, revision: int, previous: Entry | None, time: float = 0.0) -> Change:
+    """The change a write made to `previous` (None: there was nothing)."""
+    if value is not None:
+        return Change(ADDED if previous is None else MODIFIED, entry_of(key, value, revision), previous, time)
+    if previous is None:
+        raise ValueError(f"{key}: deleted at revision {revision}, but it did not exist")
+    return Change(DELETED, previous.at(revision), previous, time)

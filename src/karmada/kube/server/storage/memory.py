@@ -1,0 +1,110 @@
+"""The store without a disk: for tests and for servers whose state may die with them.
+
+Every key keeps its versions that are not compacted yet; a log of all writes serves watches. Revisions in the log have
+no gaps, so the place of a revision in it is a subtraction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from itertools import islice
+
+from karmada.kube.server.storage.interface import Event, Page, RevisionConflict, Stored, StoreUnavailable, prefix_end
+from karmada.kube.server.storage.local import LocalStore
+
+_CHUNK = 1000
+
+
+class MemoryStore(LocalStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._revision = 0
+        self._keys: list[str] = []
+        self._versions: dict[str, list[tuple[int, bytes | None]]] = {}
+        self._log: list[Event] = []
+
+    async def open(self) -> None:
+        """Nothing to do: it starts empty."""
+
+    async def close(self) -> None:
+        self._end()
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    async def get(self, key: str) -> Stored | None:
+        return self._at(key, self._revision)
+
+    async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        revision = self._readable(revision)
+        visible = self._visible(prefix, after, revision)
+        if not limit:
+            return Page(list(visible), revision, 0)
+        return Page(list(islice(visible, limit)), revision, sum(1 for _ in visible))
+
+    async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+        if value is None and expected == 0:
+            raise ValueError(f"{key}: deleting needs the revision of what is deleted")
+        previous = self._at(key, self._revision)
+        current = previous.revision if previous else 0
+        if current != expected:
+            raise RevisionConflict(key, current)
+        self._revision += 1
+        versions = self._versions.get(key)
+        if versions is None:
+            versions = self._versions[key] = []
+            insort(self._keys, key)
+        versions.append((self._revision, value))
+        event = Event(key, value, self._revision, previous)
+        self._log.append(event)
+        self._publish([event])
+        return event.revision
+
+    async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
+        self._check_compacted(since)
+        if not self._log:
+            return []
+        first = self._log[0].revision
+        writes = islice(self._log, max(0, since - first + 1), max(0, until - first + 1))
+        return list(islice((e for e in writes if e.key.startswith(prefix)), limit or None))
+
+    async def compact(self, revision: int) -> None:
+        revision = min(revision, self._revision)
+        while self._compacted < revision:
+            self._compacted = min(revision, self._compacted + _CHUNK)
+            count = bisect_right(self._log, self._compacted, key=lambda event: event.revision)
+            for key in dict.fromkeys(event.key for event in self._log[:count]):
+                self._forget(key, self._compacted)
+            del self._log[:count]
+            await asyncio.sleep(0)
+
+    def _at(self, key: str, revision: int) -> Stored | None:
+        for written, value in reversed(self._versions.get(key, ())):
+            if written <= revision:
+                return None if value is None else Stored(key, value, written)
+        return None
+
+    def _visible(self, prefix: str, after: str, revision: int) -> Iterator[Stored]:
+        end = prefix_end(prefix)
+        low = max(bisect_left(self._keys, prefix), bisect_right(self._keys, after))
+        high = bisect_left(self._keys, end) if end else len(self._keys)
+        for index in range(low, high):
+            stored = self._at(self._keys[index], revision)
+            if stored is not None:
+                yield stored
+
+    def _forget(self, key: str, revision: int) -> None:
+        """Keep of the versions up to `revision` only the last one, and that only if it is not a deletion."""
+        versions = self._versions.get(key, [])
+        superseded = bisect_right(versions, revision, key=lambda version: version[0]) - 1
+        if superseded >= 0 and versions[superseded][1] is None:
+            superseded += 1
+        del versions[: max(0, superseded)]
+        if not versions and key in self._versions:
+            del self._versions[key]
+            del self._keys[bisect_left(self._keys, key)]

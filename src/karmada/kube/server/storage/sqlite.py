@@ -1,0 +1,476 @@
+"""The store on one disk: a log of revisions in SQLite, where an acknowledged write is on disk and many share one sync.
+
+Writing. All SQL runs on the event loop's thread; a statement takes microseconds, less than handing it to a thread. The
+writes that arrive in one turn of the loop become one transaction. SQLite (WAL, synchronous=NORMAL) does not sync on
+commit; instead a helper process (syncer.py tells why not a thread) calls fdatasync on its own descriptor of the -wal
+file, which syncs the inode whoever wrote to it, and only when that returned are the writers of the batch answered and
+its events published. While one sync runs, later batches commit and then share the next one. Until it is durable a
+write is invisible: reads look at most at the durable revision.
+
+Why an acknowledged write survives a power cut. Its frames, up to and including a commit frame, were in the WAL before
+the fdatasync began, which also makes the file's length durable; recovery replays every complete transaction. The WAL is
+only overwritten from its start after a checkpoint: that syncs the WAL, copies its pages to the database file, syncs
+that file, and only then marks the frames as copied, all inside SQLite (synchronous=NORMAL keeps exactly these syncs).
+The first write into a reused WAL syncs the new header before any frame, so frames of the old and the new round are
+never mistaken for one another. If a batch is checkpointed before its own fdatasync, it already is in the synced
+database file. The WAL's directory entry is synced once when the store opens, and the file stays until the store is
+closed.
+
+Checkpoints run in the helper, on a connection of its own, so that their syncs never hold up the loop. They do not block
+writers; if writers outrun them until the WAL is large, writes (not the loop) wait for one checkpoint to catch up.
+
+Failure. A transaction that fails because the disk is full or the file is locked is rolled back, its writers get
+StoreUnavailable, and the next batch tries again. After any other error, above all a failed sync (the kernel may have
+dropped the pages, a second sync would lie), the store refuses writes until it is opened anew.
+
+Never open and close a descriptor of the database file itself: closing one drops SQLite's POSIX locks on it. One process
+at a time is ensured by flock on a file beside it.
+
+The log has one row per revision: key, value (NULL: deleted) and the revision it replaced. The state at a revision is
+the newest row of each key up to it, found by the index alone. Compaction walks the revisions it gives up, deletes what
+they replaced and the deletions among them, in small transactions sized by the clock; an interrupted walk goes on at
+the next opening.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from karmada.kube.server.storage.interface import (
+    Event,
+    Page,
+    RevisionConflict,
+    Stored,
+    StoreLocked,
+    StoreUnavailable,
+    prefix_end,
+)
+from karmada.kube.server.storage.local import LocalStore
+from karmada.kube.server.storage.syncer import Checkpoint, Syncer
+
+log = logging.getLogger(__name__)
+
+_FORMAT = 1
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, live INTEGER NOT NULL, prev INTEGER NOT NULL, value BLOB);
+CREATE INDEX log_by_key ON log (key, rev, live);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+INSERT INTO meta VALUES ('compacted', 0), ('swept', 0);
+PRAGMA user_version = {_FORMAT};
+COMMIT;
+"""
+_LATEST = "SELECT rev, value FROM log WHERE key = ? AND rev <= ? ORDER BY rev DESC LIMIT 1"
+_APPEND = "INSERT INTO log (rev, key, live, prev, value) VALUES (?, ?, ?, ?, ?)"
+# max() makes SQLite take the bare column `live` from the row with the greatest revision; the index has all of it.
+_NEWEST = """
+SELECT max(rev) AS rev, live FROM log INDEXED BY log_by_key
+WHERE key >= ? AND key < ? AND rev <= ? GROUP BY key HAVING live = 1
+"""
+_RANGE = f"""
+SELECT log.key, log.value, log.rev
+FROM ({_NEWEST} ORDER BY key LIMIT ?) AS newest CROSS JOIN log ON log.rev = newest.rev
+"""
+_COUNT = f"SELECT count(*) FROM ({_NEWEST})"
+_HISTORY = """
+SELECT new.key, new.value, new.rev, old.value, new.prev FROM log AS new LEFT JOIN log AS old ON old.rev = new.prev
+WHERE new.rev > ? AND new.rev <= ? AND new.key >= ? AND new.key < ? ORDER BY new.rev LIMIT ?
+"""
+_SWEEP = (
+    "DELETE FROM log WHERE rev IN (SELECT prev FROM log WHERE rev > ? AND rev <= ?)",
+    "DELETE FROM log WHERE rev > ? AND rev <= ? AND live = 0",
+)
+_SET_META = "UPDATE meta SET value = ? WHERE name = ?"
+
+_LAST_KEY = chr(0x10FFFF)  # greater than any key of valid names
+_PAGE_SIZE = 4096
+_CHECKPOINT_PAGES = 4_000  # write this much to the WAL between two checkpoints
+_HOLD_PAGES = 16_000  # a WAL longer than this makes writes wait until it is copied
+_HISTORY_WINDOW = 1_000  # revisions looked at in one step of a history read
+_SWEEP_SECONDS = 0.001  # how long one step of a compaction may take
+_PASSING_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class _Write(NamedTuple):
+    key: str
+    value: bytes | None
+    expected: int
+    answer: asyncio.Future[int]
+
+
+class _Batch(NamedTuple):
+    """A committed transaction whose writers wait for the sync."""
+
+    revision: int
+    events: list[Event]
+    answers: list[tuple[asyncio.Future[int], int | RevisionConflict]]
+
+
+class SqliteStore(LocalStore):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self.path = Path(path)
+        self._revision = 0
+        self._committed = 0
+        self._error: Exception | None = None
+        self._broken = False
+        self._pending: list[_Write] = []
+        self._flushing = False
+        self._unsynced: list[_Batch] = []
+        self._syncing: list[_Batch] = []
+        self._idle: list[asyncio.Future[None]] = []
+        self._wal_pages = 0
+        self._next_checkpoint = _CHECKPOINT_PAGES
+        self._checkpointing = False
+        self._held = False
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    @property
+    def last_error(self) -> Exception | None:
+        return super().last_error or self._error
+
+    # Opening and closing
+
+    async def open(self) -> None:
+        """StoreLocked if another process has it open, StoreUnavailable if it cannot be opened."""
+        self._loop = asyncio.get_running_loop()
+        with ExitStack() as undo:
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._lock = _lock(self.path)
+                undo.callback(os.close, self._lock)
+                self._db = _connect(self.path)
+                undo.callback(self._db.close)
+                self._open_log()
+                self._syncer = Syncer(self.path)
+                undo.callback(self._syncer.close)
+                await self._sweep()
+            except (sqlite3.Error, OSError) as e:
+                raise StoreUnavailable(f"cannot open {self.path}: {e}") from e
+            self._close_files = undo.pop_all()
+
+    def _open_log(self) -> None:
+        self._cursor = self._db.cursor()
+        self._prepare_schema()
+        meta = dict(self._cursor.execute("SELECT name, value FROM meta").fetchall())
+        self._compacted, self._swept = meta["compacted"], meta["swept"]
+        newest = self._cursor.execute("SELECT max(rev) FROM log").fetchone()[0] or 0
+        self._revision = self._committed = max(newest, self._compacted)
+        self._cursor.execute(_SET_META, (self._compacted, "compacted"))  # any write: it makes the WAL file
+        _sync_file(f"{self.path}-wal")
+        _sync_file(self.path.parent)
+        self._db.execute("PRAGMA busy_timeout = 0")  # from now on a lock held by a stranger must not stop the loop
+
+    def _prepare_schema(self) -> None:
+        version = self._cursor.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            self._cursor.executescript(_SCHEMA)
+        elif version != _FORMAT:
+            raise StoreUnavailable(f"{self.path} has format {version}; this program knows format {_FORMAT}")
+
+    async def close(self) -> None:
+        """Waits for the writes in flight; what comes later is refused."""
+        if self._closed:
+            return
+        self._end()
+        while self._pending or self._unsynced or self._syncing or self._checkpointing:
+            await self._something_ends()
+        self._close_files.close()
+
+    async def _something_ends(self) -> None:
+        turn = self._loop.create_future()
+        self._idle.append(turn)
+        await turn
+
+    def _settled(self) -> None:
+        """A batch or a checkpoint has ended."""
+        idle, self._idle = self._idle, []
+        for turn in idle:
+            if not turn.done():
+                turn.set_result(None)
+
+    # Reading
+
+    async def get(self, key: str) -> Stored | None:
+        rows = self._read(_LATEST, (key, self._revision))
+        return _stored(key, rows[0] if rows else None)
+
+    async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        revision = self._readable(revision)
+        low, end = max(prefix, after and after + "\0"), prefix_end(prefix) or _LAST_KEY
+        rows = self._read(_RANGE, (low, end, revision, limit or -1))
+        items = [Stored(*row) for row in rows]
+        items.sort(key=lambda stored: stored.key)
+        remaining = 0
+        if limit and len(items) == limit:
+            remaining = self._read(_COUNT, (items[-1].key + "\0", end, revision))[0][0]
+        return Page(items, revision, remaining)
+
+    async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
+        end = prefix_end(prefix) or _LAST_KEY
+        until = min(until, self._revision)
+        events: list[Event] = []
+        while True:
+            self._check_compacted(since)
+            upto = min(until, since + _HISTORY_WINDOW)
+            left = limit - len(events) if limit else -1
+            rows = self._read(_HISTORY, (since, upto, prefix, end, left))
+            for key, value, revision, old, replaced in rows:
+                previous = Stored(key, old, replaced) if replaced else None
+                events.append(Event(key, value, revision, previous))
+            since = upto
+            if since >= until or len(events) == limit > 0:
+                return events
+            await asyncio.sleep(0)
+
+    def _latest(self, key: str, revision: int) -> Stored | None:
+        return _stored(key, self._cursor.execute(_LATEST, (key, revision)).fetchone())
+
+    def _read(self, sql: str, arguments: tuple[Any, ...]) -> list[Any]:
+        try:
+            return self._cursor.execute(sql, arguments).fetchall()
+        except sqlite3.Error as e:
+            raise StoreUnavailable(f"cannot read {self.path}: {e}") from e
+
+    # Writing
+
+    async def write(self, key: str, value: bytes | None, *, expected: int) -> int:
+        if value is None and expected == 0:
+            raise ValueError(f"{key}: deleting needs the revision of what is deleted")
+        if self._closed or self._broken:
+            raise StoreUnavailable(str(self.last_error)) from self.last_error
+        answer: asyncio.Future[int] = self._loop.create_future()
+        self._pending.append(_Write(key, value, expected, answer))
+        self._schedule_flush()
+        return await answer
+
+    def _schedule_flush(self) -> None:
+        if not self._flushing and not self._held:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Commit what gathered since the last turn of the loop, and see to it that it is synced."""
+        self._flushing = False
+        writes, self._pending = self._pending, []
+        if self._broken:
+            self._refuse([write.answer for write in writes])
+            return
+        try:
+            batch = self._commit(writes)
+        except sqlite3.Error as e:
+            self._roll_back(e)
+            self._refuse([write.answer for write in writes])
+            return
+        self._error = None
+        self._unsynced.append(batch)
+        self._sync()
+        self._checkpoint_if_due()
+
+    def _commit(self, writes: list[_Write]) -> _Batch:
+        self._cursor.execute("BEGIN IMMEDIATE")
+        revision = self._committed
+        latest: dict[str, Stored | None] = {}
+        rows: list[tuple[int, str, int, int, bytes | None]] = []
+        batch = _Batch(0, [], [])
+        for key, value, expected, answer in writes:
+            if answer.done():
+                continue  # its writer has given up
+            previous = latest[key] if key in latest else self._latest(key, revision)
+            current = previous.revision if previous is not None else 0
+            if current != expected:
+                batch.answers.append((answer, RevisionConflict(key, current)))
+                continue
+            revision += 1
+            latest[key] = None if value is None else Stored(key, value, revision)
+            rows.append((revision, key, value is not None, current, value))
+            batch.events.append(Event(key, value, revision, previous))
+            batch.answers.append((answer, revision))
+            self._wal_pages += 2 + (len(value) // _PAGE_SIZE if value else 0)
+        if rows:
+            self._cursor.executemany(_APPEND, rows)
+        self._cursor.execute("COMMIT")
+        self._committed = revision
+        return batch._replace(revision=revision)
+
+    def _roll_back(self, error: sqlite3.Error) -> None:
+        self._error = error
+        self._broken = getattr(error, "sqlite_errorcode", None) not in _PASSING_ERRORS
+        if self._db.in_transaction:
+            try:
+                self._cursor.execute("ROLLBACK")
+            except sqlite3.Error as e:
+                self._error, self._broken = e, True
+
+    def _refuse(self, answers: list[asyncio.Future[int]]) -> None:
+        for answer in answers:
+            if not answer.done():
+                failure = StoreUnavailable(f"cannot write to {self.path}: {self._error}")
+                failure.__cause__ = self._error
+                answer.set_exception(failure)
+        self._settled()
+
+    def _sync(self) -> None:
+        if self._syncing:
+            return  # goes on when that sync has ended
+        self._syncing, self._unsynced = self._unsynced, []
+        if self._syncing[-1].revision == self._revision:
+            self._answer()  # nothing but conflicts with what is durable already
+        else:
+            self._syncer.sync(self._synced)
+
+    def _synced(self, error: OSError | None) -> None:
+        if error is not None:
+            self._error, self._broken = error, True
+            batches, self._syncing, self._unsynced = self._syncing + self._unsynced, [], []
+            self._refuse([answer for batch in batches for answer, _ in batch.answers])
+            return
+        self._answer()
+        if self._unsynced:
+            self._sync()
+
+    def _answer(self) -> None:
+        """The batches are durable: tell the listeners first, then the writers."""
+        batches, self._syncing = self._syncing, []
+        self._revision = batches[-1].revision
+        try:
+            events = batches[0].events if len(batches) == 1 else [event for batch in batches for event in batch.events]
+            if events:
+                self._publish(events)
+        finally:
+            for batch in batches:
+                for answer, outcome in batch.answers:
+                    if answer.done():
+                        continue
+                    if isinstance(outcome, int):
+                        answer.set_result(outcome)
+                    else:
+                        answer.set_exception(outcome)
+            self._settled()
+
+    # Checkpoints
+
+    def _checkpoint_if_due(self) -> None:
+        if self._wal_pages >= self._next_checkpoint and not self._checkpointing:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        self._checkpointing = True
+        started = self._wal_pages
+        self._syncer.checkpoint(lambda result: self._checkpointed(started, result))
+
+    def _checkpointed(self, started: int, result: Checkpoint | str) -> None:
+        self._checkpointing = False
+        written = self._wal_pages - started
+        if isinstance(result, str):
+            log.warning("checkpoint of %s failed: %s", self.path, result)
+        else:
+            complete = result.copied == result.frames and not written  # the next write starts the WAL anew
+            self._wal_pages = 0 if complete else result.frames + written
+        self._next_checkpoint = self._wal_pages + _CHECKPOINT_PAGES
+        self._held = self._wal_pages > _HOLD_PAGES and not self._held
+        if self._held:
+            self._checkpoint()
+            return
+        if self._pending:
+            self._schedule_flush()
+        self._settled()
+
+    # Compaction
+
+    async def compact(self, revision: int) -> None:
+        revision = min(revision, self._revision)
+        if revision > self._compacted:
+            self._transaction(lambda: self._cursor.execute(_SET_META, (revision, "compacted")))
+            self._compacted = revision
+            await self._sweep()
+
+    async def _sweep(self) -> None:
+        """Delete what the revisions up to the compacted one replaced: small steps, and pauses as long as they took."""
+        size = 50
+        while self._swept < self._compacted and not self._closed:
+            step = (self._swept, min(self._compacted, self._swept + size))
+            began = time.perf_counter()
+            self._transaction(lambda step=step: self._sweep_step(*step))  # type: ignore[misc]
+            self._swept = step[1]
+            took = time.perf_counter() - began
+            size = max(10, min(2_000, int(size * _SWEEP_SECONDS / max(took, 1e-5))))
+            self._checkpoint_if_due()
+            await asyncio.sleep(took)
+            while self._held:
+                await self._something_ends()
+
+    def _sweep_step(self, low: int, high: int) -> None:
+        for sql in _SWEEP:
+            self._cursor.execute(sql, (low, high))
+            self._wal_pages += 2 * self._cursor.rowcount
+        self._cursor.execute(_SET_META, (high, "swept"))
+
+    def _transaction(self, work: Callable[[], object]) -> None:
+        if self._closed or self._broken:
+            raise StoreUnavailable(str(self.last_error)) from self.last_error
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+            work()
+            self._cursor.execute("COMMIT")
+        except sqlite3.Error as e:
+            self._roll_back(e)
+            raise StoreUnavailable(f"cannot compact {self.path}: {e}") from e
+
+
+def _stored(key: str, row: tuple[int, bytes | None] | None) -> Stored | None:
+    """What a row of _LATEST says; a deletion is nothing."""
+    return None if row is None or row[1] is None else Stored(key, row[1], row[0])
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    if not path.exists():
+        os.mknod(path, stat.S_IFREG | 0o600)  # made without opening it; SQLite gives its other files the same mode
+    path.chmod(0o600)
+    db = sqlite3.connect(path, isolation_level=None, timeout=5.0, cached_statements=64)
+    try:
+        db.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
+        if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+            raise StoreUnavailable(f"{path}: its file system does not support SQLite's write-ahead log")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("PRAGMA cache_size = -8192")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _lock(path: Path) -> int:
+    """Take the lock file beside the database for this process; it is freed by the kernel, however the process ends."""
+    fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as e:
+        owner = os.read(fd, 20).decode(errors="replace").strip() or "unknown"
+        os.close(fd)
+        raise StoreLocked(f"{path} is in use by another process (pid {owner})") from e
+    os.ftruncate(fd, 0)
+    os.write(fd, f"{os.getpid()}\n".encode())
+    return fd
+
+
+def _sync_file(path: str | Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

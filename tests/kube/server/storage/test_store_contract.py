@@ -1,0 +1,277 @@
+"""What every store promises, whatever it stands on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from karmada.kube.server.storage.interface import (
+    Compacted,
+    Event,
+    FutureRevision,
+    RevisionConflict,
+    Store,
+    Stored,
+    StoreUnavailable,
+    prefix_end,
+)
+from karmada.kube.server.storage.local import LocalStore
+
+
+async def take(watch: AsyncIterator[list[Event]], count: int) -> list[Event]:
+    events: list[Event] = []
+    async with asyncio.timeout(5):
+        while len(events) < count:
+            events += await anext(watch)
+    assert len(events) == count
+    return events
+
+
+async def fill(store: Store, count: int, prefix: str = "core/pods/a/") -> list[str]:
+    keys = [f"{prefix}p{i:05}" for i in range(count)]
+    await asyncio.gather(*(store.write(key, b"v", expected=0) for key in keys))
+    return keys
+
+
+async def test_a_write_gets_the_next_revision_and_can_be_read_back(store: Store) -> None:
+    assert store.revision == 0
+    first = await store.write("core/pods/a/x", b"1", expected=0)
+    second = await store.write("core/pods/a/y", b"2", expected=0)
+    assert second == first + 1 == store.revision
+    assert await store.get("core/pods/a/x") == Stored("core/pods/a/x", b"1", first)
+    assert await store.get("core/pods/a/z") is None
+
+
+async def test_a_write_needs_the_last_revision_of_its_key(store: Store) -> None:
+    first = await store.write("k", b"1", expected=0)
+    with pytest.raises(RevisionConflict) as conflict:
+        await store.write("k", b"2", expected=0)
+    assert conflict.value.revision == first
+    await store.write("other", b"", expected=0)
+    second = await store.write("k", b"2", expected=first)
+    with pytest.raises(RevisionConflict):
+        await store.write("k", None, expected=first)
+    assert await store.get("k") == Stored("k", b"2", second)
+    assert store.revision == second
+
+
+async def test_a_deleted_key_is_gone_and_can_be_made_again(store: Store) -> None:
+    first = await store.write("k", b"1", expected=0)
+    deleted = await store.write("k", None, expected=first)
+    assert deleted > first
+    assert await store.get("k") is None
+    with pytest.raises(RevisionConflict) as conflict:
+        await store.write("k", b"2", expected=first)
+    assert conflict.value.revision == 0
+    assert await store.write("k", b"2", expected=0) > deleted
+
+
+async def test_deleting_without_a_revision_is_a_mistake(store: Store) -> None:
+    with pytest.raises(ValueError, match="revision"):
+        await store.write("k", None, expected=0)
+
+
+async def test_of_concurrent_writes_to_one_revision_exactly_one_wins(store: Store) -> None:
+    base = await store.write("k", b"0", expected=0)
+    results = await asyncio.gather(
+        *(store.write("k", b"%d" % i, expected=base) for i in range(20)), return_exceptions=True
+    )
+    won = [r for r in results if isinstance(r, int)]
+    assert len(won) == 1
+    assert all(isinstance(r, RevisionConflict) and r.revision == won[0] for r in results if not isinstance(r, int))
+    assert store.revision == won[0]
+
+
+async def test_chained_writes_in_one_turn_see_one_another(store: Store) -> None:
+    first, second, third = await asyncio.gather(
+        store.write("k", b"1", expected=0), store.write("k", b"2", expected=1), store.write("k", None, expected=2)
+    )
+    assert (first, second, third) == (1, 2, 3)
+    events = await take(store.watch("", since=0), 3)
+    assert [(e.value, e.previous and e.previous.revision) for e in events] == [(b"1", None), (b"2", 1), (None, 2)]
+
+
+async def test_a_range_is_in_byte_order_within_its_prefix(store: Store) -> None:
+    keys = ["core/pods/a-b/x", "core/pods/a/x", "core/pods/a/x-1", "core/pods/a.c/x", "core/podsets/a/x", "core/é/x"]
+    random.Random(1).shuffle(keys)
+    for key in keys:
+        await store.write(key, key.encode(), expected=0)
+    page = await store.range("core/pods/")
+    assert [s.key for s in page.items] == ["core/pods/a-b/x", "core/pods/a.c/x", "core/pods/a/x", "core/pods/a/x-1"]
+    assert all(s.value == s.key.encode() for s in page.items)
+    everything = [s.key for s in (await store.range("")).items]
+    assert everything == sorted(keys, key=str.encode)
+    assert (page.remaining, page.revision) == (0, store.revision)
+
+
+async def test_pages_show_one_moment_however_much_is_written_between_them(store: Store) -> None:
+    keys = await fill(store, 25)
+    page = await store.range("core/pods/", limit=10)
+    seen, snapshot = list(page.items), page.revision
+    assert page.remaining == 15
+    await store.write(keys[12], None, expected=seen[0].revision + 12)
+    await store.write(keys[20], b"new", expected=seen[0].revision + 20)
+    await store.write("core/pods/a/p00015a", b"new", expected=0)
+    while page.remaining:
+        page = await store.range("core/pods/", after=seen[-1].key, limit=10, revision=snapshot)
+        assert page.revision == snapshot
+        seen += page.items
+    assert [s.key for s in seen] == keys
+    assert {s.value for s in seen} == {b"v"}
+    now = await store.range("core/pods/", after=keys[9], limit=10)
+    assert (len(now.items), now.remaining) == (10, 5)
+
+
+async def test_reading_at_a_revision_that_does_not_exist_yet_fails(store: Store) -> None:
+    await fill(store, 3)
+    with pytest.raises(FutureRevision) as future:
+        await store.range("", revision=4)
+    assert future.value.revision == 3
+
+
+async def test_a_watch_replays_history_and_then_goes_on_live(store: Store) -> None:
+    await fill(store, 3)
+    await fill(store, 2, "core/nodes/")
+    watch = store.watch("core/pods/", since=1)
+    assert [e.revision for e in await take(watch, 2)] == [2, 3]
+    await store.write("core/nodes/x", b"", expected=0)
+    await store.write("core/pods/a/p00001", b"w", expected=2)
+    [event] = await take(watch, 1)
+    assert event == Event("core/pods/a/p00001", b"w", 7, Stored("core/pods/a/p00001", b"v", 2))
+    await store.write("core/pods/a/p00001", None, expected=7)
+    [event] = await take(watch, 1)
+    assert event == Event("core/pods/a/p00001", None, 8, Stored("core/pods/a/p00001", b"w", 7))
+    await watch.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_watch_misses_nothing_while_many_write(store: Store) -> None:
+    async def writer(number: int) -> None:
+        for i in range(100):
+            await store.write(f"k/{number}/{i}", b"", expected=0)
+
+    watch = store.watch("k/", since=0)
+    collecting = asyncio.create_task(take(watch, 800))
+    await asyncio.gather(*(writer(n) for n in range(8)))
+    assert [e.revision for e in await collecting] == list(range(1, 801))
+
+
+async def test_long_histories_come_in_pages(store: Store) -> None:
+    await fill(store, 1300)
+    assert len(await store.history("", since=0, until=1300)) == 1300
+    first = await store.history("core/", since=0, until=1250, limit=1000)
+    rest = await store.history("core/", since=first[-1].revision, until=1250, limit=1000)
+    assert [e.revision for e in first + rest] == list(range(1, 1251))
+    assert await store.history("apps/", since=0, until=1300, limit=10) == []
+    assert [e.revision for e in await take(store.watch("core/pods/a/p0129", since=0), 10)] == list(range(1291, 1301))
+
+
+async def test_listeners_hear_of_a_write_before_its_writer(store: Store) -> None:
+    assert isinstance(store, LocalStore)
+    heard: list[int] = []
+    stop = store.listen(lambda events: heard.extend(e.revision for e in events))
+    for i in range(3):
+        revision = await store.write(f"k{i}", b"", expected=0)
+        assert heard[-1] == revision
+    stop()
+    await store.write("k", b"", expected=0)
+    assert heard == [1, 2, 3]
+
+
+async def test_compaction_keeps_the_state_and_forgets_the_way_to_it(store: Store) -> None:
+    first = await store.write("a", b"1", expected=0)
+    second = await store.write("a", b"2", expected=first)
+    gone = await store.write("b", b"1", expected=0)
+    deleted = await store.write("b", None, expected=gone)
+    last = await store.write("a", b"3", expected=second)
+    await store.compact(deleted)
+    assert [s.value for s in (await store.range("", revision=deleted)).items] == [b"2"]
+    assert [s.value for s in (await store.range("")).items] == [b"3"]
+    for reading in (store.range("", revision=deleted - 1), store.history("", since=gone, until=last)):
+        with pytest.raises(Compacted) as compacted:
+            await reading
+        assert compacted.value.revision == deleted
+    with pytest.raises(Compacted):
+        await anext(store.watch("", since=first))
+    [event] = await take(store.watch("", since=deleted), 1)
+    assert event == Event("a", b"3", last, Stored("a", b"2", second))
+    assert await store.write("b", b"again", expected=0) == last + 1
+
+
+async def test_a_watch_that_falls_behind_a_compaction_ends_with_it(store: Store) -> None:
+    await fill(store, 1)
+    watch = store.watch("", since=0)
+    await take(watch, 1)
+    await fill(store, 5, "x/")
+    await store.compact(4)
+    with pytest.raises(Compacted):
+        await anext(watch)
+
+
+async def test_compacting_again_or_beyond_the_end_changes_nothing_more(store: Store) -> None:
+    keys = await fill(store, 5)
+    await store.compact(100)
+    await store.compact(2)
+    assert [s.key for s in (await store.range("", revision=5)).items] == keys
+    with pytest.raises(Compacted):
+        await store.range("", revision=4)
+    assert await store.write("k", b"", expected=0) == 6
+
+
+async def test_compaction_agrees_with_a_model_of_the_state(store: Store) -> None:
+    rng = random.Random(7)
+    model: dict[str, tuple[int, bytes]] = {}
+    states: dict[int, dict[str, tuple[int, bytes]]] = {0: {}}
+    compacted = 0
+    for step in range(400):
+        key = f"k/{rng.randrange(12)}"
+        current = model.get(key, (0, b""))[0]
+        value = b"%d" % step if not current or rng.random() < 0.7 else None
+        revision = await store.write(key, value, expected=current)
+        model.pop(key, None)
+        if value is not None:
+            model[key] = (revision, value)
+        states[revision] = dict(model)
+        if rng.random() < 0.05:
+            compacted = rng.randrange(compacted, revision + 1)
+            await store.compact(compacted)
+        at = rng.randrange(max(compacted, 1), revision + 1)
+        page = await store.range("k/", revision=at)
+        assert {s.key: (s.revision, s.value) for s in page.items} == states[at]
+        assert len(page.items) == len(states[at])
+
+
+async def test_a_cancelled_writer_disturbs_nobody(store: Store) -> None:
+    tasks = [asyncio.create_task(store.write(f"k{i}", b"", expected=0)) for i in range(5)]
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    written: list[Any] = [r for i, r in enumerate(results) if i != 2]
+    assert all(isinstance(r, int) for r in written)
+    assert len({*written}) == 4
+
+
+async def test_a_closed_store_refuses_writes_and_ends_its_watches(store: Store) -> None:
+    await fill(store, 1)
+    watch = store.watch("", since=0)
+    await take(watch, 1)
+    waiting = asyncio.ensure_future(anext(watch))
+    await asyncio.sleep(0)
+    assert store.last_error is None
+    await store.close()
+    with pytest.raises(StoreUnavailable):
+        await waiting
+    with pytest.raises(StoreUnavailable):
+        await store.write("k", b"", expected=0)
+    assert store.last_error is not None
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [("", ""), ("a/", "a0"), ("é", "ê"), ("a\U0010ffff", "b"), ("\U0010ffff", ""), ("\ud7ff", "\ue000")],
+)
+def test_the_end_of_a_prefix_is_the_next_key_after_all_that_start_with_it(prefix: str, end: str) -> None:
+    assert prefix_end(prefix) == end

@@ -1,0 +1,181 @@
+"""How objects become bytes, keys and watch frames, and how parsed objects are shared."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.server import shared
+from karmada.kube.server.entry import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Change,
+    Entry,
+    change_of,
+    encode_value,
+    entry_of,
+    prefix,
+    split_key,
+    storage_key,
+    with_revision,
+)
+
+PODS = GroupResource("", "pods")
+ROLES = GroupResource("rbac.authorization.k8s.io", "clusterroles")
+
+
+def pod(**metadata: Any) -> dict[str, Any]:
+    return {"kind": "Pod", "spec": {"x": 1}, "metadata": {"name": "p", **metadata}, "apiVersion": "v1"}
+
+
+def entry(revision: int = 7, **metadata: Any) -> Entry:
+    return entry_of("core/pods/a/p", encode_value(pod(**metadata)), revision)
+
+
+@pytest.mark.parametrize(
+    ("resource", "namespace", "name", "key"),
+    [
+        (PODS, "a", "p", "core/pods/a/p"),
+        (ROLES, "", "system:node", "rbac.authorization.k8s.io/clusterroles/system:node"),
+    ],
+)
+def test_a_key_names_group_resource_namespace_and_name(
+    resource: GroupResource, namespace: str, name: str, key: str
+) -> None:
+    assert storage_key(resource, namespace, name) == key
+    assert key.startswith(prefix(resource, namespace))
+    assert split_key(key)[1:] == (resource.resource, namespace, name)
+
+
+def test_a_value_starts_with_its_type_and_has_no_resource_version() -> None:
+    obj = pod(resourceVersion="5", labels={"a": "b"})
+    before = orjson.dumps(obj)
+    value = encode_value(obj)
+    assert value == b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"b"}},"spec":{"x":1}}'
+    assert orjson.dumps(obj) == before
+
+
+def test_the_revision_is_spliced_in_behind_metadata() -> None:
+    assert with_revision(b'{"metadata":{"name":"p"},"x":{"metadata":{}}}', 12) == (
+        b'{"metadata":{"resourceVersion":"12","name":"p"},"x":{"metadata":{}}}'
+    )
+    assert with_revision(b'{"metadata":{}}', 3) == b'{"metadata":{"resourceVersion":"3"}}'
+    tricky = encode_value(pod(annotations={"x": '"metadata":{', '"metadata":{': "y"}) | {"kind": '"metadata":{'})
+    parsed = orjson.loads(with_revision(tricky, 9))
+    assert parsed["metadata"]["resourceVersion"] == "9"
+    assert parsed["kind"] == '"metadata":{'
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text(), _json, max_size=4), st.dictionaries(st.text(), _json, max_size=4), st.integers(1, 2**63)
+)
+def test_encoding_and_splicing_change_nothing_but_the_resource_version(
+    body: dict[str, Any], metadata: dict[str, Any], revision: int
+) -> None:
+    metadata.pop("labels", None)
+    obj = {**body, "apiVersion": "v1", "kind": "X", "metadata": metadata}
+    found = entry_of("core/xs/n", encode_value(obj), revision)
+    assert found.object() == {**obj, "metadata": {**metadata, "resourceVersion": str(revision)}}
+    later = found.at(revision + 1)
+    assert later.object() == {**obj, "metadata": {**metadata, "resourceVersion": str(revision + 1)}}
+
+
+def test_readers_share_one_parsed_object_while_one_of_them_holds_it() -> None:
+    e = entry()
+    first = e.object()
+    assert e.object() is first
+    marker = id(first["spec"])
+    del first
+    gc.collect()
+    assert e._shared is not None
+    assert e._shared() is None
+    kept = e.object()
+    assert kept["metadata"]["resourceVersion"] == "7"
+    assert orjson.dumps(kept) == e.raw
+    assert marker  # the old one is gone; the new one is equal, not the same
+
+
+@pytest.mark.parametrize(
+    ("metadata", "labels"),
+    [
+        ({"labels": {"a": "b"}}, {"a": "b"}),
+        ({}, {}),
+        ({"labels": None}, {}),
+        ({"annotations": {"labels": "x"}}, {}),
+    ],
+)
+def test_labels_are_read_without_the_rest(metadata: dict[str, Any], labels: dict[str, str]) -> None:
+    e = entry_of(
+        "core/pods/a/p", encode_value({**pod(**metadata), "spec": {"metadata": {"labels": {"not": "mine"}}}}), 1
+    )
+    assert dict(e.labels) == labels
+    assert e._shared is None
+
+
+def test_a_change_is_encoded_once_for_all() -> None:
+    old, new = entry(7), entry(8, labels={"x": "y"})
+    change = Change(MODIFIED, new, old)
+    assert change.frame() is change.frame()
+    assert orjson.loads(change.frame()) == {"type": "MODIFIED", "object": new.object()}
+    assert change.frame().endswith(b"}\n")
+    assert change.disappearance() is change.disappearance()
+    assert orjson.loads(change.disappearance().frame()) == {"type": "DELETED", "object": old.at(8).object()}
+    assert orjson.loads(change.appearance().frame()) == {"type": "ADDED", "object": new.object()}
+
+
+def test_a_deletion_carries_the_last_content_under_its_own_revision() -> None:
+    old = entry(7, labels={"x": "y"})
+    change = change_of(old.key, None, 9, old)
+    assert (change.type, change.revision, change.previous) == (DELETED, 9, old)
+    assert change.entry.object() == {**old.object(), "metadata": {**old.object()["metadata"], "resourceVersion": "9"}}
+    assert change_of("core/pods/a/p", encode_value(pod()), 1, None).type == ADDED
+    with pytest.raises(ValueError, match="did not exist"):
+        change_of("core/pods/a/p", None, 1, None)
+
+
+@pytest.fixture
+def detector() -> Iterator[None]:
+    shared.detect_mutations()
+    yield
+    shared.detect_mutations(False)
+
+
+@pytest.mark.usefixtures("detector")
+def test_the_detector_finds_who_changed_a_shared_object() -> None:
+    held = entry(labels={"a": "b"}).object()
+    shared.assert_unmutated()
+    held["metadata"]["labels"]["a"] = "c"
+    with pytest.raises(AssertionError, match="shared objects were changed"):
+        shared.assert_unmutated()
+    shared.assert_unmutated()  # told once
+    held["spec"] = {}
+    del held
+    with pytest.raises(AssertionError, match=r'"spec":\{\}'):
+        shared.assert_unmutated()
+
+
+@pytest.mark.usefixtures("detector")
+def test_the_detector_finds_changes_of_objects_that_are_gone() -> None:
+    held = entry().object()
+    held["metadata"].pop("name")
+    del held
+    gc.collect()
+    with pytest.raises(AssertionError, match='"name":"p"'):
+        shared.assert_unmutated()
+    entry().object()
+    shared.assert_unmutated()
