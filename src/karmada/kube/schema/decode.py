@@ -119,7 +119,7 @@ def _prune_struct(node: Node, obj: Obj, path: Path, keep: frozenset[str] = froze
 
 
 def _prune(node: Node, value: Any, path: Path) -> None:
-    if value.__class__ is dict:
+    if isinstance(value, dict):
         if node.embedded:
             _prune_resource(node, value, path)
         elif node.type == "object" or node.properties or node.values is not None:

@@ -1,0 +1,98 @@
+"""The table of functions: by name and style (member or global), the overloads with their types and implementation.
+
+Libraries add rows with `define`. The checker narrows a call to the overloads that fit its static types; when a dyn
+argument leaves more than one, or leaves a doubt, `accepts` picks by the values at run time.
+An overload marked `sized` costs the size of its arguments, so that text and list building cannot escape the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karmada.kube.schema.cel.types import Type
+from karmada.kube.schema.cel.values import Duration, Opt, Timestamp, Uint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overload:
+    params: tuple[Type, ...]
+    result: Type
+    fn: Callable[..., Any]
+    sized: bool = False
+
+    def accepts(self, args: Sequence[Any]) -> bool:
+        return all(RUNTIME[param.name](value) for param, value in zip(self.params, args, strict=True))
+
+
+FUNCTIONS: dict[tuple[str, bool], list[Overload]] = {}
+
+
+def define(
+    name: str,
+    params: Sequence[Type],
+    result: Type,
+    fn: Callable[..., Any],
+    *,
+    member: bool = False,
+    both: bool = False,
+    sized: bool = False,
+) -> None:
+    """Add an overload; a member's first parameter is its receiver, `both` adds it as member and as global function."""
+    overload = Overload(tuple(params), result, fn, sized)
+    for style in (True, False) if both else (member,):
+        FUNCTIONS.setdefault((name, style), []).append(overload)
+
+
+def is_int(value: Any) -> bool:
+    return type(value) is int
+
+
+def _anything(_: Any) -> bool:
+    return True
+
+
+def _instance(cls: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, cls)
+
+
+RUNTIME: dict[str, Callable[[Any], bool]] = {
+    "dyn": _anything,
+    "A": _anything,
+    "B": _anything,
+    "int": is_int,
+    "uint": _instance(Uint),
+    "double": _instance(float),
+    "bool": _instance(bool),
+    "string": _instance(str),
+    "bytes": _instance(bytes),
+    "null": lambda value: value is None,
+    "list": _instance(list),
+    "map": _instance(dict),
+    "object": _instance(dict),
+    "timestamp": _instance(Timestamp),
+    "duration": _instance(Duration),
+    "type": _instance(Type),
+    "optional_type": _instance(Opt),
+}
+"""By type name: whether a value at run time is one (element types are not looked at)."""
+
+
+def define_type(kind: Type, cls: type) -> None:
+    """Make a library's own type known at run time."""
+    RUNTIME[kind.name] = _instance(cls)
+
+
+def runtime_type(value: Any) -> str:
+    """The name of a value's type, as type() and error messages show it."""
+    for name in _NAMED:
+        if RUNTIME[name](value):
+            return name
+    return next((name for name, test in RUNTIME.items() if name not in _UNNAMED and test(value)), "dyn")
+
+
+_NAMED = (
+    "bool", "uint", "int", "double", "string", "bytes", "null", "list", "map", "timestamp", "duration", "optional_type",
+)  # fmt: skip
+_UNNAMED = frozenset({"dyn", "A", "B", "object"})

@@ -1,0 +1,300 @@
+"""x-kubernetes-validations: rules of a schema, checked when the CRD is written and applied when an object is.
+
+`self` is the value at the rule's place. A rule that speaks of `oldSelf` is about a change: it runs on updates only, and
+only where the old value of the same place can be told (through properties, map keys and the items of map-like lists,
+not through other lists), unless it declares oldSelf optional. Rules that look at `self` alone are skipped where nothing
+changed. All rules of an object share one budget of steps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.types import Obj
+from karmada.kube.schema.cel import types as t
+from karmada.kube.schema.cel.declarations import Convert, converter, declare
+from karmada.kube.schema.cel.program import CALL_BUDGET, BudgetExceeded, CelError, CompileError, Program
+from karmada.kube.schema.cel.values import NONE, NoOverload, Opt
+from karmada.kube.schema.node import Node
+from karmada.kube.schema.structural import VALIDATIONS
+from karmada.kube.schema.validation import MISSING, list_index, list_key, same
+
+OBJECT_BUDGET = 2 * CALL_BUDGET
+REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+MAX_MESSAGE = 5 * 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    text: str
+    message: str
+    reason: str
+    field_path: str
+    program: Program
+    message_program: Program | None
+    optional_old: bool
+
+    @property
+    def transition(self) -> bool:
+        return "oldSelf" in self.program.uses
+
+    @property
+    def shown(self) -> str:
+        return self.message or self.text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """The compiled rules of one place of a schema."""
+
+    rules: tuple[Rule, ...]
+    convert: Convert | None
+
+
+_PATH_PART = re.compile(r"\.([a-zA-Z_][a-zA-Z0-9_-]*)|\['([^']+)'\]")
+
+
+def parse_field_path(text: str, node: Node) -> str:
+    """A rule's fieldPath as what follows the path of the rule's place; raises ValueError."""
+    if not text or _PATH_PART.match(text) is None:
+        raise ValueError("fieldPath must start with a '.' or a \"['\"")
+    shown, position, place = "", 0, node
+    while position < len(text):
+        match = _PATH_PART.match(text, position)
+        if match is None:
+            raise ValueError(f"fieldPath is not a JSON path: unexpected characters at {position}")
+        name = match[1] or match[2]
+        if name in place.properties:
+            place, shown = place.properties[name], f"{shown}.{name}"
+        elif place.values is not None:
+            place, shown = place.values, f"{shown}[{name}]"
+        else:
+            raise ValueError(f"does not refer to a valid field: {name}")
+        position = match.end()
+    return shown
+
+
+def _variables(kind: t.Type, optional_old: bool) -> dict[str, t.Type]:
+    return {"self": kind, "oldSelf": t.optional_of(kind) if optional_old else kind}
+
+
+def compile_rule(raw: Obj, node: Node, kind: t.Type) -> Rule:
+    """Raises CompileError or ValueError."""
+    optional_old = bool(raw.get("optionalOldSelf"))
+    variables = _variables(kind, optional_old)
+    expression = (raw.get("messageExpression") or "").strip()
+    return Rule(
+        text=raw["rule"].strip(),
+        message=(raw.get("message") or "").strip(),
+        reason=raw.get("reason") or "",
+        field_path=parse_field_path(raw["fieldPath"], node) if raw.get("fieldPath") else "",
+        program=Program(raw["rule"], variables),
+        message_program=Program(expression, variables) if expression else None,
+        optional_old=optional_old,
+    )
+
+
+def _place(node: Node, root: bool) -> Place:
+    place: Place | None = node.checks.compiled
+    if place is None:
+        kind = declare(node, root) or t.DYN
+        place = Place(tuple(compile_rule(raw, node, kind) for raw in node.checks.rules), converter(node))
+        node.checks.compiled = place
+    return place
+
+
+def apply_rules(node: Node, obj: Obj, old: Obj | None = None) -> list[FieldError]:
+    """The rules that an object breaks."""
+    run = _Run()
+    with suppress(_Stop):
+        run.visit(node, obj, MISSING if old is None else old, "", root=True)
+    return run.errors
+
+
+class _Stop(Exception):
+    """The budget is used up."""
+
+
+class _Run:
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+        self.left = OBJECT_BUDGET
+
+    def visit(self, node: Node, value: Any, old: Any, path: str, root: bool = False) -> None:
+        checks = node.checks
+        if checks is None or not checks.has_rules or value is None:
+            return
+        if checks.rules:
+            self.apply(node, value, old, path, root)
+        if isinstance(value, dict):
+            before = old if isinstance(old, dict) else {}
+            for key, item in value.items():
+                child = node.properties.get(key, node.values)
+                if child is not None:
+                    self.visit(child, item, before.get(key, MISSING), f"{path}.{key}" if path else key)
+        elif type(value) is list and node.items is not None:
+            index = list_index(node, old) if type(old) is list else {}
+            for position, item in enumerate(value):
+                known = index.get(list_key(node, item), MISSING) if index else MISSING
+                self.visit(node.items, item, known, f"{path}[{position}]")
+
+    def apply(self, node: Node, value: Any, old: Any, path: str, root: bool) -> None:
+        place = _place(node, root)
+        unchanged = old is not MISSING and same(value, old)
+        try:
+            this = value if place.convert is None else place.convert(value)
+            that = old if place.convert is None or old is MISSING else place.convert(old)
+        except CelError as error:
+            self.errors.append(invalid(path or "<nil>", _shown(node, value), str(error)))
+            return
+        for rule in place.rules:
+            bindings: dict[str, Any] = {"self": this}
+            if rule.optional_old:
+                bindings["oldSelf"] = NONE if that is MISSING else Opt(that)
+            elif rule.transition:
+                if that is MISSING:
+                    continue
+                bindings["oldSelf"] = that
+            elif unchanged:
+                continue
+            self.check(rule, bindings, node, value, path)
+
+    def check(self, rule: Rule, bindings: dict[str, Any], node: Node, value: Any, path: str) -> None:
+        at = (path + rule.field_path).removeprefix(".") or "<nil>"
+        shown = _shown(node, value)
+        try:
+            if self.evaluate(rule.program, bindings) is True:
+                return
+        except BudgetExceeded:
+            if self.left <= 0:
+                why = "validation failed due to running out of cost budget, no further validation rules will be run"
+            else:
+                why = f"no further validation rules will be run due to call cost exceeds limit for rule: {rule.shown}"
+            self.errors.append(invalid(path or "<nil>", shown, why))
+            raise _Stop from None
+        except NoOverload as error:
+            why = "call arguments did not match a supported operator, function or macro signature for rule"
+            self.errors.append(invalid(path or "<nil>", shown, f"'{error}': {why}: {rule.shown}"))
+            return
+        except CelError as error:
+            self.errors.append(invalid(path or "<nil>", shown, f"{error} evaluating rule: {rule.shown}"))
+            return
+        detail = self.message(rule, bindings) or rule.message or f"failed rule: {rule.text}"
+        self.errors.append(_failure(rule.reason, at, shown, detail))
+
+    def evaluate(self, program: Program, bindings: dict[str, Any]) -> Any:
+        allowance = min(CALL_BUDGET, self.left)
+        try:
+            result, steps = program.measure(bindings, allowance)
+        except BudgetExceeded:
+            self.left -= allowance
+            raise
+        self.left -= steps + 1
+        return result
+
+    def message(self, rule: Rule, bindings: dict[str, Any]) -> str:
+        """The computed message; a message that cannot be computed or is unfit falls back to the fixed one."""
+        if rule.message_program is None:
+            return ""
+        try:
+            text = self.evaluate(rule.message_program, bindings)
+        except (CelError, BudgetExceeded):
+            return ""
+        if not isinstance(text, str) or "\n" in text or len(text) > MAX_MESSAGE:
+            return ""
+        return text.strip()
+
+
+def _shown(node: Node, value: Any) -> Any:
+    """Whole objects and lists are named by their type."""
+    return node.type or "object" if isinstance(value, dict | list) else value
+
+
+def _failure(reason: str, path: str, shown: Any, detail: str) -> FieldError:
+    if reason == "FieldValueForbidden":
+        return forbidden_field(path, detail)
+    if reason == "FieldValueRequired":
+        return required(path, detail)
+    if reason == "FieldValueDuplicate":
+        return duplicate(path, shown)
+    return invalid(path, shown, detail)
+
+
+def rule_errors(node: Node, path: str) -> list[FieldError]:
+    """What is wrong with the rules of a compiled schema whose openAPIV3Schema is at `path`."""
+    return list(_rule_errors(node, path, "", root=True))
+
+
+def _rule_errors(node: Node, path: str, blind: str, root: bool = False) -> Iterator[FieldError]:
+    """`blind` is the path of the list whose items cannot be told apart, when there is one above."""
+    if node.checks is None or not node.checks.has_rules:
+        return
+    if node.checks.rules:
+        kind = declare(node, root) or t.DYN
+        for index, raw in enumerate(node.checks.rules):
+            yield from _one_rule(raw, node, kind, f"{path}.{VALIDATIONS}[{index}]", blind)
+    for name, child in node.properties.items():
+        yield from _rule_errors(child, f"{path}.properties[{name}]", blind)
+    if node.values is not None:
+        yield from _rule_errors(node.values, f"{path}.additionalProperties", blind)
+    if node.items is not None:
+        yield from _rule_errors(node.items, f"{path}.items", blind or ("" if node.list_type == "map" else path))
+
+
+def _one_rule(raw: Obj, node: Node, kind: t.Type, path: str, blind: str) -> Iterator[FieldError]:
+    text = (raw.get("rule") or "").strip()
+    if not text:
+        yield required(f"{path}.rule", "rule is not specified")
+        return
+    yield from _attribute_errors(raw, node, text, path)
+    variables = _variables(kind, bool(raw.get("optionalOldSelf")))
+    try:
+        program = Program(raw["rule"], variables)
+    except CompileError as error:
+        yield invalid(f"{path}.rule", raw, f"compilation failed: {error}")
+        return
+    if program.type.name not in ("bool", "dyn"):
+        yield invalid(f"{path}.rule", raw, "cel expression must evaluate to a bool")
+    uses_old = "oldSelf" in program.uses
+    if uses_old and blind and not raw.get("optionalOldSelf"):
+        message = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {blind}"
+        yield invalid(f"{path}.rule", raw["rule"], message)
+    if raw.get("optionalOldSelf") is not None and not uses_old:
+        message = "may not be set if oldSelf is not used in rule"
+        yield invalid(f"{path}.optionalOldSelf", raw["optionalOldSelf"], message)
+    expression = (raw.get("messageExpression") or "").strip()
+    if expression:
+        yield from _message_errors(raw, expression, variables, path)
+
+
+def _attribute_errors(raw: Obj, node: Node, text: str, path: str) -> Iterator[FieldError]:
+    message = raw.get("message")
+    if message and not message.strip():
+        yield invalid(f"{path}.message", message, "message must be non-empty if specified")
+    elif message and "\n" in message.strip():
+        yield invalid(f"{path}.message", message, "message must not contain line breaks")
+    elif "\n" in text and not message:
+        yield required(f"{path}.message", "message must be specified if rule contains line breaks")
+    if raw.get("reason") and raw["reason"] not in REASONS:
+        yield not_supported(f"{path}.reason", raw["reason"], REASONS)
+    field_path = raw.get("fieldPath")
+    if field_path:
+        try:
+            parse_field_path(field_path, node)
+        except ValueError as error:
+            yield invalid(f"{path}.fieldPath", field_path, f"fieldPath must be a valid path: {error}")
+
+
+def _message_errors(raw: Obj, expression: str, variables: dict[str, t.Type], path: str) -> Iterator[FieldError]:
+    try:
+        program = Program(expression, variables)
+    except CompileError as error:
+        yield invalid(f"{path}.messageExpression", raw, f"messageExpression compilation failed: {error}")
+        return
+    if program.type.name not in ("string", "dyn"):
+        yield invalid(f"{path}.messageExpression", raw, "messageExpression must evaluate to a string")

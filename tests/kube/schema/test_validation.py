@@ -1,0 +1,310 @@
+"""Validation of objects against a schema: the exact errors, and what an update is forgiven."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karmada.kube.schema.structural import compile_schema, structural_errors
+from karmada.kube.schema.validation import UNCHECKED, validate
+
+Obj = dict[str, Any]
+
+
+def compiled(spec: Obj) -> Any:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
+    assert structural_errors(schema, "s") == []
+    return compile_schema(schema)
+
+
+def errors(field: Obj, value: Any) -> list[str]:
+    return [str(e) for e in validate(compiled({"x": field}), {"spec": {"x": value}})]
+
+
+VECTORS: list[tuple[Obj, Any, list[str]]] = [
+    ({"type": "integer"}, "a", ['spec.x: Invalid value: "string": spec.x in body must be of type integer: "string"']),
+    ({"type": "integer"}, 1.5, ['spec.x: Invalid value: "number": spec.x in body must be of type integer: "number"']),
+    (
+        {"type": "integer"},
+        True,
+        ['spec.x: Invalid value: "boolean": spec.x in body must be of type integer: "boolean"'],
+    ),
+    ({"type": "integer"}, 2.0, []),
+    ({"type": "number"}, 1, []),
+    ({"type": "string"}, None, ['spec.x: Invalid value: "null": spec.x in body must be of type string: "null"']),
+    ({"type": "string", "nullable": True}, None, []),
+    ({"type": "string", "nullable": True, "enum": ["a"]}, None, []),
+    ({"type": "object"}, [], ['spec.x: Invalid value: "array": spec.x in body must be of type object: "array"']),
+    (
+        {"type": "array", "items": {"type": "string"}},
+        {},
+        ['spec.x: Invalid value: "object": spec.x in body must be of type array: "object"'],
+    ),
+    (
+        {"type": "array", "items": {"type": "string"}},
+        ["a", 1],
+        ['spec.x[1]: Invalid value: "integer": spec.x[1] in body must be of type string: "integer"'],
+    ),
+    (
+        {"type": "object", "additionalProperties": {"type": "boolean"}},
+        {"k": 1},
+        ['spec.x.k: Invalid value: "integer": spec.x.k in body must be of type boolean: "integer"'],
+    ),
+    ({"x-kubernetes-int-or-string": True}, "5%", []),
+    ({"x-kubernetes-int-or-string": True}, 5, []),
+    (
+        {"x-kubernetes-int-or-string": True},
+        True,
+        ['spec.x: Invalid value: "boolean": spec.x in body must be of type integer,string: "boolean"'],
+    ),
+    (
+        {
+            "x-kubernetes-int-or-string": True,
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "pattern": "^[0-9]+%$",
+        },
+        "x",
+        ["spec.x: Invalid value: \"x\": spec.x in body should match '^[0-9]+%$'"],
+    ),
+    ({"x-kubernetes-preserve-unknown-fields": True}, [1, {"a": None}], []),
+    (
+        {"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}},
+        {"a": ""},
+        ["spec.x.b: Required value"],
+    ),
+    ({"type": "string", "enum": ["a", "b"]}, "c", ['spec.x: Unsupported value: "c": supported values: "a", "b"']),
+    ({"type": "integer", "enum": [1, 2]}, 3, ['spec.x: Unsupported value: 3: supported values: "1", "2"']),
+    (
+        {"type": "string", "pattern": "^[a-z]+$"},
+        "A",
+        ["spec.x: Invalid value: \"A\": spec.x in body should match '^[a-z]+$'"],
+    ),
+    ({"type": "string", "pattern": "b"}, "abc", []),
+    ({"type": "string", "maxLength": 5}, "éééééé", ["spec.x: Too long: may not be more than 5 bytes"]),
+    ({"type": "string", "maxLength": 5}, "ééééé", []),
+    (
+        {"type": "string", "minLength": 2},
+        "a",
+        ['spec.x: Invalid value: "a": spec.x in body should be at least 2 chars long'],
+    ),
+    (
+        {"type": "integer", "minimum": 1},
+        0,
+        ["spec.x: Invalid value: 0: spec.x in body should be greater than or equal to 1"],
+    ),
+    (
+        {"type": "integer", "minimum": 1, "exclusiveMinimum": True},
+        1,
+        ["spec.x: Invalid value: 1: spec.x in body should be greater than 1"],
+    ),
+    (
+        {"type": "integer", "maximum": 1},
+        2,
+        ["spec.x: Invalid value: 2: spec.x in body should be less than or equal to 1"],
+    ),
+    (
+        {"type": "number", "maximum": 1.5, "exclusiveMaximum": True},
+        1.5,
+        ["spec.x: Invalid value: 1.5: spec.x in body should be less than 1.5"],
+    ),
+    ({"type": "integer", "multipleOf": 5}, 7, ["spec.x: Invalid value: 7: spec.x in body should be a multiple of 5"]),
+    ({"type": "number", "multipleOf": 0.1}, 0.3, []),
+    (
+        {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
+        [1, 2, 3],
+        ["spec.x: Too many: 3: must have at most 2 items"],
+    ),
+    (
+        {"type": "array", "items": {"type": "integer"}, "minItems": 2},
+        [1],
+        ["spec.x: Invalid value: 1: spec.x in body should have at least 2 items"],
+    ),
+    (
+        {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 1},
+        {"a": "", "b": ""},
+        ["spec.x: Too many: 2: must have at most 1 items"],
+    ),
+    (
+        {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
+        {},
+        ["spec.x: Invalid value: 0: spec.x in body should have at least 1 properties"],
+    ),
+    (
+        {"type": "string", "format": "date-time"},
+        "now",
+        ['spec.x: Invalid value: "now": spec.x in body must be of type date-time: "now"'],
+    ),
+    ({"type": "string", "format": "unheard-of"}, "now", []),
+    (
+        {"type": "integer", "allOf": [{"minimum": 3}, {"maximum": 9}]},
+        1,
+        [
+            "spec.x: Invalid value: 1: spec.x in body should be greater than or equal to 3",
+            'spec.x: Invalid value: "": "spec.x" must validate all the schemas (allOf)',
+        ],
+    ),
+    (
+        {"type": "integer", "anyOf": [{"minimum": 3}, {"maximum": 0}]},
+        1,
+        [
+            'spec.x: Invalid value: "": "spec.x" must validate at least one schema (anyOf)',
+            "spec.x: Invalid value: 1: spec.x in body should be greater than or equal to 3",
+        ],
+    ),
+    (
+        {"type": "integer", "oneOf": [{"minimum": 3}, {"maximum": 5}]},
+        4,
+        [
+            'spec.x: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found 2 valid alternatives'  # noqa: E501
+        ],
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+        },
+        {},
+        [
+            'spec.x: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found none valid',
+            "spec.x.a: Required value",
+        ],
+    ),
+    (
+        {"type": "integer", "not": {"minimum": 3}},
+        4,
+        ['spec.x: Invalid value: "": "spec.x" must not validate the schema (not)'],
+    ),
+    (
+        {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        ["a", "b", "a"],
+        ['spec.x[2]: Duplicate value: "a"'],
+    ),
+    (
+        {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}, "v": {"type": "integer"}},
+            },
+        },
+        [{"name": "a", "v": 1}, {"name": "a", "v": 2}],
+        ['spec.x[1]: Duplicate value: {"name":"a"}'],
+    ),
+    (
+        {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+        },
+        [{}],
+        ["spec.x[0].name: Required value"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "expected"), VECTORS)
+def test_a_value_is_judged_with_kubernetes_words(field: Obj, value: Any, expected: list[str]) -> None:
+    assert errors(field, value) == expected
+
+
+def test_a_type_error_is_a_type_error_for_clients_too() -> None:
+    [error] = validate(compiled({"x": {"type": "integer"}}), {"spec": {"x": "a"}})
+    assert error.reason == "FieldValueTypeInvalid"
+
+
+def test_the_name_of_an_object_may_be_restricted() -> None:
+    node = compile_schema(
+        {
+            "type": "object",
+            "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "pattern": "^a"}}}},
+        }
+    )
+    assert validate(node, {"metadata": {"name": "abc", "labels": {"x": "y"}}}) == []
+    assert [str(e) for e in validate(node, {"metadata": {"name": "b"}})] == [
+        "metadata.name: Invalid value: \"b\": metadata.name in body should match '^a'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("embedded", "expected"),
+    [
+        ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n", "labels": {"a": "b"}}}, []),
+        ({"kind": "Pod"}, ["spec.x.apiVersion: Required value: must not be empty"]),
+        ({"apiVersion": "v1"}, ["spec.x.kind: Required value: must not be empty"]),
+        (
+            {"apiVersion": "a/b/c", "kind": "Pod"},
+            ['spec.x.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'],
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a/b"}},
+            ["spec.x.metadata.name: Invalid value: \"a/b\": may not contain '/'"],
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "metadata": 3},
+            ['spec.x.metadata: Invalid value: "integer": spec.x.metadata in body must be of type object: "integer"'],
+        ),
+    ],
+)
+def test_an_embedded_resource_needs_an_identity(embedded: Obj, expected: list[str]) -> None:
+    field = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    assert errors(field, embedded) == expected
+
+
+TIGHT = compiled(
+    {
+        "a": {"type": "integer", "minimum": 5},
+        "b": {"type": "string"},
+        "deep": {"type": "object", "properties": {"c": {"type": "integer", "minimum": 5}, "d": {"type": "string"}}},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "keyed": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k"],
+            "items": {
+                "type": "object",
+                "required": ["k"],
+                "properties": {"k": {"type": "string"}, "v": {"type": "integer", "minimum": 5}},
+            },
+        },
+        "plain": {"type": "array", "items": {"type": "integer", "minimum": 5}},
+        "flag": {"type": "boolean"},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        ({"a": 1}, {"a": 1, "b": "new"}, []),
+        ({"a": 1}, {"a": 2}, ["spec.a"]),
+        ({"deep": {"c": 1}}, {"deep": {"c": 1, "d": "x"}}, []),
+        ({"keyed": [{"k": "x", "v": 1}]}, {"keyed": [{"k": "y", "v": 9}, {"k": "x", "v": 1}]}, []),
+        ({"keyed": [{"k": "x", "v": 1}]}, {"keyed": [{"k": "x", "v": 2}]}, ["spec.keyed[0].v"]),
+        ({"plain": [1]}, {"plain": [1], "b": "x"}, []),
+        ({"plain": [1]}, {"plain": [1, 9]}, ["spec.plain[0]"]),
+        ({"set": ["a", "a"]}, {"set": ["a", "a", "b"]}, []),
+        ({"set": ["a"]}, {"set": ["a", "a"]}, ["spec.set[1]"]),
+        ({"flag": True}, {"flag": 1}, ["spec.flag"]),
+    ],
+)
+def test_an_update_is_forgiven_what_it_did_not_change(old: Obj, new: Obj, fields: list[str]) -> None:
+    assert [e.field for e in validate(TIGHT, {"spec": new}, {"spec": old})] == fields
+
+
+def test_a_schema_without_rules_never_speaks_of_unchecked_rules() -> None:
+    assert UNCHECKED not in validate(TIGHT, {"spec": {"a": "x"}})
+
+
+def test_a_shared_object_of_its_own_class_is_an_object_like_any_other() -> None:
+    class Shared(dict[str, Any]):
+        pass
+
+    shared = Shared({"spec": {"a": 1}})
+    assert [e.field for e in validate(TIGHT, shared)] == ["spec.a"]
+    assert validate(TIGHT, {"spec": {"a": 1}}, shared) == []
