@@ -1,0 +1,162 @@
+"""Who makes a request: the first of these that says so wins.
+
+1. A front proxy (client certificate of the front-proxy authority with an allowed name) naming a user in headers.
+2. A client certificate of the cluster's authority.
+3. A bearer token, in the Authorization header or, from browsers, as a WebSocket subprotocol: from the static file,
+   of a service account, or a bootstrap token.
+4. Nobody: the anonymous user, if that is allowed.
+
+Credentials that are present but not good are refused, never taken for anonymous. Every named user also gets the
+group system:authenticated.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from karmada.kube.objects.errors import Unauthorized
+from karmada.kube.server.auth import bootstrap_tokens
+from karmada.kube.server.auth.frontproxy import remote_user
+from karmada.kube.server.auth.headers import Headers
+from karmada.kube.server.auth.identity import authenticated
+from karmada.kube.server.auth.jwt import TokenError, b64url_decode
+from karmada.kube.server.auth.peer import PeerCertificates
+from karmada.kube.server.auth.pki import FRONT_PROXY_CLIENT
+from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
+from karmada.kube.server.resource import Reader
+from karmada.kube.server.user import ANONYMOUS, UNAUTHENTICATED, User
+
+WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
+_ANONYMOUS_USER = User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))
+
+
+class TokenIdentity(NamedTuple):
+    user: User
+    audiences: tuple[str, ...]
+
+
+def parse_token_file(text: str) -> dict[str, User]:
+    """Lines of `token,user,uid[,"group1,group2"]`; ValueError names the line, never its content."""
+    users: dict[str, User] = {}
+    for number, row in enumerate(csv.reader(io.StringIO(text), skipinitialspace=True), start=1):
+        if not row or row[0].startswith("#"):
+            continue
+        if len(row) < 3 or not row[0] or not row[1]:
+            raise ValueError(f"token file, line {number}: must be token,user,uid with an optional list of groups")
+        groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) > 3 else ()
+        users[row[0]] = authenticated(User(name=row[1], uid=row[2], groups=groups))
+    return users
+
+
+class Authenticator:
+    def __init__(
+        self,
+        reader: Reader,
+        *,
+        now: Callable[[], float],
+        peers: PeerCertificates | None = None,
+        service_accounts: ServiceAccountTokens | None = None,
+        static_tokens: Mapping[str, User] | None = None,
+        audiences: Sequence[str] = (),
+        front_proxy_names: Sequence[str] = (FRONT_PROXY_CLIENT,),
+        bootstrap: bool = True,
+        anonymous: bool = True,
+    ) -> None:
+        self._reader = reader
+        self._now = now
+        self._peers = peers
+        self._service_accounts = service_accounts
+        self._static = dict(static_tokens or {})
+        self._audiences = tuple(audiences)
+        self._front_proxy_names = frozenset(front_proxy_names)
+        self._bootstrap = bootstrap
+        self._anonymous = anonymous
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        return self._audiences
+
+    def authenticate(self, headers: Headers, peer_cert_der: bytes | None = None, protocols: Sequence[str] = ()) -> User:
+        """The request's user; Unauthorized if it has bad credentials, or none while anonymous access is off.
+
+        `protocols` are the WebSocket subprotocols the client offers, if it wants one.
+        """
+        refused = False
+        if peer_cert_der is not None and self._peers is not None:
+            user, refused = self._from_certificate(headers, peer_cert_der)
+            if user is not None:
+                return user
+        authorization = headers.get("Authorization")
+        if authorization or protocols:
+            token = _bearer(authorization.strip()) if authorization else _websocket_bearer(protocols)
+            if token is not None:
+                try:
+                    return self.authenticate_token(token).user
+                except TokenError as error:
+                    raise Unauthorized from error
+        if refused or not self._anonymous:
+            raise Unauthorized
+        return _ANONYMOUS_USER
+
+    def _from_certificate(self, headers: Headers, der: bytes) -> tuple[User | None, bool]:
+        """The user, if the certificate gives one; else whether it must not pass as anonymous."""
+        assert self._peers is not None
+        peer = self._peers.identify(der)
+        if not peer.valid_at(self._now()):
+            return None, True
+        if peer.proxy and (not self._front_proxy_names or peer.common_name in self._front_proxy_names):
+            remote = remote_user(headers)
+            if remote is not None:
+                return authenticated(remote), False
+        if peer.user is not None:
+            return peer.user, False
+        return None, True
+
+    def authenticate_token(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity:
+        """Whose token it is, for any of the audiences (default: this server's own); TokenError if it is nobody's."""
+        static = self._static.get(token)
+        if static is not None:
+            return TokenIdentity(static, self._own_audiences(audiences))
+        if self._service_accounts is not None and self._service_accounts.ours(token):
+            user, common = self._service_accounts.authenticate(token, audiences or self._audiences)
+            return TokenIdentity(user, common)
+        if self._bootstrap and bootstrap_tokens.looks_like_bootstrap_token(token):
+            user = bootstrap_tokens.authenticate(token, self._reader, self._now())
+            return TokenIdentity(authenticated(user), self._own_audiences(audiences))
+        raise TokenError("invalid bearer token")
+
+    def _own_audiences(self, wanted: Sequence[str]) -> tuple[str, ...]:
+        """Tokens without an audience are for this server only."""
+        common = tuple(a for a in wanted if a in self._audiences) if wanted else self._audiences
+        if wanted and not common:
+            raise TokenError("token audiences do not include the target audiences")
+        return common
+
+
+def _bearer(authorization: str) -> str:
+    scheme, _, rest = authorization.partition(" ")
+    token = rest.split(" ", 1)[0]
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthorized
+    return token
+
+
+def _websocket_bearer(protocols: Sequence[str]) -> str | None:
+    """The token among the subprotocols; the client must offer a real one besides it."""
+    tokens = [p[len(WEBSOCKET_BEARER) :] for p in protocols if p.startswith(WEBSOCKET_BEARER)]
+    if not tokens:
+        return None
+    if len(tokens) > 1 or len(tokens) == len(protocols):
+        raise Unauthorized
+    try:
+        return b64url_decode(tokens[0]).decode("utf-8")
+    except ValueError as error:
+        raise Unauthorized from error
+
+
+def without_bearer(protocols: Sequence[str]) -> list[str]:
+    """The subprotocols that may be negotiated and passed on."""
+    return [p for p in protocols if not p.startswith(WEBSOCKET_BEARER)]

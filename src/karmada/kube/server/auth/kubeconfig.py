@@ -1,0 +1,46 @@
+"""Writes the kubeconfig files that the server hands out (the admin's, a component's)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+from karmada.kube.server.auth.files import write_private
+
+
+def kubeconfig(server_url: str, ca_pem: bytes, cert_pem: bytes, key_pem: bytes, context: str) -> str:
+    """A kubeconfig with one cluster, one user with a client certificate, and one context, all named alike."""
+
+    def data(pem: bytes) -> str:
+        return base64.b64encode(pem).decode("ascii")
+
+    name = json.dumps(context)
+    return f"""\
+apiVersion: v1
+kind: Config
+clusters:
+- name: {name}
+  cluster:
+    server: {json.dumps(server_url)}
+    certificate-authority-data: {data(ca_pem)}
+users:
+- name: {name}
+  user:
+    client-certificate-data: {data(cert_pem)}
+    client-key-data: {data(key_pem)}
+contexts:
+- name: {name}
+  context:
+    cluster: {name}
+    user: {name}
+current-context: {name}
+"""
+
+
+def write_kubeconfig(
+    path: Path, server_url: str, ca_pem: bytes, cert_pem: bytes, key_pem: bytes, context: str = "karmada-apiserver"
+) -> None:
+    """Readable by the owner only; replaced in one step."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(path, kubeconfig(server_url, ca_pem, cert_pem, key_pem, context).encode())

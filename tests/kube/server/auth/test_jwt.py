@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karmada.kube.server.auth.cache import GenerationCache
+from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, TokenError, b64url, b64url_decode
+from karmada.kube.server.auth.pki import generate_key_pem
+
+EC = SigningKey(generate_key_pem())
+OTHER = SigningKey(generate_key_pem())
+_RSA = rsa.generate_private_key(65537, 2048)
+RSA = SigningKey(_RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+@pytest.mark.parametrize(("key", "alg"), [(EC, "ES256"), (RSA, "RS256")])
+def test_a_signed_token_verifies_with_its_public_key(key: SigningKey, alg: str) -> None:
+    assert key.public.alg == alg
+    assert KeySet([OTHER.public, key.public]).verify(key.sign({"sub": "x"})) == {"sub": "x"}
+
+
+def test_a_token_of_another_key_is_refused() -> None:
+    with pytest.raises(TokenError, match="signature"):
+        KeySet([EC.public]).verify(OTHER.sign({"sub": "x"}))
+
+
+TOKEN = EC.sign({"sub": "x", "n": 1})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, len(TOKEN) - 1), st.characters(min_codepoint=33, max_codepoint=126))
+def test_no_character_of_a_token_can_be_changed(position: int, character: str) -> None:
+    tampered = TOKEN[:position] + character + TOKEN[position + 1 :]
+    keys = KeySet([EC.public])
+    if tampered == TOKEN:
+        assert keys.verify(tampered)
+        return
+    with pytest.raises(TokenError):
+        keys.verify(tampered)
+
+
+def _forged(header: bytes, signature: bytes = b"") -> str:
+    return f"{b64url(header)}.{TOKEN.split('.')[1]}.{b64url(signature)}"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "a.b",
+        "a.b.c.d",
+        "é.é.é",
+        _forged(b'{"alg":"none"}'),
+        _forged(b'{"alg":"ES256"}', b"\0" * 64),
+        _forged(b'{"alg":"ES256"}', b"short"),
+        _forged(b'{"alg":"RS256"}', b"\0" * 64),
+        _forged(b"[]", b"\0" * 64),
+        _forged(b"not json", b"\0" * 64),
+        TOKEN + "=",
+        f"{b64url(b'{}')}.{b64url(b'[1]')}.{b64url(b'x')}",
+    ],
+)
+def test_malformed_and_forged_tokens_are_refused(token: str) -> None:
+    with pytest.raises(TokenError):
+        KeySet([EC.public]).verify(token)
+
+
+def test_an_hmac_made_with_the_public_key_is_no_signature() -> None:
+    head = b64url(b'{"alg":"HS256"}')
+    message = f"{head}.{TOKEN.split('.')[1]}"
+    mac = hmac.new(RSA.public.pem, message.encode(), hashlib.sha256).digest()
+    with pytest.raises(TokenError):
+        KeySet([RSA.public, EC.public]).verify(f"{message}.{b64url(mac)}")
+
+
+@pytest.mark.parametrize(("key", "alg"), [(EC, "RS256"), (EC, "HS256"), (EC, "none"), (RSA, "ES256")])
+def test_the_algorithm_is_the_keys_and_not_the_tokens(key: SigningKey, alg: str) -> None:
+    head = b64url(f'{{"alg":"{alg}","kid":"{key.public.kid}"}}'.encode())
+    message = f"{head}.{TOKEN.split('.')[1]}"
+    with pytest.raises(TokenError, match="signature"):
+        KeySet([key.public]).verify(f"{message}.{b64url(key._signature(message.encode()))}")
+
+
+def test_the_key_set_document_has_the_public_parts_only() -> None:
+    document = KeySet([EC.public, RSA.public]).jwks()
+    ec_key, rsa_key = document["keys"]
+    assert set(ec_key) == {"use", "kty", "kid", "alg", "crv", "x", "y"}
+    assert set(rsa_key) == {"use", "kty", "kid", "alg", "n", "e"}
+    assert rsa_key["e"] == "AQAB"
+    numbers = ec.EllipticCurvePublicNumbers(
+        int.from_bytes(b64url_decode(ec_key["x"]), "big"),
+        int.from_bytes(b64url_decode(ec_key["y"]), "big"),
+        ec.SECP256R1(),
+    )
+    pem = numbers.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    assert PublicKey(pem).kid == ec_key["kid"]
+
+
+def test_keys_of_other_kinds_are_refused() -> None:
+    pem = ec.generate_private_key(ec.SECP384R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with pytest.raises(ValueError, match="P-256"):
+        SigningKey(pem).sign({})
+
+
+@given(st.binary(max_size=40))
+def test_base64url_round_trips(data: bytes) -> None:
+    assert b64url_decode(b64url(data)) == data
+
+
+def test_the_cache_keeps_what_is_used_and_stays_small() -> None:
+    cache: GenerationCache[int, str] = GenerationCache(10)
+    cache.put(0, "kept")
+    for number in range(1, 200):
+        cache.put(number, "x")
+        assert cache.get(0) == "kept"
+        assert len(cache) <= 20
+    assert cache.get(1) is None
+    cache.clear()
+    assert cache.get(0) is None
