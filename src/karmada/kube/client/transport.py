@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from karmada.kube.objects.types import Obj
+
+
+class ConnectionFailed(Exception):
+    """The server could not be reached, or the connection broke before an answer: no ApiError tells what happened."""
 
 
 class WatchEvent(NamedTuple):
@@ -18,7 +22,7 @@ class WatchEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One API request: `path` without query, `body` a JSON value (never changed by the callee) or None."""
+    """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee."""
 
     method: str
     path: str
@@ -28,14 +32,42 @@ class Call:
     accept: str = "application/json"
 
 
+class Socket(Protocol):
+    """A WebSocket that carries binary messages."""
+
+    @property
+    def protocol(self) -> str:
+        """The subprotocol both sides agreed on."""
+
+    async def send(self, message: bytes) -> None: ...
+
+    async def receive(self) -> bytes | None:
+        """The next message; None when the other side has closed."""
+
+    async def close(self) -> None: ...
+
+
 class Transport(Protocol):
     async def call(self, call: Call) -> Any:
-        """The parsed answer (lists carry apiVersion and kind in every item); ApiError on failure.
+        """The parsed answer (lists carry apiVersion and kind in every item); ApiError or ConnectionFailed on failure.
 
         What comes back may be shared with others and must not be changed.
         """
 
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
-        """The events of a watch request until the server ends the stream."""
+        """The events of a watch request until the server ends the stream.
+
+        ApiError when the server refuses or tells an error, ConnectionFailed when the stream breaks.
+        """
 
     async def close(self) -> None: ...
+
+
+class StreamTransport(Transport, Protocol):
+    """A transport that also carries what is no JSON: logs as they come, and WebSockets (exec, attach, port-forward)."""
+
+    def stream(self, call: Call) -> AsyncIterator[bytes]:
+        """The answer's body in pieces, as they arrive."""
+
+    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
+        """A WebSocket with one of the subprotocols, the first being the most wanted."""

@@ -68,5 +68,5 @@ class FakeClock:
 
     @staticmethod
     async def _settle() -> None:
-        for _ in range(10):
+        for _ in range(25):
             await asyncio.sleep(0)

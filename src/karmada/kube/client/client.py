@@ -1,0 +1,368 @@
+"""The client: the verbs of the Kubernetes API over any Transport.
+
+A resource is named by its GVR, which is the URL, or by its GVK, which the REST mapper turns into one (and asks
+discovery again when it does not know a kind yet). Objects are plain dicts; what comes back may be shared with the
+server and its caches and must not be changed. Failures are the typed errors of objects.errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple
+
+from karmada.kube.client.discovery import RESTMapper
+from karmada.kube.client.transport import Call, Transport, WatchEvent
+from karmada.kube.objects.errors import Expired, Gone
+from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.types import Obj
+
+PATCH_TYPES: Mapping[str, str] = {
+    "json": "application/json-patch+json",
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+JSON = "application/json"
+PAGE_SIZE = 500
+
+
+class Listing(NamedTuple):
+    """All objects of a list, page by page put together, and the resourceVersion to watch from."""
+
+    items: list[Obj]
+    resource_version: str
+
+
+def resource_path(gvr: GVR, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """The URL path of a resource, unescaped (a transport escapes what it must)."""
+    group, version, plural = gvr
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    path = f"{path}/namespaces/{namespace}/{plural}" if namespace else f"{path}/{plural}"
+    if name:
+        path = f"{path}/{name}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def delete_options(
+    *,
+    propagation: str = "",
+    grace_period: int | None = None,
+    uid: str = "",
+    resource_version: str = "",
+    dry_run: bool = False,
+) -> Obj | None:
+    """A DeleteOptions body; None when nothing is asked for."""
+    options: Obj = {}
+    if propagation:
+        options["propagationPolicy"] = propagation
+    if grace_period is not None:
+        options["gracePeriodSeconds"] = grace_period
+    preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
+    if preconditions:
+        options["preconditions"] = preconditions
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return {"kind": "DeleteOptions", "apiVersion": "v1", **options} if options else None
+
+
+def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
+    query = {}
+    if label_selector:
+        query["labelSelector"] = label_selector
+    if field_selector:
+        query["fieldSelector"] = field_selector
+    return query
+
+
+class Client:
+    """`field_manager` names this client in managedFields; `mapper` is made on demand when none is given."""
+
+    def __init__(self, transport: Transport, *, field_manager: str = "", mapper: RESTMapper | None = None) -> None:
+        self.transport = transport
+        self.field_manager = field_manager
+        self.mapper = mapper or RESTMapper(transport)
+
+    async def close(self) -> None:
+        await self.transport.close()
+
+    async def resource(self, kind: GVR | GVK) -> GVR:
+        """The GVR of a kind; a GVR is taken as it is."""
+        if isinstance(kind, GVR):
+            return kind
+        return (await self.mapper.mapping(kind)).gvr
+
+    async def resource_of(self, obj: Obj) -> GVR:
+        """The GVR of an object, by its apiVersion and kind."""
+        return (await self.mapper.mapping(GVK.parse(obj["apiVersion"], obj["kind"]))).gvr
+
+    async def raw(self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Any = None) -> Any:
+        """Any other request, e.g. GET /version or the /readyz of a cluster."""
+        return await self.transport.call(Call(method, path, query or {}, body))
+
+    # reads
+
+    async def get(
+        self,
+        kind: GVR | GVK,
+        name: str,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        resource_version: str = "",
+        metadata_only: bool = False,
+    ) -> Obj:
+        gvr = await self.resource(kind)
+        query = {"resourceVersion": resource_version} if resource_version else {}
+        accept = METADATA if metadata_only else JSON
+        call = Call("GET", resource_path(gvr, namespace, name, subresource), query, accept=accept)
+        answer: Obj = await self.transport.call(call)
+        return answer
+
+    async def list(
+        self,
+        kind: GVR | GVK,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        continue_: str = "",
+        resource_version: str = "",
+        resource_version_match: str = "",
+        metadata_only: bool = False,
+    ) -> Obj:
+        """One page of a list, as the server answers it."""
+        gvr = await self.resource(kind)
+        query = _selectors(label_selector, field_selector)
+        if limit:
+            query["limit"] = str(limit)
+        if continue_:
+            query["continue"] = continue_
+        if resource_version:
+            query["resourceVersion"] = resource_version
+        if resource_version_match:
+            query["resourceVersionMatch"] = resource_version_match
+        accept = METADATA_LIST if metadata_only else JSON
+        answer: Obj = await self.transport.call(Call("GET", resource_path(gvr, namespace), query, accept=accept))
+        return answer
+
+    async def list_all(
+        self,
+        kind: GVR | GVK,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        metadata_only: bool = False,
+        page_size: int = PAGE_SIZE,
+    ) -> Listing:
+        """The whole list. `resource_version` "0" takes any cached state, N one not older than N, "" the latest.
+
+        Pages are asked for only where they mean the same snapshot: a limit together with N would mean exactly N.
+        When the snapshot expires between two pages, the list is taken again in one piece.
+        """
+        gvr = await self.resource(kind)
+        limit = page_size if resource_version in ("", "0") else 0
+
+        async def page(limit: int, token: str, version: str) -> Obj:
+            return await self.list(
+                gvr,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+                continue_=token,
+                resource_version=version,
+                metadata_only=metadata_only,
+            )
+
+        answer = await page(limit, "", resource_version)
+        token = answer["metadata"].get("continue", "")
+        if not token:
+            return Listing(answer.get("items") or [], answer["metadata"].get("resourceVersion", ""))
+        items: list[Obj] = [*answer["items"]]
+        while token:
+            try:
+                answer = await page(limit, token, "")
+            except (Expired, Gone):
+                answer = await page(0, "", resource_version)
+                items = []
+            items += answer.get("items") or []
+            token = answer["metadata"].get("continue", "")
+        return Listing(items, answer["metadata"].get("resourceVersion", ""))
+
+    async def watch(
+        self,
+        kind: GVR | GVK,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        bookmarks: bool = True,
+        timeout: int = 0,
+        metadata_only: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        """Events until the server ends the stream (after `timeout` seconds); an ERROR event is raised."""
+        gvr = await self.resource(kind)
+        query = {"watch": "true", **_selectors(label_selector, field_selector)}
+        if resource_version:
+            query["resourceVersion"] = resource_version
+        if bookmarks:
+            query["allowWatchBookmarks"] = "true"
+        if timeout:
+            query["timeoutSeconds"] = str(timeout)
+        accept = METADATA if metadata_only else JSON
+        return self.transport.watch(Call("GET", resource_path(gvr, namespace), query, accept=accept))
+
+    # writes
+
+    def _write_query(self, dry_run: bool, field_manager: str = "", field_validation: str = "") -> dict[str, str]:
+        query = {}
+        manager = field_manager or self.field_manager
+        if manager:
+            query["fieldManager"] = manager
+        if dry_run:
+            query["dryRun"] = "All"
+        if field_validation:
+            query["fieldValidation"] = field_validation
+        return query
+
+    async def create(
+        self,
+        kind: GVR | GVK,
+        obj: Obj,
+        namespace: str | None = None,
+        *,
+        dry_run: bool = False,
+        field_manager: str = "",
+        field_validation: str = "",
+    ) -> Obj:
+        """`namespace` defaults to the object's own."""
+        gvr = await self.resource(kind)
+        where = _namespace(obj) if namespace is None else namespace
+        query = self._write_query(dry_run, field_manager, field_validation)
+        answer: Obj = await self.transport.call(Call("POST", resource_path(gvr, where), query, obj))
+        return answer
+
+    async def update(
+        self,
+        kind: GVR | GVK,
+        obj: Obj,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
+        field_validation: str = "",
+    ) -> Obj:
+        gvr = await self.resource(kind)
+        path = resource_path(gvr, _namespace(obj), obj["metadata"]["name"], subresource)
+        query = self._write_query(dry_run, field_manager, field_validation)
+        answer: Obj = await self.transport.call(Call("PUT", path, query, obj))
+        return answer
+
+    async def update_status(self, kind: GVR | GVK, obj: Obj, *, field_manager: str = "") -> Obj:
+        return await self.update(kind, obj, subresource="status", field_manager=field_manager)
+
+    async def patch(
+        self,
+        kind: GVR | GVK,
+        name: str,
+        namespace: str,
+        patch: Any,
+        *,
+        type: str = "merge",  # noqa: A002 - the word the API uses
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+        field_manager: str = "",
+        field_validation: str = "",
+    ) -> Obj:
+        """`type` is json, merge, strategic or apply."""
+        gvr = await self.resource(kind)
+        query = self._write_query(dry_run, field_manager, field_validation)
+        if type == "apply":
+            query["force"] = "true" if force else "false"
+        path = resource_path(gvr, namespace, name, subresource)
+        answer: Obj = await self.transport.call(Call("PATCH", path, query, patch, content_type=PATCH_TYPES[type]))
+        return answer
+
+    async def apply(
+        self,
+        kind: GVR | GVK,
+        obj: Obj,
+        *,
+        field_manager: str = "",
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Obj:
+        """Server-side apply of `obj`."""
+        return await self.patch(
+            kind,
+            obj["metadata"]["name"],
+            _namespace(obj),
+            obj,
+            type="apply",
+            force=force,
+            subresource=subresource,
+            dry_run=dry_run,
+            field_manager=field_manager,
+        )
+
+    async def delete(
+        self,
+        kind: GVR | GVK,
+        name: str,
+        namespace: str = "",
+        *,
+        propagation: str = "",
+        grace_period: int | None = None,
+        uid: str = "",
+        resource_version: str = "",
+        dry_run: bool = False,
+    ) -> Obj:
+        """`uid` and `resource_version` are preconditions; `propagation` is Foreground, Background or Orphan."""
+        gvr = await self.resource(kind)
+        body = delete_options(
+            propagation=propagation,
+            grace_period=grace_period,
+            uid=uid,
+            resource_version=resource_version,
+            dry_run=dry_run,
+        )
+        answer: Obj = await self.transport.call(Call("DELETE", resource_path(gvr, namespace, name), {}, body))
+        return answer
+
+    async def delete_collection(
+        self,
+        kind: GVR | GVK,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        propagation: str = "",
+        grace_period: int | None = None,
+    ) -> Obj:
+        gvr = await self.resource(kind)
+        body = delete_options(propagation=propagation, grace_period=grace_period)
+        query = _selectors(label_selector, field_selector)
+        answer: Obj = await self.transport.call(Call("DELETE", resource_path(gvr, namespace), query, body))
+        return answer
+
+    async def create_subresource(
+        self, kind: GVR | GVK, name: str, namespace: str, subresource: str, obj: Obj, *, dry_run: bool = False
+    ) -> Obj:
+        """POST to a subresource: pods/eviction, pods/binding, serviceaccounts/token."""
+        gvr = await self.resource(kind)
+        path = resource_path(gvr, namespace, name, subresource)
+        answer: Obj = await self.transport.call(Call("POST", path, self._write_query(dry_run), obj))
+        return answer
+
+
+def _namespace(obj: Obj) -> str:
+    namespace: str = obj["metadata"].get("namespace", "")
+    return namespace

@@ -1,0 +1,338 @@
+"""The HTTPS transport: a kube-apiserver (ours or any) over the network.
+
+One aiohttp session with kept-alive connections; TLS contexts are shared (tls), credentials renewed (credentials), and
+the number of requests at once adapts to the server (limiter); watches and sockets, which are long, do not count.
+A 429 or 5xx answer with Retry-After is waited for and sent again (the server tells that way that it did nothing); a 401
+is sent again once with fresh credentials where there are any. A broken connection is ConnectionFailed: whether a write
+happened is then unknown, and it is the caller who knows if it may be repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import socket
+import urllib.request
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import aiohttp
+import orjson
+from multidict import CIMultiDict
+from yarl import URL
+
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
+from karmada.kube.client.limiter import AdaptiveLimiter
+from karmada.kube.client.timing import SYSTEM, Timing
+from karmada.kube.client.tls import MaterialReader, client_context
+from karmada.kube.client.transport import Call, ConnectionFailed, Socket, WatchEvent
+from karmada.kube.objects.errors import ApiError, error_from_status
+from karmada.kube.objects.types import Obj
+
+_MAX_RETRIES = 10
+_WATCH_GRACE = 30.0
+_SAFE = "/:@!$&'()*+,;=-._~"
+_GENERIC = {
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    413: "the request was too large",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+
+
+class HttpsTransport:
+    def __init__(self, config: RestConfig, *, timing: Timing = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
+        self.config = config
+        self.limiter = limiter or AdaptiveLimiter(timing=timing)
+        self._timing = timing
+        self._credentials = credentials_for(config, timing=timing)
+        self._base = config.server.rstrip("/")
+        self._secure = self._base.startswith("https://")
+        self._ca = MaterialReader(config.ca)
+        self._proxy = _proxy_for(config)
+        self._fixed_headers = _fixed_headers(config)
+        self._server_name = config.tls_server_name or None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    # requests
+
+    async def call(self, call: Call) -> Any:
+        url = self._url(call.path, call.query.items())
+        data = None if call.body is None else orjson.dumps(call.body)
+        timeout = aiohttp.ClientTimeout(total=self.config.timeout or None)
+        renewed = False
+        for attempt in range(_MAX_RETRIES + 1):
+            credential = await self._credential()
+            status, headers, body = await self._exchange(call, url, data, timeout, credential)
+            if 200 <= status < 300:
+                return _answer(headers.get("Content-Type", ""), body)
+            if status == 401 and not renewed and self._credentials.rejected(credential):
+                renewed = True
+                continue
+            pause = _retry_after(status, headers)
+            if pause is None or attempt == _MAX_RETRIES:
+                raise _failure(status, headers, body)
+            await self._timing.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _exchange(
+        self, call: Call, url: URL, data: bytes | None, timeout: aiohttp.ClientTimeout, credential: Credential
+    ) -> tuple[int, Any, bytes]:
+        headers = self._headers(call, credential)
+        await self.limiter.acquire()
+        overloaded = False
+        try:
+            async with self._open().request(
+                call.method, url, data=data, headers=headers, timeout=timeout, **self._connection(credential)
+            ) as response:
+                overloaded = response.status in (429, 503)
+                return response.status, response.headers, await response.read()
+        except TimeoutError as error:
+            overloaded = True
+            raise ConnectionFailed(f"{self._base}: no answer within {self.config.timeout:g}s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
+        finally:
+            self.limiter.release(overloaded=overloaded)
+
+    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        pending: list[bytes] = []
+        seconds = float(call.query.get("timeoutSeconds") or 0)
+        async with contextlib.aclosing(self._chunks(call, seconds + _WATCH_GRACE if seconds else None)) as chunks:
+            async for chunk in chunks:
+                pending.append(chunk)
+                if b"\n" not in chunk:
+                    continue
+                *lines, rest = b"".join(pending).split(b"\n")
+                pending = [rest] if rest else []
+                for line in lines:
+                    if line:
+                        yield _event(line)
+        if pending:
+            raise ConnectionFailed(f"{self._base}: the watch ended within an event")
+
+    def stream(self, call: Call) -> AsyncIterator[bytes]:
+        return self._chunks(call, None)
+
+    async def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
+        """The body of a long answer, piece by piece."""
+        timeout = aiohttp.ClientTimeout(total=total, sock_connect=self.config.timeout or None)
+        url = self._url(call.path, call.query.items())
+        credential = await self._credential()
+        try:
+            async with self._open().request(
+                call.method,
+                url,
+                headers=self._headers(call, credential),
+                timeout=timeout,
+                **self._connection(credential),
+            ) as response:
+                if response.status != 200:
+                    if response.status == 401:
+                        self._credentials.rejected(credential)
+                    raise _failure(response.status, response.headers, await response.read())
+                async for chunk in response.content.iter_any():
+                    yield chunk
+        except TimeoutError as error:
+            raise ConnectionFailed(f"{self._base}: the stream went silent") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
+
+    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
+        credential = await self._credential()
+        headers = CIMultiDict(self._fixed_headers)
+        if credential.authorization:
+            headers["Authorization"] = credential.authorization
+        try:
+            websocket = await self._open().ws_connect(
+                self._url(path, query),
+                protocols=protocols,
+                headers=headers,
+                autoping=True,
+                heartbeat=30.0,
+                max_msg_size=0,
+                **self._connection(credential),
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            raise _failure(error.status, error.headers or {}, b"") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
+        return _WebSocket(websocket)
+
+    async def wait_ready(self, *, within: float = 30.0) -> None:
+        """Wait until a server that is just starting says it is ready; raises its last refusal otherwise."""
+        end = self._timing.monotonic() + within
+        while True:
+            try:
+                await self.call(Call("GET", "/readyz"))
+                return
+            except (ApiError, ConnectionFailed):
+                if self._timing.monotonic() > end:
+                    raise
+                await self._timing.sleep(0.05)
+
+    # the pieces of a request
+
+    def _url(self, path: str, query: Iterable[tuple[str, str]]) -> URL:
+        encoded = urlencode(list(query))
+        return URL(f"{self._base}{quote(path, safe=_SAFE)}{'?' if encoded else ''}{encoded}", encoded=True)
+
+    def _headers(self, call: Call, credential: Credential) -> CIMultiDict[str]:
+        headers = CIMultiDict(self._fixed_headers)
+        headers["Accept"] = call.accept
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        if credential.authorization:
+            headers["Authorization"] = credential.authorization
+        return headers
+
+    def _connection(self, credential: Credential) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if self._secure:
+            ca = b"" if self.config.insecure else self._ca.read()
+            options["ssl"] = client_context(ca, credential.certificate, credential.key, self.config.insecure)
+            options["server_hostname"] = self._server_name
+        if self._proxy:
+            options["proxy"] = self._proxy
+        return options
+
+    async def _credential(self) -> Credential:
+        try:
+            return await self._credentials.get()
+        except CredentialError as error:
+            raise ConnectionFailed(f"{self._base}: {error}") from error
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=90.0, ttl_dns_cache=30, socket_factory=_keep_alive_socket
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
+            )
+        return self._session
+
+
+class _WebSocket:
+    def __init__(self, websocket: aiohttp.ClientWebSocketResponse) -> None:
+        self._websocket = websocket
+
+    @property
+    def protocol(self) -> str:
+        return self._websocket.protocol or ""
+
+    async def send(self, message: bytes) -> None:
+        try:
+            await self._websocket.send_bytes(message)
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionFailed(_reason(error)) from error
+
+    async def receive(self) -> bytes | None:
+        message = await self._websocket.receive()
+        if message.type is aiohttp.WSMsgType.BINARY:
+            return bytes(message.data)
+        if message.type is aiohttp.WSMsgType.TEXT:
+            return str(message.data).encode()
+        if message.type is aiohttp.WSMsgType.ERROR:
+            raise ConnectionFailed(f"the socket broke: {message.data}")
+        return None
+
+    async def close(self) -> None:
+        await self._websocket.close()
+
+
+def _fixed_headers(config: RestConfig) -> CIMultiDict[str]:
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    agent = f"{config.user_agent} ({platform.system().lower()}/{machine})"
+    headers = CIMultiDict([("User-Agent", agent), *config.impersonate.headers()])
+    headers["Accept-Encoding"] = "identity" if config.disable_compression else "gzip"
+    return headers
+
+
+def _proxy_for(config: RestConfig) -> str:
+    """The kubeconfig's proxy, else the environment's, unless it excludes the host."""
+    proxy = config.proxy_url
+    if not proxy:
+        parts = urlsplit(config.server)
+        if parts.hostname and not urllib.request.proxy_bypass(parts.hostname):
+            proxy = urllib.request.getproxies().get(parts.scheme, "")
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        raise ValueError(f"proxy {proxy}: only http and https proxies are supported")
+    return proxy
+
+
+def _keep_alive_socket(address: Any) -> socket.socket:
+    """Find out within a minute when the other side of a silent connection (a watch) is gone."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _event(line: bytes) -> WatchEvent:
+    event = orjson.loads(line)
+    kind, obj = event["type"], event["object"]
+    if kind == "ERROR":
+        raise error_from_status(obj)
+    return WatchEvent(kind, obj)
+
+
+def _answer(content_type: str, body: bytes) -> Any:
+    if not body:
+        return None
+    if "json" not in content_type:
+        return body.decode(errors="replace")
+    answer = orjson.loads(body)
+    if isinstance(answer, dict) and "items" in answer:
+        _name_items(answer)
+    return answer
+
+
+def _name_items(answer: Obj) -> None:
+    """Built-in lists leave apiVersion and kind of their items out; in place."""
+    kind = str(answer.get("kind", "")).removesuffix("List")
+    items = answer["items"]
+    if items is None:
+        answer["items"] = []
+    elif kind and items and isinstance(items[0], dict) and "metadata" in items[0]:
+        api_version = answer.get("apiVersion", "")
+        for item in items:
+            item.setdefault("apiVersion", api_version)
+            item.setdefault("kind", kind)
+
+
+def _retry_after(status: int, headers: Any) -> float | None:
+    if status != 429 and status < 500:
+        return None
+    value = str(headers.get("Retry-After", ""))
+    return float(value) if value.isdigit() else None
+
+
+def _failure(status: int, headers: Any, body: bytes) -> ApiError:
+    """The error of an answer: its Status, or what its code alone tells."""
+    if body[:1] == b"{":
+        with contextlib.suppress(orjson.JSONDecodeError):
+            told = orjson.loads(body)
+            if told.get("kind") == "Status":
+                return error_from_status(told, http_code=status)
+    message = _GENERIC.get(status) or body.decode(errors="replace").strip()[:2048] or f"the server answered {status}"
+    pause = _retry_after(status, headers)
+    details = {"retryAfterSeconds": int(pause)} if pause is not None else None
+    return error_from_status({"code": status, "message": message, "details": details})

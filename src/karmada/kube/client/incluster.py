@@ -1,0 +1,43 @@
+"""The way to the API server from inside a pod: the service account's files and two environment variables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from karmada.kube.client.config import Material, RestConfig
+from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, default_paths
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class NotInCluster(RuntimeError):
+    """This process does not run in a pod with a service account."""
+
+
+def in_cluster_config(directory: Path = SERVICE_ACCOUNT) -> RestConfig:
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
+    token = directory / "token"
+    if not host or not port or not token.exists():
+        raise NotInCluster(
+            "not in a cluster: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and a service account token are needed"
+        )
+    ca, namespace = directory / "ca.crt", directory / "namespace"
+    return RestConfig(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        ca=Material(path=str(ca)) if ca.exists() else Material(),
+        token_file=str(token),
+        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+    )
+
+
+def find_config(path: str = "", context: str = "") -> RestConfig:
+    """What a component does without flags: an explicit kubeconfig, else the pod's account, else the default files."""
+    if path:
+        return Kubeconfig.load(path).resolve(context)
+    try:
+        return in_cluster_config()
+    except NotInCluster:
+        if not any(found.exists() for found in default_paths()):
+            raise KubeconfigError("no kubeconfig found, and this process does not run in a cluster") from None
+    return Kubeconfig.load().resolve(context)

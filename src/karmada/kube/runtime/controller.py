@@ -1,0 +1,236 @@
+"""Controllers: a key in, a result out; everything around that is here.
+
+A reconciler says as data what it watches: a resource, a predicate that tells which changes matter, and a mapping from
+the changed object to the keys to look at. `Controller` subscribes to the shared informers, puts the keys into its queue
+and runs `reconcile` in N workers, never twice at once for a key. A failure is tried again with the key's back-off; a
+result may ask to be called again after some time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from karmada.kube.client.discovery import NoMatch
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.logging import Logger, get_logger
+from karmada.kube.runtime.predicates import Predicate, always
+from karmada.kube.runtime.queue import Queue, QueueShutDown
+from karmada.kube.runtime.waiting import finish_within
+
+if TYPE_CHECKING:
+    from karmada.kube.runtime.metrics import ControllerMetrics
+
+_BACKLOG = 100
+"""What was there at the start waits behind what changes: so much lower is its priority."""
+
+Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`after`: look again in so many seconds; `backoff`: look again after the key's growing pause."""
+
+    after: float | None = None
+    backoff: bool = False
+
+
+Done: Final = Result()
+
+
+def requeue(after: float) -> Result:
+    return Result(after=after)
+
+
+Retry: Final = Result(backoff=True)
+
+
+class Terminal(Exception):
+    """A failure that trying again cannot mend: it is logged, and the key waits for the next change."""
+
+
+def own_key(obj: Obj) -> Iterable[Key]:
+    return (key_of(obj),)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What a controller wants to hear of.
+
+    `map_to` is asked for the old and the new object of a change, so that a key which an object stops pointing to is
+    looked at, too.
+    """
+
+    resource: GVR | GVK
+    when: Predicate = always
+    map_to: Mapper = own_key
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+    metadata_only: bool = False
+    priority: int = 0
+
+
+class Reconciler(Protocol):
+    """What a controller author writes. `workers` (1) and `needs_leader` (True) may be set as attributes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def watches(self) -> Sequence[Watch]: ...
+
+    async def reconcile(self, key: Key) -> Result | None: ...
+
+
+class Controller:
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        informers: Informers,
+        *,
+        workers: int | None = None,
+        clock: Clock | None = None,
+        metrics: ControllerMetrics | None = None,
+        base_delay: float = 0.005,
+        max_delay: float = 1000.0,
+    ) -> None:
+        self.name = reconciler.name
+        self.reconciler = reconciler
+        self.workers = workers if workers is not None else int(getattr(reconciler, "workers", 1))
+        self.needs_leader: bool = getattr(reconciler, "needs_leader", True)
+        self._metrics = metrics
+        self._informers = informers
+        clock = clock or informers.clock
+        self._clock = clock
+        self.queue: Queue[Key] = Queue(
+            self.name,
+            clock=clock,
+            base_delay=base_delay,
+            max_delay=max_delay,
+            metrics=metrics.queue if metrics else None,
+        )
+        if metrics is not None:
+            metrics.follow(self.queue, self.workers)
+        self.log: Logger = get_logger("controller").bind(controller=self.name)
+        self._starting = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unsubscribe: list[Callable[[], None]] = []
+        self.sources = [(watch, self._informer(watch)) for watch in reconciler.watches]
+
+    def _informer(self, watch: Watch) -> Informer:
+        return self._informers.of(
+            watch.resource, watch.namespace, watch.label_selector, watch.field_selector, watch.metadata_only
+        )
+
+    def add(self, key: Key, priority: int = 0) -> None:
+        """Have a key looked at."""
+        self.queue.add(key, priority)
+
+    # life
+
+    async def start(self) -> None:
+        """Hear of everything there is and start the workers, once the informers have synced."""
+        self._starting = True
+        for watch, informer in self.sources:
+            informer.start()
+            self._unsubscribe.append(informer.add_handler(self._handler(watch)))
+        for _, informer in self.sources:
+            await informer.wait_synced()
+        self._starting = False
+        self._tasks = [
+            asyncio.create_task(self._work(), name=f"controller {self.name} worker {number}")
+            for number in range(self.workers)
+        ]
+
+    async def stop(self, grace: float = 10.0) -> None:
+        """Take no new keys; a reconcile under way may finish within `grace` seconds."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._unsubscribe.clear()
+        self.queue.shut_down()
+        tasks, self._tasks = self._tasks, []
+        await finish_within(self._clock, tasks, grace)
+
+    @property
+    def healthy(self) -> bool:
+        """Its workers live (or it was not started)."""
+        return not any(task.done() for task in self._tasks)
+
+    # events to keys
+
+    def _handler(self, watch: Watch) -> Handler:
+        when, map_to, priority, queue = watch.when, watch.map_to, watch.priority, self.queue
+
+        if map_to is own_key:
+
+            def handle_own(old: Obj | None, new: Obj | None) -> None:
+                obj = new if new is not None else old
+                if obj is not None and when(old, new):
+                    queue.add(key_of(obj), priority - _BACKLOG if self._starting else priority)
+
+            return handle_own
+
+        def handle(old: Obj | None, new: Obj | None) -> None:
+            if when(old, new):
+                for obj in (old, new):
+                    if obj is not None:
+                        for key in map_to(obj):
+                            queue.add(key, priority - _BACKLOG if self._starting else priority)
+
+        return handle
+
+    # work
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except QueueShutDown:
+                return
+            try:
+                await self._reconcile(key)
+            finally:
+                self.queue.done(key)
+
+    async def _reconcile(self, key: Key) -> None:
+        started = self._clock.monotonic()
+        outcome = await self._outcome(key)
+        if self._metrics is not None:
+            self._metrics.reconciled(outcome, self._clock.monotonic() - started)
+
+    async def _outcome(self, key: Key) -> str:
+        try:
+            return self._follow_up(key, await self.reconciler.reconcile(key) or Done)
+        except Conflict as error:
+            self.log.v(1).info("Conflict, trying again", key=str(key), err=error.message)
+            self.queue.add_rate_limited(key)
+        except Terminal as error:
+            self.log.error("Reconcile failed for good", error, key=str(key))
+            self.queue.forget(key)
+        except (ApiError, ConnectionFailed, NoMatch, TimeoutError) as error:
+            self.log.error("Reconcile failed", error, key=str(key), retries=self.queue.retries(key))
+            self.queue.add_rate_limited(key)
+        except Exception as error:
+            self.log.exception("Reconcile failed", error, key=str(key), retries=self.queue.retries(key))
+            self.queue.add_rate_limited(key)
+        return "error"
+
+    def _follow_up(self, key: Key, result: Result) -> str:
+        if result.backoff:
+            self.queue.add_rate_limited(key)
+            return "requeue"
+        self.queue.forget(key)
+        if result.after is not None:
+            self.queue.add_after(key, result.after)
+            return "requeue_after"
+        return "success"

@@ -1,0 +1,247 @@
+"""The event recorder: what happened to an object, told in Events, without flooding the server.
+
+`event` only queues; one task writes. Before writing, events are correlated as Kubernetes' own recorder does it:
+ - an event equal to an earlier one raises that one's count instead of becoming a new object;
+ - more than ten different messages with the same reason on the same object within ten minutes are combined into one;
+ - an object may have bursts of 25 events and one more every five minutes; what is beyond is dropped.
+What is remembered for this is bounded; the oldest is forgotten first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from karmada.kube.client.client import Client
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.errors import ApiError, NotFound, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.times import rfc3339
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock, RealClock
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import cancel_and_wait
+
+EVENTS = GVR("", "v1", "events")
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+_COMBINE_AFTER = 10
+_COMBINE_WINDOW = 600.0
+_BURST = 25
+_REFILL_SECONDS = 300.0
+_REMEMBERED = 4096
+_QUEUE_SIZE = 1000
+_RETRIES = 12
+_RETRY_PAUSE = 10.0
+_PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, ConnectionFailed)
+
+log = get_logger("events")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Recent(Generic[K, V]):
+    """A dict of bounded size that forgets what was not used for longest."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._entries: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        if key in self._entries:
+            self._entries.move_to_end(key)
+        return self._entries.get(key)
+
+    def set(self, key: K, value: V) -> None:
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._size:
+            self._entries.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+@dataclass(slots=True)
+class _Similar:
+    messages: set[str] = field(default_factory=set)
+    last: float = 0.0
+
+
+@dataclass(slots=True)
+class _Written:
+    name: str
+    count: int
+    first: str
+
+
+def reference(obj: Obj) -> Obj:
+    """An ObjectReference to an object."""
+    metadata = obj["metadata"]
+    found = {
+        "kind": obj.get("kind"),
+        "namespace": metadata.get("namespace"),
+        "name": metadata.get("name"),
+        "uid": metadata.get("uid"),
+        "apiVersion": obj.get("apiVersion"),
+        "resourceVersion": metadata.get("resourceVersion"),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+class EventRecorder:
+    """`component` is who tells; start it (or give it to a Manager) to have the events written."""
+
+    name = "event-recorder"
+
+    def __init__(self, client: Client, component: str, *, clock: Clock | None = None, host: str | None = None) -> None:
+        self.component = component
+        self.host = socket.gethostname() if host is None else host
+        self.dropped = 0
+        self._client = client
+        self._clock = clock or RealClock()
+        self._queue: asyncio.Queue[Obj] = asyncio.Queue(_QUEUE_SIZE)
+        self._buckets: _Recent[tuple[str, ...], _Bucket] = _Recent(_REMEMBERED)
+        self._similar: _Recent[tuple[str, ...], _Similar] = _Recent(_REMEMBERED)
+        self._written: _Recent[tuple[str, ...], _Written] = _Recent(_REMEMBERED)
+        self._task: asyncio.Task[None] | None = None
+        self._serial = 0
+
+    def event(self, obj: Obj, type: str, reason: str, message: str) -> None:  # noqa: A002 - the API's word
+        """Tell that something happened to `obj`; `type` is Normal or Warning. Never waits, never fails."""
+        if self._queue.full():
+            self.dropped += 1
+            log.warning("Too many events at once, dropped one", reason=reason)
+            return
+        now = rfc3339(self._clock.now())
+        self._queue.put_nowait(
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"namespace": obj["metadata"].get("namespace") or "default"},
+                "involvedObject": reference(obj),
+                "reason": reason,
+                "message": message,
+                "source": {"component": self.component, **({"host": self.host} if self.host else {})},
+                "firstTimestamp": now,
+                "lastTimestamp": now,
+                "count": 1,
+                "type": type,
+                "reportingComponent": self.component,
+                "reportingInstance": self.host,
+            }
+        )
+
+    # life
+
+    async def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            await cancel_and_wait(task)
+
+    async def flush(self) -> None:
+        """Wait until everything told so far is written or dropped."""
+        await self._queue.join()
+
+    async def _run(self) -> None:
+        while True:
+            event = await self._queue.get()
+            try:
+                await self._record(event)
+            except Exception as error:
+                log.exception("An event could not be written", error, reason=event["reason"])
+            finally:
+                self._queue.task_done()
+
+    # correlation
+
+    async def _record(self, event: Obj) -> None:
+        about = tuple(
+            str(event["involvedObject"].get(k, "")) for k in ("apiVersion", "kind", "namespace", "name", "uid")
+        )
+        if not self._has_token(about):
+            self.dropped += 1
+            return
+        group = (*about, event["type"], event["reason"])
+        if self._combined(group, event["message"]):
+            event = {**event, "message": f"(combined from similar events): {event['message']}"}
+            key = group
+        else:
+            key = (*group, event["message"])
+        await self._write(key, event)
+
+    def _has_token(self, about: tuple[str, ...]) -> bool:
+        now = self._clock.monotonic()
+        bucket = self._buckets.get(about) or _Bucket(float(_BURST), now)
+        tokens = min(float(_BURST), bucket.tokens + (now - bucket.at) / _REFILL_SECONDS)
+        allowed = tokens >= 1
+        self._buckets.set(about, _Bucket(tokens - 1 if allowed else tokens, now))
+        return allowed
+
+    def _combined(self, group: tuple[str, ...], message: str) -> bool:
+        now = self._clock.monotonic()
+        similar = self._similar.get(group)
+        if similar is None or now - similar.last > _COMBINE_WINDOW:
+            similar = _Similar()
+        similar.last = now
+        if len(similar.messages) < _COMBINE_AFTER or message in similar.messages:
+            similar.messages.add(message)
+            self._similar.set(group, similar)
+            return len(similar.messages) >= _COMBINE_AFTER
+        self._similar.set(group, similar)
+        return True
+
+    # writing
+
+    async def _write(self, key: tuple[str, ...], event: Obj) -> None:
+        for attempt in range(_RETRIES):
+            try:
+                await self._send(key, event)
+                return
+            except _PASSING as error:
+                log.v(1).info("Event not written, trying again", attempt=attempt + 1, err=str(error))
+                await self._clock.sleep(_RETRY_PAUSE)
+            except ApiError as error:
+                log.info("Event refused", reason=event["reason"], err=error.message)
+                return
+        self.dropped += 1
+
+    async def _send(self, key: tuple[str, ...], event: Obj) -> None:
+        namespace = event["metadata"]["namespace"]
+        written = self._written.get(key)
+        if written is not None:
+            patch = {
+                "count": written.count + 1,
+                "lastTimestamp": event["lastTimestamp"],
+                "firstTimestamp": written.first,
+                "message": event["message"],
+            }
+            try:
+                await self._client.patch(EVENTS, written.name, namespace, patch, type="strategic")
+            except NotFound:
+                log.v(2).info("The earlier event is gone, writing a new one", event=written.name)
+            else:
+                written.count += 1
+                return
+        name = self._new_name(event["involvedObject"].get("name", ""))
+        await self._client.create(EVENTS, {**event, "metadata": {**event["metadata"], "name": name}})
+        self._written.set(key, _Written(name, 1, event["firstTimestamp"]))
+
+    def _new_name(self, subject: str) -> str:
+        """Unique by the time in nanoseconds; the serial number tells events of the same moment apart."""
+        self._serial = (self._serial + 1) % 1000
+        return f"{subject}.{int(self._clock.now() * 1_000_000) * 1000 + self._serial:x}"

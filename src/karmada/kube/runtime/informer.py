@@ -1,0 +1,308 @@
+"""Informers: a live copy of one resource, and handlers that hear of every change.
+
+An informer lists once (any cached state will do), then watches from the list's resourceVersion. A stream that ends is
+resumed from the last version seen (events and bookmarks both move it). When the server no longer has that version
+(410), the informer lists again, not older than what it knows, and tells the handlers the difference; when even that
+version is unknown there (a restored or replaced server), it takes the latest state whatever its version.
+
+Handlers are plain functions `(old, new)`: an added object has no old, a deleted one no new. They run inside the
+informer's one task, in order, without a task or a queue per event; they must be quick and must not wait (a controller's
+handlers put a key into a queue). A handler that fails is logged and hears the next event all the same. The objects are
+those the transport returned, so over the in-process transport they are the server's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from karmada.kube.client.client import Client
+from karmada.kube.client.discovery import NoMatch
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.errors import ApiError, Expired, Gone, Timeout
+from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import Cache, IndexFn
+from karmada.kube.runtime.clock import Clock, RealClock
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
+
+Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
+
+log = get_logger("informer")
+_YIELD_EVERY = 512
+_SHORT_WATCH = 1.0
+_WATCH_TIMEOUT = (300, 600)
+
+
+class WatchFailed(Exception):
+    """A watch stream that makes no sense or ends too soon, and is best tried again after a pause."""
+
+
+class Informer:
+    def __init__(
+        self,
+        client: Client,
+        gvr: GVR | GVK,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+        indexes: Mapping[str, IndexFn] | None = None,
+        clock: Clock | None = None,
+        transform: Callable[[Obj], Obj] | None = None,
+    ) -> None:
+        """`transform` makes what is kept of an object; its name, namespace, uid and resourceVersion must stay.
+
+        With `metadata_only` nothing but `metadata` may be relied on (the rest does not travel over the network).
+        """
+        self.gvr = gvr
+        self._transform = transform
+        self.namespace = namespace
+        self.label_selector = label_selector
+        self.field_selector = field_selector
+        self.metadata_only = metadata_only
+        self.cache = Cache(indexes)
+        self.resource_version = ""
+        self.last_error: Exception | None = None
+        self._client = client
+        self._clock = clock or RealClock()
+        self._handlers: list[Handler] = []
+        self._synced = asyncio.Event()
+        self._changed: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._version_unavailable = False
+        self._backoff = Backoff(self._clock, first=0.2, most=30.0)
+        self._events = 0
+
+    # what it knows
+
+    def get(self, key: Key) -> Obj | None:
+        return self.cache.get(key)
+
+    def list(self, namespace: str = "") -> builtins.list[Obj]:
+        return self.cache.list(namespace)
+
+    def by_index(self, name: str, value: str) -> builtins.list[Obj]:
+        return self.cache.by_index(name, value)
+
+    def add_index(self, name: str, function: IndexFn) -> None:
+        self.cache.add_index(name, function)
+
+    def __len__(self) -> int:
+        return len(self.cache)
+
+    @property
+    def synced(self) -> bool:
+        """The first list has been stored and every handler has heard of it."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until `condition` holds; it is asked again after every change."""
+        while not condition():
+            if self._changed is None:
+                self._changed = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._changed)
+
+    # handlers
+
+    def add_handler(self, handler: Handler) -> Callable[[], None]:
+        """Call `handler(old, new)` on every change, and now for each object that is already there.
+
+        Returns a function that takes the handler away again.
+        """
+        self._handlers = [*self._handlers, handler]
+        for obj in self.cache.list():
+            self._call(handler, None, obj)
+
+        def remove() -> None:
+            self._handlers = [h for h in self._handlers if h is not handler]
+
+        return remove
+
+    def _call(self, handler: Handler, old: Obj | None, new: Obj | None) -> None:
+        try:
+            handler(old, new)
+        except Exception as error:
+            obj = new if new is not None else old
+            log.exception("A handler failed", error, resource=_name(self.gvr), key=str(key_of(obj)) if obj else "")
+
+    def _tell(self, old: Obj | None, new: Obj | None) -> None:
+        for handler in self._handlers:
+            self._call(handler, old, new)
+
+    # life
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=f"informer {_name(self.gvr)}")
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def stop(self) -> None:
+        """End the watch; the cache stays as it is. No handler is called after this returns."""
+        task, self._task = self._task, None
+        if task is not None:
+            await cancel_and_wait(task)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._list()
+                self._backoff.reset()
+                await self._watch_on()
+            except (Expired, Gone) as error:
+                log.v(2).info("Watch history is gone, listing again", resource=_name(self.gvr), err=error.message)
+            except (ApiError, ConnectionFailed, WatchFailed, NoMatch) as error:
+                self.last_error = error
+                log.info("List or watch failed, trying again", resource=_name(self.gvr), err=str(error))
+                await self._backoff.pause()
+            except Exception as error:
+                self.last_error = error
+                log.exception("List or watch made no sense, trying again", error, resource=_name(self.gvr))
+                await self._backoff.pause()
+
+    # list
+
+    async def _list(self) -> None:
+        """Make the cache equal to a list of the server, and tell what that changed."""
+        version = "" if self._version_unavailable else (self.resource_version or "0")
+        try:
+            items, listed_at = await self._client.list_all(
+                self.gvr,
+                self.namespace,
+                label_selector=self.label_selector,
+                field_selector=self.field_selector,
+                resource_version=version,
+                metadata_only=self.metadata_only,
+            )
+        except (Expired, Gone, Timeout) as error:
+            if isinstance(error, Timeout) and not error.has_cause("ResourceVersionTooLarge"):
+                raise
+            if self._version_unavailable:
+                raise
+            self._version_unavailable = True
+            await self._list()
+            return
+        await self._replace(items, same_history=not self._version_unavailable)
+        self.resource_version = listed_at
+        self._version_unavailable = False
+        self.last_error = None
+        self._synced.set()
+        self._note_change()
+
+    async def _replace(self, items: Iterable[Obj], *, same_history: bool) -> None:
+        """After a jump to another history (a restored server), equal versions do not mean equal objects."""
+        wanted: dict[Key, Obj] = {}
+        for obj in items:
+            wanted[key_of(obj)] = obj if self._transform is None else self._transform(obj)
+        gone = self.cache.keys_outside(wanted)
+        for count, key in enumerate(gone):
+            self._forget(key, None)
+            if count % _YIELD_EVERY == _YIELD_EVERY - 1:
+                await asyncio.sleep(0)
+        for count, (key, obj) in enumerate(wanted.items()):
+            if same_history or self.cache.get(key) != obj:
+                self._store(key, obj, same_history=same_history)
+            if count % _YIELD_EVERY == _YIELD_EVERY - 1:
+                await asyncio.sleep(0)
+
+    def _store(self, key: Key, obj: Obj, *, same_history: bool = True) -> None:
+        old = self.cache.get(key)
+        if old is not None:
+            was, now = old["metadata"], obj["metadata"]
+            if was.get("uid") != now.get("uid"):
+                self._forget(key, None)
+                old = None
+            elif same_history and was.get("resourceVersion") == now.get("resourceVersion"):
+                return
+        self.cache.set(key, obj)
+        self._tell(old, obj)
+
+    def _forget(self, key: Key, last: Obj | None) -> None:
+        """`last` is the object's final state where the server told it."""
+        old = self.cache.pop(key)
+        if old is not None:
+            self._tell(last if last is not None else old, None)
+
+    # watch
+
+    async def _watch_on(self) -> None:
+        """Watch, and resume whenever the server ends the stream; returns only by an exception."""
+        while True:
+            started = self._clock.monotonic()
+            before = self._events
+            try:
+                await self._watch_once()
+            except (Expired, Gone):
+                raise
+            except Timeout as error:
+                if error.has_cause("ResourceVersionTooLarge"):
+                    self._version_unavailable = True
+                    raise
+                await self._pause_watch(error)
+            except (ApiError, ConnectionFailed) as error:
+                if isinstance(error, ApiError) and error.http_code in (400, 403, 404, 405, 422):
+                    raise
+                await self._pause_watch(error)
+            else:
+                if self._events == before and self._clock.monotonic() - started < _SHORT_WATCH:
+                    await self._pause_watch(WatchFailed("the watch ended at once and without an event"))
+
+    async def _pause_watch(self, error: Exception) -> None:
+        self.last_error = error
+        log.v(2).info("Watch failed, resuming", resource=_name(self.gvr), err=str(error))
+        await self._backoff.pause()
+
+    async def _watch_once(self) -> None:
+        stream = await self._client.watch(
+            self.gvr,
+            self.namespace,
+            resource_version=self.resource_version,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            timeout=random.randint(*_WATCH_TIMEOUT),
+            metadata_only=self.metadata_only,
+        )
+        async with contextlib.AsyncExitStack() as stack:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                stack.push_async_callback(close)
+            async for kind, obj in stream:
+                self._apply(kind, obj)
+                self._events += 1
+                if self._events % _YIELD_EVERY == 0:
+                    await asyncio.sleep(0)
+
+    def _apply(self, kind: str, obj: Obj) -> None:
+        if self._transform is not None and kind != "BOOKMARK":
+            obj = self._transform(obj)
+        if kind in ("ADDED", "MODIFIED"):
+            self._store(key_of(obj), obj)
+        elif kind == "DELETED":
+            self._forget(key_of(obj), obj)
+        elif kind != "BOOKMARK":
+            raise WatchFailed(f"unknown event type {kind!r}")
+        self.resource_version = obj["metadata"]["resourceVersion"]
+        if kind != "BOOKMARK":
+            self._note_change()
+
+    def _note_change(self) -> None:
+        if self._changed is not None:
+            if not self._changed.done():
+                self._changed.set_result(None)
+            self._changed = None
+
+
+def _name(resource: GVR | GVK) -> str:
+    return str(resource.group_resource) if isinstance(resource, GVR) else str(resource.group_kind)

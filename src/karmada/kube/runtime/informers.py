@@ -1,0 +1,80 @@
+"""Shared informers: one per resource and selection, however many parts of a process want it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.runtime.cache import IndexFn
+from karmada.kube.runtime.clock import Clock, RealClock
+from karmada.kube.runtime.informer import Informer
+
+
+class _Selection(NamedTuple):
+    resource: GVR | GVK
+    namespace: str
+    label_selector: str
+    field_selector: str
+    metadata_only: bool
+
+
+class Informers:
+    """Ask with `of`; informers asked for after `start` start at once."""
+
+    def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
+        self.client = client
+        self.clock = clock or RealClock()
+        self._informers: dict[_Selection, Informer] = {}
+        self._started = False
+
+    def of(
+        self,
+        gvr: GVR | GVK,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+        indexes: Mapping[str, IndexFn] | None = None,
+    ) -> Informer:
+        selection = _Selection(gvr, namespace, label_selector, field_selector, metadata_only)
+        informer = self._informers.get(selection)
+        if informer is None:
+            informer = Informer(self.client, *selection, indexes=indexes, clock=self.clock)
+            self._informers[selection] = informer
+            if self._started:
+                informer.start()
+        else:
+            for name, function in (indexes or {}).items():
+                informer.add_index(name, function)
+        return informer
+
+    def all(self) -> list[Informer]:
+        return list(self._informers.values())
+
+    def start(self) -> None:
+        self._started = True
+        for informer in self._informers.values():
+            informer.start()
+
+    @property
+    def synced(self) -> bool:
+        return all(informer.synced for informer in self._informers.values())
+
+    def unsynced(self) -> list[Informer]:
+        return [informer for informer in self._informers.values() if not informer.synced]
+
+    async def wait_synced(self) -> None:
+        for informer in list(self._informers.values()):
+            await informer.wait_synced()
+
+    async def drop(self, gvr: GVR | GVK) -> None:
+        """Stop and forget every informer of a resource (e.g. when its CRD is gone)."""
+        gone = [selection for selection in self._informers if selection.resource == gvr]
+        await asyncio.gather(*(self._informers.pop(selection).stop() for selection in gone))
+
+    async def stop(self) -> None:
+        self._started = False
+        await asyncio.gather(*(informer.stop() for informer in self._informers.values()))

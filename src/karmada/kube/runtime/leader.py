@@ -1,0 +1,204 @@
+"""Leader election on a Lease: of all candidates with one lease name, at most one believes to lead.
+
+A candidate never compares its clock with another's: it notes when it *saw* the lease change, and takes over when the
+record has not changed for its whole lease duration. The holder renews every `retry_period` and gives up when no renewal
+succeeded for `renew_deadline`, counted from the moment before the renewal was sent. As the deadline is shorter than the
+lease, a holder that is cut off has stopped believing before anyone else can start; `leading` itself asks the clock, so
+even a process that was suspended in between does not believe longer. All writes are compare-and-swap on the
+resourceVersion.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from karmada.kube.client.client import Client
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.times import micro_time
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock, RealClock
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import with_timeout
+
+if TYPE_CHECKING:
+    from karmada.kube.runtime.metrics import Metrics
+
+LEASES = GVR("coordination.k8s.io", "v1", "leases")
+_JITTER = 0.2
+
+
+class LeaderElector:
+    """`identity` must be unique among the candidates (e.g. host name and a random suffix)."""
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        namespace: str,
+        identity: str,
+        *,
+        clock: Clock | None = None,
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        metrics: Metrics | None = None,
+    ) -> None:
+        if not lease_duration > renew_deadline > retry_period * 1.2 > 0:
+            raise ValueError(
+                "leader election needs lease_duration > renew_deadline > 1.2 * retry_period > 0, "
+                f"got {lease_duration:g}, {renew_deadline:g}, {retry_period:g}"
+            )
+        if not identity:
+            raise ValueError("leader election needs an identity")
+        self.name = name
+        self.namespace = namespace
+        self.identity = identity
+        self._client = client
+        self._clock = clock or RealClock()
+        self._lease_duration = lease_duration
+        self._renew_deadline = renew_deadline
+        self._retry_period = retry_period
+        self._gauge = metrics.leading.labels(name) if metrics else None
+        self.log = get_logger("leader").bind(lease=f"{namespace}/{name}", identity=identity)
+        self._observed: Obj | None = None
+        self._expires_at = 0.0
+        self._renewed_at: float | None = None
+
+    @property
+    def leading(self) -> bool:
+        """True only as long as nobody else can have taken the lease."""
+        renewed = self._renewed_at
+        return renewed is not None and self._clock.monotonic() < renewed + self._renew_deadline
+
+    @property
+    def leader(self) -> str:
+        """Who holds the lease, as far as this candidate has seen."""
+        return str(((self._observed or {}).get("spec") or {}).get("holderIdentity") or "")
+
+    # the three acts
+
+    async def acquire(self) -> None:
+        """Returns when this candidate leads."""
+        self.log.info("Waiting for the lease")
+        while not await self._attempt(self._renew_deadline):
+            await self._clock.sleep(self._pause())
+        self.log.info("Lease acquired")
+        if self._gauge is not None:
+            self._gauge.set(1)
+
+    def _pause(self) -> float:
+        """Until the next try: a little at random, but not beyond the moment the lease that was seen runs out."""
+        pause = self._retry_period * (1 + random.random() * _JITTER)
+        left = self._expires_at - self._clock.monotonic()
+        return min(pause, left) if left > 0 else pause
+
+    async def hold(self) -> None:
+        """Renews; returns when the lease is lost."""
+        try:
+            while self._renewed_at is not None:
+                deadline = self._renewed_at + self._renew_deadline
+                await self._clock.sleep(min(self._retry_period, deadline - self._clock.monotonic()))
+                left = deadline - self._clock.monotonic()
+                if left <= 0 or (not await self._attempt(left) and self.leader != self.identity):
+                    break
+        finally:
+            if not self.leading or self.leader != self.identity:
+                self._step_down()
+
+    async def release(self) -> None:
+        """Give the lease up, so that the next one need not wait for it to run out."""
+        if not self.leading or self._observed is None:
+            self._step_down()
+            return
+        spec = self._observed["spec"]
+        now = micro_time(self._clock.now())
+        released = {
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "leaseTransitions": spec.get("leaseTransitions", 0),
+            "acquireTime": now,
+            "renewTime": now,
+        }
+        self._step_down()
+        try:
+            lease = {**self._observed, "spec": released}
+            await with_timeout(self._clock, self._client.update(LEASES, lease), self._retry_period)
+        except (ApiError, ConnectionFailed, TimeoutError) as error:
+            self.log.info("The lease could not be released and will run out", err=str(error))
+
+    def _step_down(self) -> None:
+        if self._renewed_at is not None:
+            self.log.info("Not leading any more")
+        self._renewed_at = None
+        if self._gauge is not None:
+            self._gauge.set(0)
+
+    # one try
+
+    async def _attempt(self, seconds: float) -> bool:
+        """Take or renew the lease; False when somebody else has it or the server did not help in time."""
+        started = self._clock.monotonic()
+        try:
+            won = await with_timeout(self._clock, self._take_or_renew(), seconds)
+        except (ApiError, ConnectionFailed, TimeoutError) as error:
+            self.log.v(1).info("Attempt failed", err=str(error))
+            return False
+        if won:
+            self._renewed_at = started
+        elif self.leader != self.identity:
+            self._renewed_at = None
+        return won
+
+    async def _take_or_renew(self) -> bool:
+        if self.leading and self._observed is not None and self.leader == self.identity:
+            try:
+                await self._write(self._observed)
+                return True
+            except ApiError as error:
+                self.log.v(1).info("Quick renewal failed, reading the lease", err=error.message)
+        try:
+            lease = await self._client.get(LEASES, self.name, self.namespace)
+        except NotFound:
+            await self._create()
+            return True
+        self._note(lease)
+        if self.leader not in ("", self.identity) and self._clock.monotonic() < self._expires_at:
+            return False
+        await self._write(lease)
+        return True
+
+    def _note(self, lease: Obj) -> None:
+        if self._observed is None or self._observed.get("spec") != lease.get("spec"):
+            spec = lease.get("spec") or {}
+            self._expires_at = self._clock.monotonic() + float(spec.get("leaseDurationSeconds") or 0)
+            holder = spec.get("holderIdentity") or ""
+            if holder != self.leader:
+                self.log.info("New leader", leader=holder)
+        self._observed = lease
+
+    async def _create(self) -> None:
+        lease: Obj = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": self._record(None),
+        }
+        self._note(await self._client.create(LEASES, lease))
+
+    async def _write(self, lease: Obj) -> None:
+        updated = {**lease, "spec": self._record(lease.get("spec") or {})}
+        self._note(await self._client.update(LEASES, updated))
+
+    def _record(self, old: Obj | None) -> Obj:
+        """The lease in this candidate's name; other fields of the old record stay."""
+        now = micro_time(self._clock.now())
+        record: Obj = {**(old or {}), "holderIdentity": self.identity, "renewTime": now}
+        record["leaseDurationSeconds"] = int(self._lease_duration)
+        if old is None:
+            record.update(acquireTime=now, leaseTransitions=0)
+        elif old.get("holderIdentity") != self.identity:
+            record.update(acquireTime=now, leaseTransitions=(old.get("leaseTransitions") or 0) + 1)
+        return record

@@ -1,0 +1,136 @@
+"""Prometheus metrics of the runtime, under the names that Kubernetes' own controllers use.
+
+A process has one `Metrics`, with a registry of its own (tests make as many as they like). Counters and histograms are
+bound to their labels once; gauges are read from the living queues when somebody scrapes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from karmada.kube.runtime.queue import Queue
+
+_QUEUE_BUCKETS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
+_RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class _QueueGauges(Collector):
+    """What can be read from a queue at any time; queues that are gone leave the page."""
+
+    def __init__(self) -> None:
+        self.queues: weakref.WeakValueDictionary[str, Queue[Any]] = weakref.WeakValueDictionary()
+
+    def collect(self) -> Iterable[Metric]:
+        queues = sorted(self.queues.items())
+        for name, text, read in (
+            ("workqueue_depth", "Keys that wait for a worker", lambda queue: len(queue)),
+            ("workqueue_unfinished_work_seconds", "Seconds of work under way", lambda queue: queue.unfinished()),
+            (
+                "workqueue_longest_running_processor_seconds",
+                "Seconds the oldest key has been with a worker",
+                lambda queue: queue.longest_running(),
+            ),
+        ):
+            family = GaugeMetricFamily(name, text, labels=["name"])
+            for label, queue in queues:
+                family.add_metric([label], read(queue))
+            yield family
+
+
+class Metrics:
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.queues = _QueueGauges()
+        registry.register(self.queues)
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, registry=registry)
+
+        self.queue_adds = counter("workqueue_adds", "Keys put into the queue", "name")
+        self.queue_retries = counter("workqueue_retries", "Keys put back after a failure", "name")
+        self.queue_wait = Histogram(
+            "workqueue_queue_duration_seconds",
+            "Seconds a key waits for a worker",
+            ["name"],
+            buckets=_QUEUE_BUCKETS,
+            registry=registry,
+        )
+        self.queue_work = Histogram(
+            "workqueue_work_duration_seconds",
+            "Seconds a worker holds a key",
+            ["name"],
+            buckets=_QUEUE_BUCKETS,
+            registry=registry,
+        )
+        self.reconciles = counter("controller_runtime_reconcile", "Reconciles by outcome", "controller", "result")
+        self.reconcile_errors = counter("controller_runtime_reconcile_errors", "Failed reconciles", "controller")
+        self.reconcile_time = Histogram(
+            "controller_runtime_reconcile_time_seconds",
+            "Seconds per reconcile",
+            ["controller"],
+            buckets=_RECONCILE_BUCKETS,
+            registry=registry,
+        )
+        self.workers = Gauge(
+            "controller_runtime_max_concurrent_reconciles", "Workers", ["controller"], registry=registry
+        )
+        self.leading = Gauge("leader_election_master_status", "1 while this process leads", ["name"], registry=registry)
+
+    def controller(self, name: str) -> ControllerMetrics:
+        return ControllerMetrics(self, name)
+
+    def expose(self) -> tuple[bytes, str]:
+        """The page for a scraper, and its content type."""
+        return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
+
+
+class BoundQueueMetrics:
+    """The metrics of one queue (see queue.QueueMetrics)."""
+
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._adds = metrics.queue_adds.labels(name)
+        self._retries = metrics.queue_retries.labels(name)
+        self._wait = metrics.queue_wait.labels(name)
+        self._work = metrics.queue_work.labels(name)
+
+    def added(self, depth: int) -> None:  # noqa: ARG002 - the depth is read when scraped
+        self._adds.inc()
+
+    def taken(self, depth: int, waited: float) -> None:  # noqa: ARG002
+        self._wait.observe(waited)
+
+    def finished(self, worked: float) -> None:
+        self._work.observe(worked)
+
+    def retried(self) -> None:
+        self._retries.inc()
+
+
+class ControllerMetrics:
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._metrics = metrics
+        self._name = name
+        self.queue = BoundQueueMetrics(metrics, name)
+        self._outcomes = {
+            outcome: metrics.reconciles.labels(name, outcome)
+            for outcome in ("success", "error", "requeue", "requeue_after")
+        }
+        self._errors = metrics.reconcile_errors.labels(name)
+        self._time = metrics.reconcile_time.labels(name)
+
+    def follow(self, queue: Queue[Any], workers: int) -> None:
+        self._metrics.queues.queues[self._name] = queue
+        self._metrics.workers.labels(self._name).set(workers)
+
+    def reconciled(self, outcome: str, seconds: float) -> None:
+        self._outcomes[outcome].inc()
+        self._time.observe(seconds)
+        if outcome == "error":
+            self._errors.inc()

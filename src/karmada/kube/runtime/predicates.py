@@ -1,0 +1,84 @@
+"""Predicates: which changes a controller cares about. Each takes (old, new): no old is an add, no new a delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from karmada.kube.objects.types import Obj
+
+Predicate: TypeAlias = Callable[[Obj | None, Obj | None], bool]
+
+
+def always(old: Obj | None, new: Obj | None) -> bool:  # noqa: ARG001 - the shape of a predicate
+    return True
+
+
+def never(old: Obj | None, new: Obj | None) -> bool:  # noqa: ARG001
+    return False
+
+
+def _changes(look: Callable[[Obj], Any]) -> Predicate:
+    """Adds, deletes, and updates after which `look` gives something else."""
+
+    def changed(old: Obj | None, new: Obj | None) -> bool:
+        return old is None or new is None or look(old) != look(new)
+
+    return changed
+
+
+def _metadata(field: str) -> Callable[[Obj], Any]:
+    return lambda obj: obj["metadata"].get(field) or None
+
+
+def field_changed(*path: str) -> Predicate:
+    """`field_changed("spec", "clusters")`: the value at that path differs."""
+
+    def look(obj: Obj) -> Any:
+        value: Any = obj
+        for step in path:
+            value = value.get(step) if isinstance(value, dict) else None
+        return value
+
+    return _changes(look)
+
+
+generation_changed = _changes(_metadata("generation"))
+labels_changed = _changes(_metadata("labels"))
+annotations_changed = _changes(_metadata("annotations"))
+finalizers_changed = _changes(_metadata("finalizers"))
+deletion_changed = _changes(_metadata("deletionTimestamp"))
+spec_changed = field_changed("spec")
+status_changed = field_changed("status")
+
+
+def added(old: Obj | None, new: Obj | None) -> bool:
+    return old is None and new is not None
+
+
+def updated(old: Obj | None, new: Obj | None) -> bool:
+    return old is not None and new is not None
+
+
+def deleted(old: Obj | None, new: Obj | None) -> bool:
+    return old is not None and new is None
+
+
+def any_of(*predicates: Predicate) -> Predicate:
+    return lambda old, new: any(predicate(old, new) for predicate in predicates)
+
+
+def all_of(*predicates: Predicate) -> Predicate:
+    return lambda old, new: all(predicate(old, new) for predicate in predicates)
+
+
+def not_(predicate: Predicate) -> Predicate:
+    return lambda old, new: not predicate(old, new)
+
+
+def matching(condition: Callable[[Obj], bool]) -> Predicate:
+    """The old or the new object fulfils the condition."""
+    return lambda old, new: (old is not None and condition(old)) or (new is not None and condition(new))
+
+
+generation_or_deletion_changed = any_of(generation_changed, deletion_changed)

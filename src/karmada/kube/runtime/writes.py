@@ -1,0 +1,136 @@
+"""Writing only what changes: the helpers controllers use instead of blind updates.
+
+An update that changes nothing costs the server a write and wakes every watcher, which often wakes the writer again; all
+of these compare first. Objects from caches are shared, so each works on a copy of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import AlreadyExists, Conflict, NotFound
+from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.patch.mergepatch import create_merge_patch
+from karmada.kube.runtime.clock import Clock, RealClock
+
+T = TypeVar("T")
+Outcome: TypeAlias = Literal["created", "updated", "unchanged"]
+
+
+class Write(NamedTuple):
+    """What was done, and the object as it is now."""
+
+    outcome: Outcome
+    object: Obj
+
+
+async def retry_on_conflict(
+    work: Callable[[], Awaitable[T]], *, clock: Clock | None = None, tries: int = 5, pause: float = 0.01
+) -> T:
+    """Run `work`, which must read what it changes, again as long as somebody else was faster."""
+    waiter = clock or RealClock()
+    for attempt in range(tries):
+        try:
+            return await work()
+        except Conflict:
+            if attempt == tries - 1:
+                raise
+            await waiter.sleep(pause * (1 + random.random() * 0.1) * 2**attempt)
+    raise ValueError("tries must be at least 1")
+
+
+async def create_or_update(
+    client: Client,
+    kind: GVR | GVK,
+    wanted: Obj,
+    mutate: Callable[[Obj], None],
+    *,
+    current: Obj | None = None,
+) -> Write:
+    """Make sure an object exists and is as `mutate` leaves it.
+
+    `wanted` is what it starts from when it does not exist (apiVersion, kind, name, namespace at least); `mutate`
+    changes a copy in place and must give the same result however often it runs. `current` is the object from a cache,
+    if there is one; without it the server is asked. Conflict when somebody else wrote in between.
+    """
+    metadata = wanted["metadata"]
+    if current is None:
+        try:
+            current = await client.get(kind, metadata["name"], metadata.get("namespace", ""))
+        except NotFound:
+            fresh = copy_json(wanted)
+            mutate(fresh)
+            try:
+                return Write("created", await client.create(kind, fresh))
+            except AlreadyExists:
+                current = await client.get(kind, metadata["name"], metadata.get("namespace", ""))
+    changed = copy_json(current)
+    mutate(changed)
+    if changed == current:
+        return Write("unchanged", current)
+    return Write("updated", await client.update(kind, changed))
+
+
+async def patch_if_changed(
+    client: Client, kind: GVR | GVK, old: Obj, new: Obj, *, subresource: str = "", locked: bool = False
+) -> Write:
+    """Send the difference from `old` to `new` as a merge patch, if there is one.
+
+    `locked`: only if the object is still the version `old` is (Conflict otherwise).
+    """
+    patch = create_merge_patch(old, new)
+    if not patch:
+        return Write("unchanged", old)
+    metadata = old["metadata"]
+    if locked:
+        patch["metadata"] = {**patch.get("metadata", {}), "resourceVersion": metadata["resourceVersion"]}
+    written = await client.patch(
+        kind, metadata["name"], metadata.get("namespace", ""), patch, type="merge", subresource=subresource
+    )
+    return Write("updated", written)
+
+
+async def set_status(client: Client, kind: GVR | GVK, obj: Obj, status: Obj) -> Write:
+    """Give an object this status through its status subresource, if it has another."""
+    if (obj.get("status") or {}) == status:
+        return Write("unchanged", obj)
+    return Write("updated", await client.update_status(kind, {**obj, "status": status}))
+
+
+async def add_finalizer(client: Client, kind: GVR | GVK, obj: Obj, finalizer: str) -> Write:
+    present = list(obj["metadata"].get("finalizers") or ())
+    if finalizer in present:
+        return Write("unchanged", obj)
+    return await _set_finalizers(client, kind, obj, [*present, finalizer])
+
+
+async def remove_finalizer(client: Client, kind: GVR | GVK, obj: Obj, finalizer: str) -> Write:
+    """An object that is gone already is as good as one without the finalizer."""
+    present = list(obj["metadata"].get("finalizers") or ())
+    if finalizer not in present:
+        return Write("unchanged", obj)
+    try:
+        return await _set_finalizers(client, kind, obj, [f for f in present if f != finalizer])
+    except NotFound:
+        return Write("unchanged", obj)
+
+
+async def _set_finalizers(client: Client, kind: GVR | GVK, obj: Obj, finalizers: list[str]) -> Write:
+    metadata = obj["metadata"]
+    patch = {"metadata": {"finalizers": finalizers or None, "resourceVersion": metadata["resourceVersion"]}}
+    written = await client.patch(kind, metadata["name"], metadata.get("namespace", ""), patch, type="merge")
+    return Write("updated", written)
+
+
+async def delete_if_exists(client: Client, kind: GVR | GVK, name: str, namespace: str = "", *, uid: str = "") -> bool:
+    """True when there was something to delete."""
+    try:
+        await client.delete(kind, name, namespace, uid=uid)
+    except NotFound:
+        return False
+    return True

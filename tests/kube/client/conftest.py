@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "fakes"))
+
+from fake_api import FakeApi, FakeTransport
+
+from karmada.kube.client.client import Client
+from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.runtime.logging import set_verbosity, verbosity
+
+
+@pytest.fixture
+def fake() -> FakeApi:
+    return FakeApi()
+
+
+@pytest.fixture
+def api(fake: FakeApi) -> FakeTransport:
+    """A Transport to a fresh server."""
+    return FakeTransport(fake)
+
+
+@pytest.fixture
+async def client(api: FakeTransport) -> AsyncIterator[Client]:
+    client = Client(api, field_manager="tests")
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(autouse=True)
+def _verbosity() -> Iterator[None]:
+    before = verbosity()
+    yield
+    set_verbosity(before)

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from eventually import eventually
+from fake_api import CONFIG_MAPS, PODS, FakeApi
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.errors import Conflict, ServiceUnavailable
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.runtime.controller import Controller, Done, Result, Retry, Terminal, Watch, requeue
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.metrics import Metrics
+from karmada.kube.runtime.predicates import deleted, field_changed
+
+
+def pod(name: str, config: str = "", phase: str = "") -> Obj:
+    return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"config": config}, "status": {"phase": phase}}
+
+
+def config_of(obj: Obj) -> Iterable[Key]:
+    return [Key("ns", obj["spec"]["config"])] if obj["spec"]["config"] else []
+
+
+class Recorder:
+    """A reconciler that notes its keys and answers what it is told to."""
+
+    name = "recorder"
+
+    def __init__(self, *watches: Watch, answer: Callable[[Key, int], Result | None] = lambda *_: None) -> None:
+        self.watches = watches
+        self.answer = answer
+        self.keys: list[str] = []
+
+    async def reconcile(self, key: Key) -> Result | None:
+        self.keys.append(key.name)
+        return self.answer(key, self.keys.count(key.name))
+
+
+class Running:
+    def __init__(self, client: Client, clock: FakeClock) -> None:
+        self.informers = Informers(client, clock=clock)
+        self.controllers: list[Controller] = []
+
+    async def __call__(self, reconciler: Any, **options: Any) -> Controller:
+        controller = Controller(reconciler, self.informers, **options)
+        self.controllers.append(controller)
+        self.informers.start()
+        await controller.start()
+        return controller
+
+
+@pytest.fixture
+async def run(client: Client, clock: FakeClock) -> Any:
+    running = Running(client, clock)
+    yield running
+    for controller in running.controllers:
+        await controller.stop(grace=0)
+    await running.informers.stop()
+
+
+async def test_every_object_there_and_every_change_reaches_reconcile(client: Client, run: Any) -> None:
+    await client.create(PODS, pod("before"))
+    recorder = Recorder(Watch(PODS))
+    await run(recorder)
+    await eventually(lambda: recorder.keys == ["before"])
+    await client.create(PODS, pod("after"))
+    await eventually(lambda: recorder.keys == ["before", "after"])
+    await client.delete(PODS, "before", "ns")
+    await eventually(lambda: recorder.keys == ["before", "after", "before"])
+
+
+async def test_a_predicate_keeps_changes_away_that_do_not_matter(client: Client, run: Any) -> None:
+    recorder = Recorder(Watch(PODS, when=field_changed("spec")))
+    await run(recorder)
+    await client.create(PODS, pod("a"))
+    await eventually(lambda: recorder.keys == ["a"])
+    await client.patch(PODS, "a", "ns", {"status": {"phase": "Running"}})
+    await client.patch(PODS, "a", "ns", {"spec": {"config": "c"}})
+    await client.create(PODS, pod("b"))
+    await eventually(lambda: recorder.keys == ["a", "a", "b"])
+
+
+async def test_a_mapping_is_asked_for_the_old_and_the_new_object(client: Client, run: Any) -> None:
+    recorder = Recorder(Watch(CONFIG_MAPS, when=deleted), Watch(PODS, map_to=config_of))
+    await run(recorder)
+    await client.create(PODS, pod("a", "one"))
+    await eventually(lambda: recorder.keys == ["one"])
+    await client.patch(PODS, "a", "ns", {"spec": {"config": "two"}})
+    await eventually(lambda: recorder.keys == ["one", "one", "two"])
+
+
+async def test_a_failure_is_tried_again_with_back_off_until_it_works(
+    client: Client, run: Any, clock: FakeClock
+) -> None:
+    def answer(key: Key, count: int) -> Result | None:
+        if count == 1:
+            raise RuntimeError("broken")
+        if count == 2:
+            raise ServiceUnavailable("down")
+        if count == 3:
+            raise Conflict("stale")
+        return Retry if count == 4 else Done
+
+    recorder = Recorder(Watch(PODS), answer=answer)
+    controller = await run(recorder)
+    await client.create(PODS, pod("a"))
+    await eventually(lambda: len(recorder.keys) == 1)
+    await clock.advance(0.005)
+    assert len(recorder.keys) == 2
+    await clock.advance(0.009)
+    assert len(recorder.keys) == 2
+    await clock.advance(1)
+    assert len(recorder.keys) == 5
+    assert controller.queue.retries(Key("ns", "a")) == 0
+    await clock.advance(10_000)
+    assert len(recorder.keys) == 5
+
+
+async def test_a_terminal_failure_is_not_tried_again(client: Client, run: Any, clock: FakeClock) -> None:
+    def answer(key: Key, count: int) -> Result | None:
+        raise Terminal("never")
+
+    recorder = Recorder(Watch(PODS), answer=answer)
+    await run(recorder)
+    await client.create(PODS, pod("a"))
+    await eventually(lambda: recorder.keys == ["a"])
+    await clock.advance(10_000)
+    assert recorder.keys == ["a"]
+
+
+async def test_a_result_may_ask_to_be_called_again_later(client: Client, run: Any, clock: FakeClock) -> None:
+    recorder = Recorder(Watch(PODS), answer=lambda _, count: requeue(after=300) if count == 1 else Done)
+    await run(recorder)
+    await client.create(PODS, pod("a"))
+    await eventually(lambda: recorder.keys == ["a"])
+    await clock.advance(299)
+    assert recorder.keys == ["a"]
+    await clock.advance(1)
+    assert recorder.keys == ["a", "a"]
+
+
+async def test_many_workers_run_at_once_but_never_on_the_same_key(client: Client, run: Any) -> None:
+    class Slow:
+        name, watches, workers = "slow", [Watch(PODS)], 3
+
+        def __init__(self) -> None:
+            self.busy: list[str] = []
+            self.most = 0
+            self.open = asyncio.Event()
+
+        async def reconcile(self, key: Key) -> None:
+            assert key.name not in self.busy
+            self.busy.append(key.name)
+            self.most = max(self.most, len(self.busy))
+            await self.open.wait()
+            self.busy.remove(key.name)
+
+    slow = Slow()
+    controller = await run(slow)
+    for name in ("a", "b", "c", "d"):
+        await client.create(PODS, pod(name))
+    await eventually(lambda: len(slow.busy) == 3)
+    await client.patch(PODS, "a", "ns", {"spec": {"config": "x"}})
+    await eventually(lambda: len(controller.queue) == 1)
+    slow.open.set()
+    await eventually(lambda: controller.queue.idle)
+    assert slow.most == 3
+
+
+async def test_stopping_lets_a_reconcile_under_way_finish(client: Client, run: Any, clock: FakeClock) -> None:
+    class Slow:
+        name, watches = "slow", [Watch(PODS)]
+        finished = False
+        entered, leave = asyncio.Event(), asyncio.Event()
+
+        async def reconcile(self, _: Key) -> None:
+            self.entered.set()
+            await self.leave.wait()
+            self.finished = True
+
+    slow = Slow()
+    slow.entered, slow.leave = asyncio.Event(), asyncio.Event()
+    controller = await run(slow)
+    await client.create(PODS, pod("a"))
+    await client.create(PODS, pod("b"))
+    await slow.entered.wait()
+    stopping = asyncio.ensure_future(controller.stop(grace=10))
+    await clock.advance(1)
+    assert not stopping.done()
+    slow.leave.set()
+    await stopping
+    assert slow.finished
+
+
+async def test_stopping_ends_a_reconcile_that_takes_too_long(client: Client, run: Any, clock: FakeClock) -> None:
+    class Stuck:
+        name, watches = "stuck", [Watch(PODS)]
+
+        def __init__(self) -> None:
+            self.entered = asyncio.Event()
+
+        async def reconcile(self, _: Key) -> None:
+            self.entered.set()
+            await asyncio.Event().wait()
+
+    stuck = Stuck()
+    controller = await run(stuck)
+    before = asyncio.all_tasks()
+    await client.create(PODS, pod("a"))
+    await stuck.entered.wait()
+    stopping = asyncio.ensure_future(controller.stop(grace=10))
+    await clock.advance(10)
+    await asyncio.wait_for(stopping, 1)
+    assert len(asyncio.all_tasks()) < len(before)
+
+
+async def test_its_metrics_carry_the_names_kubernetes_uses(client: Client, run: Any, fake: FakeApi) -> None:
+    metrics = Metrics()
+
+    def answer(key: Key, count: int) -> Result | None:
+        if count == 1:
+            raise Terminal("first")
+        return None
+
+    recorder = Recorder(Watch(PODS), answer=answer)
+    controller = await run(recorder, metrics=metrics.controller("recorder"))
+    await client.create(PODS, pod("a"))
+    await eventually(lambda: recorder.keys == ["a"])
+    controller.add(Key("ns", "a"))
+    await eventually(lambda: recorder.keys == ["a", "a"] and controller.queue.idle)
+    page, content_type = metrics.expose()
+    text = page.decode()
+    assert content_type.startswith("text/plain; version=0.0.4")
+    for line in (
+        'workqueue_adds_total{name="recorder"} 2.0',
+        'workqueue_depth{name="recorder"} 0.0',
+        'workqueue_work_duration_seconds_count{name="recorder"} 2.0',
+        'controller_runtime_reconcile_total{controller="recorder",result="success"} 1.0',
+        'controller_runtime_reconcile_total{controller="recorder",result="error"} 1.0',
+        'controller_runtime_reconcile_errors_total{controller="recorder"} 1.0',
+        'controller_runtime_max_concurrent_reconciles{controller="recorder"} 1.0',
+    ):
+        assert line in text.splitlines()
+
+
+async def test_what_changes_now_is_looked_at_before_the_backlog(client: Client, run: Any) -> None:
+    for number in range(5):
+        await client.create(PODS, pod(f"old{number}"))
+    recorder = Recorder(Watch(PODS))
+    controller = await run(recorder)
+    controller.add(Key("ns", "new"))
+    await eventually(lambda: len(recorder.keys) == 6)
+    assert recorder.keys[0] == "new"

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from fake_api import LEASES, FakeApi, FakeTransport
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karmada.kube.client.client import Client
+from karmada.kube.client.transport import Call, ConnectionFailed
+from karmada.kube.objects.errors import ServiceUnavailable
+from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.runtime.leader import LeaderElector
+
+
+class Candidate:
+    """A process that runs for the lease, again and again."""
+
+    def __init__(self, api: FakeApi, clock: FakeClock, name: str) -> None:
+        self.connected = True
+        transport = FakeTransport(api)
+        original = transport.call
+
+        async def call(request: Call) -> Any:
+            if not self.connected:
+                raise ConnectionFailed("cut off")
+            return await original(request)
+
+        transport.call = call  # type: ignore[method-assign]
+        self.elector = LeaderElector(Client(transport), "lock", "ns", name, clock=clock)
+        self.task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            await self.elector.acquire()
+            await self.elector.hold()
+
+    async def kill(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+async def test_the_first_candidate_leads_and_writes_the_lease_as_kubernetes_does(
+    fake: FakeApi, clock: FakeClock
+) -> None:
+    one = Candidate(fake, clock, "one")
+    await clock.advance(1)
+    assert one.elector.leading
+    lease = fake.objects[(LEASES, "ns", "lock")]
+    assert lease["spec"] == {
+        "holderIdentity": "one",
+        "leaseDurationSeconds": 15,
+        "leaseTransitions": 0,
+        "acquireTime": "2023-11-14T22:13:20.000000Z",
+        "renewTime": "2023-11-14T22:13:20.000000Z",
+    }
+    await clock.advance(3)
+    renewed = fake.objects[(LEASES, "ns", "lock")]["spec"]
+    assert renewed["acquireTime"] == "2023-11-14T22:13:20.000000Z"
+    assert renewed["renewTime"] > "2023-11-14T22:13:21"
+    await one.kill()
+
+
+async def test_a_killed_leader_is_replaced_within_the_lease_time(fake: FakeApi, clock: FakeClock) -> None:
+    one = Candidate(fake, clock, "one")
+    await clock.advance(1)
+    two = Candidate(fake, clock, "two")
+    await clock.advance(60)
+    assert one.elector.leading
+    assert not two.elector.leading
+    assert two.elector.leader == "one"
+    await one.kill()
+    started = clock.monotonic()
+    while not two.elector.leading:
+        await clock.advance(0.5)
+    assert 10 <= clock.monotonic() - started <= 15 + 2.4 + 0.5
+    assert fake.objects[(LEASES, "ns", "lock")]["spec"]["leaseTransitions"] == 1
+    await two.kill()
+
+
+async def test_a_released_lease_is_taken_at_the_next_try(fake: FakeApi, clock: FakeClock) -> None:
+    one, two = Candidate(fake, clock, "one"), None
+    await clock.advance(1)
+    two = Candidate(fake, clock, "two")
+    await clock.advance(10)
+    one.task.cancel()
+    await one.elector.release()
+    assert not one.elector.leading
+    await clock.advance(5)
+    assert two.elector.leading
+    await two.kill()
+
+
+async def test_a_leader_that_is_cut_off_stops_believing_before_another_starts(fake: FakeApi, clock: FakeClock) -> None:
+    one = Candidate(fake, clock, "one")
+    await clock.advance(1)
+    two = Candidate(fake, clock, "two")
+    await clock.advance(5)
+    one.connected = False
+    gap = 0
+    while not two.elector.leading:
+        await clock.advance(0.1)
+        gap += not one.elector.leading
+        assert not (one.elector.leading and two.elector.leading)
+    assert gap > 10
+    one.connected = True
+    await clock.advance(30)
+    assert not one.elector.leading
+    assert one.elector.leader == "two"
+    await one.kill()
+    await two.kill()
+
+
+async def test_a_short_outage_does_not_cost_the_lease(fake: FakeApi, clock: FakeClock) -> None:
+    one = Candidate(fake, clock, "one")
+    await clock.advance(1)
+    fake.fail = lambda _: ServiceUnavailable("down")
+    await clock.advance(7)
+    fake.fail = lambda _: None
+    await clock.advance(4)
+    assert one.elector.leading
+    assert fake.objects[(LEASES, "ns", "lock")]["spec"]["leaseTransitions"] == 0
+    await one.kill()
+
+
+async def test_a_request_that_hangs_counts_as_failed(fake: FakeApi, clock: FakeClock) -> None:
+    one = Candidate(fake, clock, "one")
+    await clock.advance(1)
+    never = asyncio.Event()
+
+    async def hang(call: Call) -> None:
+        await never.wait()
+
+    fake.delay = hang
+    await clock.advance(11)
+    assert not one.elector.leading
+    fake.delay = None
+    await clock.advance(30)
+    assert one.elector.leading
+    await one.kill()
+
+
+@pytest.mark.parametrize(
+    ("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0)], ids=["lease", "deadline", "retry"]
+)
+async def test_times_that_could_give_two_leaders_are_refused(
+    client: Client, lease: float, deadline: float, retry: float
+) -> None:
+    with pytest.raises(ValueError, match="lease_duration > renew_deadline"):
+        LeaderElector(client, "l", "n", "i", lease_duration=lease, renew_deadline=deadline, retry_period=retry)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["cut", "join", "kill", "slow", "wait"])), max_size=12))
+def test_at_no_moment_do_two_candidates_believe_to_lead(steps: list[tuple[int, str]]) -> None:
+    async def run() -> None:
+        fake, clock = FakeApi(), FakeClock()
+        pause = random.Random(1)
+
+        async def slow(call: Call) -> None:
+            await clock.sleep(pause.random() * 8)
+
+        candidates = [Candidate(fake, clock, name) for name in "abc"]
+        for number, step in [*steps, (0, "wait")]:
+            candidate = candidates[number]
+            if step == "kill":
+                await candidate.kill()
+                candidates[number] = Candidate(fake, clock, f"{candidate.elector.identity}x")
+            elif step == "slow":
+                fake.delay = None if fake.delay else slow
+            elif step != "wait":
+                candidate.connected = step == "join"
+            for _ in range(40):
+                await clock.advance(0.5)
+                assert sum(c.elector.leading for c in candidates) <= 1
+        fake.delay = None
+        for candidate in candidates:
+            candidate.connected = True
+        await clock.advance(60)
+        assert sum(c.elector.leading for c in candidates) == 1
+        for candidate in candidates:
+            await candidate.kill()
+
+    asyncio.run(run())

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from eventually import eventually
+from fake_api import CONFIG_MAPS, LEASES, PODS, FakeApi
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.runtime.controller import Watch
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.leader import LeaderElector
+from karmada.kube.runtime.manager import LeadershipLost, Manager
+
+
+class Copier:
+    """Keeps a ConfigMap for every Pod."""
+
+    name = "copier"
+    watches = (Watch(PODS), Watch(CONFIG_MAPS))
+
+    def __init__(self, client: Client, manager: Manager) -> None:
+        self.client = client
+        self.pods = manager.informers.of(PODS)
+
+    async def reconcile(self, key: Key) -> None:
+        if self.pods.get(key) is None:
+            try:
+                await self.client.delete(CONFIG_MAPS, key.name, key.namespace)
+            except NotFound:
+                return
+        else:
+            try:
+                await self.client.get(CONFIG_MAPS, key.name, key.namespace)
+            except NotFound:
+                copy = {"metadata": {"name": key.name, "namespace": key.namespace}, "data": {}}
+                await self.client.create(CONFIG_MAPS, copy)
+
+
+class Part:
+    def __init__(self, name: str, log: list[str]) -> None:
+        self.name, self.log = name, log
+
+    async def start(self) -> None:
+        self.log.append(f"start {self.name}")
+
+    async def stop(self) -> None:
+        self.log.append(f"stop {self.name}")
+
+
+def pod(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns"}}
+
+
+async def test_a_controller_converges_what_is_there_and_what_comes(client: Client, fake: FakeApi) -> None:
+    await client.create(PODS, pod("a"))
+    manager = Manager(client)
+    manager.add(Copier(client, manager), workers=2)
+    before = asyncio.all_tasks()
+    async with manager:
+        await client.create(PODS, pod("b"))
+        await eventually(lambda: len(fake.listed(CONFIG_MAPS)) == 2)
+        await client.delete(PODS, "a", "ns")
+        await eventually(lambda: [o["metadata"]["name"] for o in fake.listed(CONFIG_MAPS)] == ["b"])
+        await client.delete(CONFIG_MAPS, "b", "ns")
+        await eventually(lambda: len(fake.listed(CONFIG_MAPS)) == 1)
+        assert await manager.health.ok()
+    assert asyncio.all_tasks() == before
+    assert fake.watchers == []
+
+
+async def test_parts_start_in_order_and_stop_in_reverse(client: Client) -> None:
+    log: list[str] = []
+    manager = Manager(client)
+    for name in ("one", "two", "three"):
+        manager.add_component(Part(name, log))
+    async with manager:
+        assert log == ["start one", "start two", "start three"]
+    assert log[3:] == ["stop three", "stop two", "stop one"]
+
+
+async def test_a_resource_that_does_not_exist_is_named_when_the_sync_takes_too_long(
+    client: Client, clock: FakeClock
+) -> None:
+    manager = Manager(client, clock=clock, sync_timeout=60)
+    manager.informers.of(GVR("example.io", "v1", "widgets"))
+    starting = asyncio.ensure_future(manager.start())
+    await clock.advance(61)
+    with pytest.raises(TimeoutError, match=r"widgets.example.io \(the server could not find the requested resource\)"):
+        await starting
+
+
+async def test_a_name_can_be_taken_once(client: Client) -> None:
+    manager = Manager(client)
+    manager.add(Copier(client, manager))
+    with pytest.raises(ValueError, match="'copier' was already added"):
+        manager.add(Copier(client, manager))
+
+
+async def test_only_the_leader_runs_what_needs_the_lease_and_losing_it_ends_the_run(
+    client: Client, fake: FakeApi, clock: FakeClock
+) -> None:
+    log: list[str] = []
+    managers = []
+    for name in ("a", "b"):
+        manager = Manager(client, clock=clock, elector=LeaderElector(client, "lock", "ns", name, clock=clock))
+        manager.add_component(Part(f"everywhere {name}", log))
+        manager.add_component(Part(f"leading {name}", log), needs_leader=True)
+        managers.append(manager)
+    runs = []
+    for manager in managers:
+        runs.append(asyncio.ensure_future(manager.run()))
+        await clock.advance(0.1)
+    assert log == ["start everywhere a", "start leading a", "start everywhere b"]
+    managers[0].finish()
+    await clock.advance(10)
+    await runs[0]
+    assert log[3:] == ["stop leading a", "stop everywhere a", "start leading b"]
+    lease = await client.get(LEASES, "lock", "ns")
+    await client.update(LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief"}})
+    await clock.advance(10)
+    with pytest.raises(LeadershipLost, match="lost the lease lock"):
+        await runs[1]
+    assert log[6:] == ["stop leading b", "stop everywhere b"]
+
+
+async def test_a_part_that_cannot_start_takes_the_others_down(client: Client) -> None:
+    log: list[str] = []
+
+    class Broken(Part):
+        async def start(self) -> None:
+            raise RuntimeError("broken")
+
+    manager = Manager(client)
+    manager.add_component(Part("one", log))
+    manager.add_component(Broken("two", log))
+    with pytest.raises(RuntimeError, match="broken"):
+        async with manager:
+            raise AssertionError("not reached")
+    assert log == ["start one", "stop two", "stop one"]
+
+
+async def test_the_lease_is_renewed_while_slow_parts_start(client: Client, clock: FakeClock) -> None:
+    class Slow(Part):
+        async def start(self) -> None:
+            await clock.sleep(60)
+            self.log.append("start slow")
+
+    log: list[str] = []
+    elector = LeaderElector(client, "lock", "ns", "a", clock=clock)
+    manager = Manager(client, clock=clock, elector=elector)
+    manager.add_component(Slow("slow", log), needs_leader=True)
+    await manager.start()
+    await clock.advance(61)
+    assert log == ["start slow"]
+    assert elector.leading
+    await manager.stop()
+    assert not elector.leading
