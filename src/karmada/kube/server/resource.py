@@ -6,7 +6,7 @@ A built-in kind is a row of server.kinds, a custom resource is made from its CRD
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -35,6 +35,19 @@ class Reservation(Protocol):
         """The write went through (keep it) or did not (give it back)."""
 
 
+class Scale(Protocol):
+    """How a kind shows and takes its replicas."""
+
+    def get(self, obj: Obj) -> Obj:
+        """The autoscaling/v1 Scale of an object; InternalError when it has none to show."""
+
+    def view(self, obj: Obj) -> Obj:
+        """The Scale a write starts from: like `get`, but replicas that are not there count as 0."""
+
+    def set(self, obj: Obj, replicas: int) -> None:
+        """In place."""
+
+
 def _nothing(obj: Obj) -> None:
     """No defaults."""
 
@@ -43,15 +56,15 @@ def _keep(obj: Obj, old: Obj) -> None:
     """Nothing to carry over."""
 
 
-def _no_errors(obj: Obj) -> list[FieldError]:
+def _no_errors(_obj: Obj) -> list[FieldError]:
     return []
 
 
-def _no_update_errors(obj: Obj, old: Obj) -> list[FieldError]:
+def _no_update_errors(_obj: Obj, _old: Obj) -> list[FieldError]:
     return []
 
 
-def _no_warnings(obj: Obj, old: Obj | None) -> list[str]:
+def _no_warnings(_obj: Obj, _old: Obj | None) -> list[str]:
     return []
 
 
@@ -68,6 +81,8 @@ class Strategy:
     validate: Callable[[Obj], list[FieldError]] = _no_errors
     validate_update: Callable[[Obj, Obj], list[FieldError]] = _no_update_errors
     """(obj, old): immutability; `validate` runs on updates too."""
+    validate_ratcheting: Callable[[Obj, Obj], list[FieldError]] | None = None
+    """(obj, old): takes the place of `validate` on updates where what was wrong before may stay (custom resources)."""
     validate_status: Callable[[Obj, Obj], list[FieldError]] = _no_update_errors
     warnings: Callable[[Obj, Obj | None], list[str]] = _no_warnings
     reserve: Callable[[Obj, Obj | None, Reader], Reservation | None] | None = None
@@ -76,17 +91,25 @@ class Strategy:
     """The part of the object whose change raises metadata.generation; None: the kind has no generation."""
     name_errors: Callable[[str], list[str]] | None = None
     """What is wrong with a name; None: a DNS-1123 subdomain."""
+    keeps_status_on_create: bool = False
+    """A create may bring a status (Namespace, Node and others that Kubernetes does not wipe)."""
     status_keeps_labels: bool = False
     """/status writes keep the stored labels (Deployment)."""
     status_only: bool = False
     """/status writes take nothing but .status (custom resources)."""
     graceful: Callable[[Obj, int | None], int] | None = None
     """(obj, requested seconds or None) → grace period of a deletion; None: deletion is immediate."""
+    deleting: Callable[[Obj], bool] | None = None
+    """Whether something besides metadata.finalizers holds a deletion back (a Namespace's spec.finalizers)."""
+    mark_deleting: Callable[[Obj], None] | None = None
+    """In place: what else a deletion's beginning shows (a Namespace's phase)."""
     orphan_by_default: bool = False
     create_on_update: bool = False
     unconditional_update: bool = True
     returns_deleted: bool = False
     """DELETE answers the object instead of a Status."""
+    scale: Scale | None = None
+    """For kinds with a scale subresource."""
     fields: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
     """Field selectors besides metadata.name and metadata.namespace."""
 
@@ -97,6 +120,10 @@ class Subresource:
     verbs: tuple[str, ...] = STATUS_VERBS
     kind: GVK | None = None
     """The kind it takes and answers; None: the parent's."""
+    project: Callable[[Obj, Obj], Obj] | None = None
+    """(live copy, body) → what is stored when the body is written here; only this part of the object changes."""
+    validate: Callable[[Obj, Obj], list[FieldError]] | None = None
+    """(obj, old): judges a write here in place of the main endpoint's rules."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -120,7 +147,13 @@ class Resource:
     to_storage: Callable[[Obj], Obj] | None = None
     """This version → the stored one (a new object, or the same with another apiVersion); None: they are equal."""
     from_storage: Callable[[Obj], Obj] | None = None
+    convert: Callable[[list[Obj], str], Awaitable[list[Obj]]] | None = None
+    """(objects, apiVersion): conversion that must be awaited (a webhook); runs before the two above on reads."""
     custom: bool = False
+    closed: str = ""
+    """Why no object can be created now (its CRD is being deleted); empty: objects can be created."""
+    raw_schema: Obj | None = None
+    """A custom resource's openAPIV3Schema as its CRD has it, for OpenAPI documents."""
     columns: tuple[Mapping[str, Any], ...] = ()
     """A CRD's additionalPrinterColumns; built-in kinds have theirs in server.tables."""
 

@@ -1,0 +1,185 @@
+"""The plug-ins in their order, and for every sort of request the few that concern it.
+
+Order is Kubernetes' own and matters: defaults come before the webhooks that see them, the quota comes last, when
+nothing can refuse the write any more but the store. A plug-in whose `handles` depends on nothing but resource,
+subresource and operation says so (`static`) and is asked once for each of those; others (webhooks) are asked for each
+request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.runtime.clock import Clock, RealClock
+from karmada.kube.server.admission.default_ingress_class import DefaultIngressClass
+from karmada.kube.server.admission.default_toleration_seconds import DefaultTolerationSeconds
+from karmada.kube.server.admission.interface import Attributes, Plugin
+from karmada.kube.server.admission.limit_ranger import LimitRanger
+from karmada.kube.server.admission.namespace_lifecycle import NamespaceLifecycle
+from karmada.kube.server.admission.plugin import BuiltinPlugin
+from karmada.kube.server.admission.priority import Priority
+from karmada.kube.server.admission.resource_quota import ResourceQuota
+from karmada.kube.server.admission.runtime_class import RuntimeClass
+from karmada.kube.server.admission.service_account import ServiceAccount
+from karmada.kube.server.admission.storage import (
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    StorageObjectInUseProtection,
+)
+from karmada.kube.server.admission.taint_nodes import TaintNodesByCondition
+from karmada.kube.server.auth.csr_admission import CertificateGuard
+from karmada.kube.server.auth.escalation import EscalationGuard
+from karmada.kube.server.auth.rbac import Authorizer
+from karmada.kube.server.resource import Reader
+
+ORDER = (
+    "NamespaceLifecycle",
+    "LimitRanger",
+    "ServiceAccount",
+    "TaintNodesByCondition",
+    "PodSecurity",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "CertificateSigningRequests",
+    "RBACEscalation",
+    "DefaultIngressClass",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+)
+_BUILTIN: tuple[type[BuiltinPlugin], ...] = (
+    NamespaceLifecycle,
+    LimitRanger,
+    ServiceAccount,
+    TaintNodesByCondition,
+    Priority,
+    DefaultTolerationSeconds,
+    DefaultStorageClass,
+    StorageObjectInUseProtection,
+    PersistentVolumeClaimResize,
+    RuntimeClass,
+    DefaultIngressClass,
+)
+_STATIC = frozenset({"CertificateSigningRequests", "RBACEscalation"})
+"""Plug-ins from other rooms that look at nothing but resource, subresource and operation."""
+
+_Key = tuple[GroupResource, str, str]
+
+
+class _Step(NamedTuple):
+    plugin: Plugin
+    asks: bool
+    """Whether `handles` must be asked for each request."""
+    mutates: bool
+
+
+class _Steps(NamedTuple):
+    admit: tuple[_Step, ...]
+    validate: tuple[_Step, ...]
+
+
+class Chain:
+    def __init__(self, plugins: Iterable[Plugin]) -> None:
+        self._plugins: list[Plugin] = []
+        self._steps: dict[_Key, _Steps] = {}
+        for plugin in plugins:
+            self.add(plugin)
+
+    @property
+    def names(self) -> list[str]:
+        return [plugin.name for plugin in self._plugins]
+
+    def add(self, plugin: Plugin) -> None:
+        """Put a plug-in at its place in the order; one without a place comes right before the quota."""
+        rank = _rank(plugin.name)
+        at = next((i for i, other in enumerate(self._plugins) if _rank(other.name) > rank), len(self._plugins))
+        self._plugins.insert(at, plugin)
+        self._steps.clear()
+
+    async def admit(self, attributes: Attributes) -> bool:
+        """Every `admit`, in order; whether one of them may have changed the object."""
+        changed = False
+        for plugin, asks, mutates in self._for(attributes).admit:
+            if asks and not plugin.handles(attributes):
+                continue
+            await plugin.admit(attributes)
+            changed = changed or mutates
+        return changed
+
+    async def validate(self, attributes: Attributes) -> None:
+        for plugin, asks, _ in self._for(attributes).validate:
+            if asks and not plugin.handles(attributes):
+                continue
+            await plugin.validate(attributes)
+
+    def finish(self, attributes: Attributes, stored: bool) -> None:
+        """Tell those that want to know that a write they let through was stored, or was not."""
+        for plugin, _, _ in self._for(attributes).validate:
+            tell: Callable[[Attributes, bool], Any] | None = getattr(plugin, "finish", None)
+            if tell is not None:
+                tell(attributes, stored)
+
+    def _for(self, attributes: Attributes) -> _Steps:
+        key = (attributes.resource.group_resource, attributes.subresource, attributes.operation)
+        steps = self._steps.get(key)
+        if steps is None:
+            steps = self._steps[key] = self._compile(attributes)
+        return steps
+
+    def _compile(self, attributes: Attributes) -> _Steps:
+        admit, validate = [], []
+        for plugin in self._plugins:
+            asks = not getattr(plugin, "static", plugin.name in _STATIC)
+            if not asks and not plugin.handles(attributes):
+                continue
+            step = _Step(plugin, asks, getattr(plugin, "mutates", True))
+            if _overrides(plugin, "admit"):
+                admit.append(step)
+            if _overrides(plugin, "validate"):
+                validate.append(step)
+        return _Steps(tuple(admit), tuple(validate))
+
+
+def _rank(name: str) -> int:
+    return ORDER.index(name) if name in ORDER else ORDER.index("ResourceQuota")
+
+
+def _overrides(plugin: Plugin, method: str) -> bool:
+    """A built-in plug-in has both methods; those it did not write do nothing."""
+    return getattr(type(plugin), method) is not getattr(BuiltinPlugin, method)
+
+
+def default_plugins(reader: Reader, *, clock: Clock | None = None, disabled: Iterable[str] = ()) -> list[Plugin]:
+    """The plug-ins that need nothing but current state, without those that are disabled."""
+    plugins: list[Plugin] = [plugin(reader) for plugin in _BUILTIN]
+    plugins.append(ResourceQuota(reader, clock or RealClock()))
+    off = frozenset(disabled)
+    return [plugin for plugin in plugins if plugin.name not in off]
+
+
+def default_chain(
+    reader: Reader,
+    authorizer: Authorizer | None = None,
+    *,
+    disabled: Iterable[str] = (),
+    clock: Clock | None = None,
+    others: Iterable[Plugin] = (),
+) -> Chain:
+    """The chain of a server; `others` (webhooks, policies) go to the places that their names have in the order."""
+    off = frozenset(disabled)
+    chain = Chain(default_plugins(reader, clock=clock, disabled=off))
+    more: list[Plugin] = list(others)
+    if authorizer is not None:
+        more += [CertificateGuard(authorizer), EscalationGuard(authorizer)]
+    for plugin in more:
+        if plugin.name not in off:
+            chain.add(plugin)
+    return chain

@@ -1,0 +1,34 @@
+"""DefaultTolerationSeconds: Pods stay five minutes on a node that is not ready or unreachable, unless they say else."""
+
+from __future__ import annotations
+
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.admission.interface import Attributes
+from karmada.kube.server.admission.plugin import BuiltinPlugin, is_pod_create
+
+SECONDS = 300
+KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+class DefaultTolerationSeconds(BuiltinPlugin):
+    name = "DefaultTolerationSeconds"
+
+    def handles(self, attributes: Attributes) -> bool:
+        return is_pod_create(attributes)
+
+    async def admit(self, attributes: Attributes) -> None:
+        if attributes.obj is None:
+            return
+        spec = attributes.obj["spec"]
+        have = spec.get("tolerations") or []
+        added = [_toleration(key) for key in KEYS if not any(_covers(toleration, key) for toleration in have)]
+        if added:
+            spec["tolerations"] = [*have, *added]
+
+
+def _covers(toleration: Obj, key: str) -> bool:
+    return toleration.get("key") in (None, "", key) and toleration.get("effect") in (None, "", "NoExecute")
+
+
+def _toleration(key: str) -> Obj:
+    return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS}

@@ -1,0 +1,179 @@
+"""ResourceQuota: no write takes a namespace beyond what its quotas allow.
+
+What is used is the larger of what a quota's status says (someone counts it, a little late) and what is there now,
+plus what writes in flight were promised. A promise is made in the same breath as the check, so that two creates never
+share the last free place; it is kept until the object shows up, the write is told to have failed, or it grew too old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.quantity import ZERO, Quantity
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock, RealClock
+from karmada.kube.server import quota as quotas
+from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
+from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
+from karmada.kube.server.kinds import checks
+from karmada.kube.server.resource import Reader
+
+PROMISE_SECONDS = 40.0
+_UPDATED = frozenset({(quotas.PODS, "resize"), (quotas.SERVICES, ""), (quotas.CLAIMS, "")})
+
+Place = tuple[str, GroupResource]
+
+
+class _Promise(NamedTuple):
+    obj: Obj
+    extra: quotas.Usage
+    version: str
+    """The version of the object that is to be replaced; empty: it is to be created."""
+    until: float
+
+
+class _Counted(NamedTuple):
+    version: str
+    usage: quotas.Usage
+
+
+class ResourceQuota(BuiltinPlugin):
+    name = "ResourceQuota"
+    mutates = False
+
+    def __init__(self, reader: Reader, clock: Clock | None = None) -> None:
+        super().__init__(reader)
+        self._clock = clock or RealClock()
+        self._promises: dict[Place, dict[str, _Promise]] = {}
+        self._counted: dict[Place, dict[str, _Counted]] = {}
+
+    def handles(self, attributes: Attributes) -> bool:
+        if not attributes.resource.namespaced or "list" not in attributes.resource.verbs:
+            return False
+        if attributes.operation == UPDATE:
+            return (attributes.group_resource, attributes.subresource) in _UPDATED
+        return attributes.operation == CREATE and not attributes.subresource
+
+    async def validate(self, attributes: Attributes) -> None:
+        found = self.reader.list(quotas.QUOTAS, attributes.namespace)
+        obj = attributes.obj
+        if not found or obj is None:
+            return
+        resource = attributes.group_resource
+        counts = quotas.usage(resource, obj)
+        before = quotas.usage(resource, attributes.old) if attributes.old is not None else {}
+        extra = {name: amount - before.get(name, ZERO) for name, amount in counts.items()}
+        extra = {name: amount for name, amount in extra.items() if amount > ZERO}
+        matching = [quota for quota in found if quotas.in_scope(quota, resource, obj)]
+        for quota in matching:
+            self._check_known(attributes, quota, counts)
+        if extra:
+            for quota in matching:
+                self._check_room(attributes, quota, extra)
+            if matching and not attributes.dry_run:
+                self._promise(attributes, obj, extra)
+
+    def finish(self, attributes: Attributes, stored: bool) -> None:
+        """The write of these attributes ended; one that failed gives its promise back at once."""
+        if not stored:
+            self._promises.get(_place(attributes), {}).pop(_name(attributes), None)
+
+    def _check_known(self, attributes: Attributes, quota: Obj, counts: quotas.Usage) -> None:
+        name = quota["metadata"]["name"]
+        limited = quotas.limited_resources((quota.get("spec") or {}).get("hard") or (), counts)
+        status = quota.get("status") or {}
+        hard, used = status.get("hard") or {}, status.get("used") or {}
+        unknown = [entry for entry in limited if entry not in hard or entry not in used]
+        if unknown:
+            raise refuse(attributes, f"status unknown for quota: {name}, resources: {','.join(unknown)}")
+        if attributes.group_resource == quotas.PODS and attributes.operation == CREATE:
+            lacking = quotas.missing(quota, attributes.obj or {})
+            if lacking:
+                raise refuse(attributes, f"failed quota: {name}: must specify {'; '.join(lacking)}")
+
+    def _check_room(self, attributes: Attributes, quota: Obj, extra: quotas.Usage) -> None:
+        hard = quotas.constrained(quota)
+        limited = quotas.limited_resources(hard, extra)
+        if not limited:
+            return
+        stated = (quota.get("status") or {}).get("used") or {}
+        live, promised = self._live(attributes, quota, limited), self._promised(attributes, quota, limited)
+        over = []
+        for name in limited:
+            most = checks.quantity(hard[name]) or ZERO
+            used = max(checks.quantity(stated.get(name, "0")) or ZERO, live[name]) + promised[name]
+            if used + extra[name] > most:
+                over.append((name, extra[name], used, most))
+        if over:
+            requested = ",".join(f"{name}={asked}" for name, asked, _, _ in over)
+            used_text = ",".join(f"{name}={used}" for name, _, used, _ in over)
+            limited_text = ",".join(f"{name}={most}" for name, _, _, most in over)
+            why = f"requested: {requested}, used: {used_text}, limited: {limited_text}"
+            raise refuse(attributes, f"exceeded quota: {quota['metadata']['name']}, {why}")
+
+    # --- what is there
+
+    def _live(self, attributes: Attributes, quota: Obj, names: Iterable[str]) -> dict[str, Quantity]:
+        """The amounts in use by the objects of this resource; each version of an object is counted up once."""
+        place, resource = _place(attributes), attributes.group_resource
+        objects = self.reader.list(attributes.resource.storage_resource, attributes.namespace)
+        known = self._counted.get(place, {})
+        counted: dict[str, _Counted] = {}
+        totals = dict.fromkeys(names, ZERO)
+        scoped = (quota.get("spec") or {}).get("scopes") or (quota.get("spec") or {}).get("scopeSelector")
+        for obj in objects:
+            meta = obj["metadata"]
+            entry = known.get(meta["uid"])
+            if entry is None or entry.version != meta.get("resourceVersion"):
+                entry = _Counted(meta.get("resourceVersion") or "", quotas.usage(resource, obj))
+            counted[meta["uid"]] = entry
+            if scoped and not quotas.in_scope(quota, resource, obj):
+                continue
+            for name in totals:
+                amount = entry.usage.get(name)
+                if amount is not None:
+                    totals[name] += amount
+        self._counted[place] = counted
+        return totals
+
+    # --- what was promised
+
+    def _promise(self, attributes: Attributes, obj: Obj, extra: quotas.Usage) -> None:
+        version = (attributes.old or {}).get("metadata", {}).get("resourceVersion") or ""
+        until = self._clock.monotonic() + PROMISE_SECONDS
+        self._promises.setdefault(_place(attributes), {})[_name(attributes)] = _Promise(obj, extra, version, until)
+
+    def _promised(self, attributes: Attributes, quota: Obj, names: Iterable[str]) -> dict[str, Quantity]:
+        totals = dict.fromkeys(names, ZERO)
+        place = _place(attributes)
+        promises = self._promises.get(place, {})
+        for name, promise in list(promises.items()):
+            if self._is_over(attributes, name, promise):
+                del promises[name]
+            elif name != _name(attributes) and quotas.in_scope(quota, attributes.group_resource, promise.obj):
+                for key in totals:
+                    totals[key] += promise.extra.get(key, ZERO)
+        if not promises:
+            self._promises.pop(place, None)
+        return totals
+
+    def _is_over(self, attributes: Attributes, name: str, promise: _Promise) -> bool:
+        """Kept (the object is there, or has changed since) or too old."""
+        if promise.until <= self._clock.monotonic():
+            return True
+        live = self.reader.get(attributes.resource.storage_resource, attributes.namespace, name)
+        if live is None:
+            return bool(promise.version)
+        version: str = live["metadata"].get("resourceVersion") or ""
+        return version != promise.version
+
+
+def _place(attributes: Attributes) -> Place:
+    return attributes.namespace, attributes.group_resource
+
+
+def _name(attributes: Attributes) -> str:
+    name: str = attributes.name or (attributes.obj or {}).get("metadata", {}).get("name") or ""
+    return name

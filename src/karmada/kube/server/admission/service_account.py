@@ -1,0 +1,87 @@
+"""ServiceAccount: every Pod runs as an account that exists, with its pull secrets and a token to call the API with."""
+
+from __future__ import annotations
+
+from karmada.kube.objects import names
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.admission.interface import Attributes
+from karmada.kube.server.admission.plugin import BuiltinPlugin, is_pod_create, refuse
+
+ACCOUNTS = GroupResource("", "serviceaccounts")
+MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+VOLUME_PREFIX = "kube-api-access-"
+_MIRROR = "kubernetes.io/config.mirror"
+TOKEN_SECONDS = 3607
+
+
+class ServiceAccount(BuiltinPlugin):
+    name = "ServiceAccount"
+
+    def handles(self, attributes: Attributes) -> bool:
+        return is_pod_create(attributes)
+
+    async def admit(self, attributes: Attributes) -> None:
+        pod = attributes.obj
+        if pod is None or _MIRROR in (pod["metadata"].get("annotations") or {}):
+            return
+        spec = pod["spec"]
+        if not spec.get("serviceAccountName"):
+            spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+        account = self._account(attributes, spec["serviceAccountName"])
+        if _wants_token(spec, account):
+            mount_token(spec)
+        if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+            spec["imagePullSecrets"] = [dict(secret) for secret in account["imagePullSecrets"]]
+
+    async def validate(self, attributes: Attributes) -> None:
+        pod = attributes.obj or {}
+        if _MIRROR in (pod["metadata"].get("annotations") or {}):
+            if pod["spec"].get("serviceAccountName"):
+                raise refuse(attributes, "a mirror pod may not reference service accounts")
+            return
+        self._account(attributes, pod["spec"].get("serviceAccountName") or "")
+
+    def _account(self, attributes: Attributes, name: str) -> Obj:
+        account = self.reader.get(ACCOUNTS, attributes.namespace, name)
+        if account is None:
+            where = f"{attributes.namespace}/{name}"
+            raise refuse(attributes, f'error looking up service account {where}: serviceaccount "{name}" not found')
+        return account
+
+
+def _wants_token(spec: Obj, account: Obj) -> bool:
+    """The Pod decides, then its account; unless one of them says no, a token is mounted."""
+    for holder in (spec, account):
+        wish = holder.get("automountServiceAccountToken")
+        if wish is not None:
+            return bool(wish)
+    return True
+
+
+def mount_token(spec: Obj) -> None:
+    """In place: the token volume, mounted in every container that has nothing at that path yet."""
+    known = next((v["name"] for v in spec.get("volumes") or () if v.get("name", "").startswith(VOLUME_PREFIX)), "")
+    name = known or VOLUME_PREFIX + names.random_suffix()
+    mounted = False
+    for key in ("initContainers", "containers"):
+        for container in spec.get(key) or ():
+            mounts = container.get("volumeMounts") or []
+            if any(mount.get("mountPath") == MOUNT_PATH for mount in mounts):
+                continue
+            container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
+            mounted = True
+    if mounted and not known:
+        spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, "projected": _token_sources()}]
+
+
+def _token_sources() -> Obj:
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    return {
+        "defaultMode": 420,
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [namespace]}},
+        ],
+    }

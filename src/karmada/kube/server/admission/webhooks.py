@@ -1,0 +1,338 @@
+"""Admission webhooks: other servers that may change or refuse a write.
+
+The configurations are compiled when they change, and which webhooks a kind of write concerns is remembered until then,
+so a write that concerns none pays for a look into a table. Mutating webhooks run one after the other, each on what the
+one before left; when a later one changed the object, earlier ones that ask for it see it once more. Validating ones run
+at the same time on the final object.
+
+A webhook that cannot be reached or answers nonsense stops the write or is passed over, as its failurePolicy says. One
+that refuses always stops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, InternalError
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.patch.jsonpatch import JsonPatchError, apply_json_patch, check_size, json_equal
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.schema.decode import DecodeError, normalize
+from karmada.kube.server.admission.conditions import Conditions, EvaluationFailed, bindings_of
+from karmada.kube.server.admission.interface import Attributes
+from karmada.kube.server.admission.matching import GROUP, Criteria, Request, exempt
+from karmada.kube.server.admission.review import (
+    JSON_PATCH,
+    BadAnswer,
+    Verdict,
+    admission_request,
+    denial,
+    pick_version,
+    review,
+    scale_of,
+    shown,
+    taken_back,
+    verdict,
+)
+from karmada.kube.server.auth.rbac import Authorizer
+from karmada.kube.server.following import Followed
+from karmada.kube.server.registry import Registry
+from karmada.kube.server.resource import Reader, Resource
+from karmada.kube.server.webhook_client import WebhookCallFailed, WebhookClient, parse_answer
+
+MUTATING = GroupResource(GROUP, "mutatingwebhookconfigurations")
+VALIDATING = GroupResource(GROUP, "validatingwebhookconfigurations")
+DEFAULT_SECONDS = 10.0
+_SAFE_ON_DRY_RUN = ("None", "NoneOnDryRun")
+_KEPT = ("uid", "name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+         "deletionGracePeriodSeconds", "generation")  # fmt: skip
+_log = get_logger("admission.webhooks")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hook:
+    name: str
+    criteria: Criteria
+    conditions: Conditions
+    client_config: Obj
+    seconds: float
+    fail_open: bool
+    safe_on_dry_run: bool
+    version: str
+    reinvoke: bool
+
+    @classmethod
+    def of(cls, raw: Obj) -> Hook:
+        return cls(
+            name=raw.get("name") or "",
+            criteria=Criteria.of(raw),
+            conditions=Conditions.of(raw.get("matchConditions")),
+            client_config=raw.get("clientConfig") or {},
+            seconds=float(raw.get("timeoutSeconds") or DEFAULT_SECONDS),
+            fail_open=raw.get("failurePolicy") == "Ignore",
+            safe_on_dry_run=raw.get("sideEffects") in _SAFE_ON_DRY_RUN,
+            version=pick_version(raw.get("admissionReviewVersions") or ()),
+            reinvoke=raw.get("reinvocationPolicy") == "IfNeeded",
+        )
+
+
+def compile_hooks(configurations: list[Obj]) -> tuple[Hook, ...]:
+    """All webhooks in the order in which they are called."""
+    ordered = sorted(configurations, key=lambda c: str(c["metadata"]["name"]))
+    return tuple(Hook.of(raw) for configuration in ordered for raw in configuration.get("webhooks") or ())
+
+
+class Invocation(NamedTuple):
+    """A webhook and the version of the resource that it wants to see."""
+
+    hook: Hook
+    resource: Resource
+
+
+class Question(NamedTuple):
+    invocation: Invocation
+    request: Obj
+    obj: Obj | None
+    old: Obj | None
+
+
+class _CallFailed(Exception):
+    """What failurePolicy is about."""
+
+
+class _Webhooks:
+    name: str
+    mutating: bool
+    configurations: GroupResource
+
+    def __init__(
+        self, reader: Reader, registry: Registry, client: WebhookClient, authorizer: Authorizer | None = None
+    ) -> None:
+        self._reader = reader
+        self._registry = registry
+        self._client = client
+        self._authorizer = authorizer
+        self._hooks = Followed(reader, self.configurations, compile_hooks)
+        self._known: dict[tuple[str, Resource, str, bool], tuple[Invocation, ...]] = {}
+        self._known_for: tuple[int, int] = (-1, -1)
+
+    def handles(self, attributes: Attributes) -> bool:
+        return bool(self._hooks.get()) and bool(self._concerned(attributes))
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Nothing to change, unless the webhooks are mutating ones."""
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Nothing to judge, unless the webhooks are validating ones."""
+
+    def _concerned(self, attributes: Attributes) -> tuple[Invocation, ...]:
+        """The webhooks whose rules match."""
+        hooks = self._hooks.get()
+        current = (self._hooks.generation, self._registry.generation)
+        if current != self._known_for:
+            self._known.clear()
+            self._known_for = current
+        key = (attributes.operation, attributes.resource, attributes.subresource, bool(attributes.namespace))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = () if exempt(attributes) else self._matching(hooks, Request(*key))
+        return known
+
+    def _matching(self, hooks: tuple[Hook, ...], request: Request) -> tuple[Invocation, ...]:
+        found = ((hook, hook.criteria.resource_for(request, self._registry)) for hook in hooks)
+        return tuple(Invocation(hook, resource) for hook, resource in found if resource is not None)
+
+    async def _question(self, attributes: Attributes, invocation: Invocation) -> Question | None:
+        """What to ask the webhook; None if its selectors or conditions say that it is not concerned."""
+        hook, resource = invocation
+        if not hook.criteria.selects(attributes, self._reader):
+            return None
+        obj = await shown(attributes, attributes.obj, resource)
+        old = await shown(attributes, attributes.old, resource)
+        request = admission_request(attributes, resource, str(uuid.uuid4()))
+        if hook.conditions:
+            try:
+                if not hook.conditions.hold(bindings_of(attributes, request, obj, old, self._authorizer)):
+                    return None
+            except EvaluationFailed as error:
+                if hook.fail_open:
+                    return None
+                raise Forbidden.of(attributes.group_resource, attributes.name, str(error)) from error
+        return Question(invocation, request, obj, old)
+
+    async def _ask(self, attributes: Attributes, question: Question) -> Verdict | None:
+        """The webhook's answer; None if there was none and the write goes on without it. A refusal is raised."""
+        hook = question.invocation.hook
+        if attributes.dry_run and not hook.safe_on_dry_run:
+            raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
+        try:
+            answer = await self._call(hook, question)
+        except _CallFailed as error:
+            text = f'failed calling webhook "{hook.name}": {error}'
+            if not hook.fail_open:
+                raise InternalError.of(text) from error
+            _log.warning("Failed calling webhook, failing open", webhook=hook.name, err=str(error))
+            return None
+        for warning in answer.warnings:
+            if warning not in attributes.warnings:
+                attributes.warnings.append(warning)
+        if not answer.allowed:
+            raise denial(hook.name, answer.status)
+        return answer
+
+    async def _call(self, hook: Hook, question: Question) -> Verdict:
+        if not hook.version:
+            why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+            raise _CallFailed(f"could not create admission objects: {why}")
+        body = review(hook.version, question.request, question.obj, question.old)
+        try:
+            answer = parse_answer(await self._client.call(hook.client_config, body, timeout=hook.seconds))
+            return verdict(answer, hook.version, question.request["uid"], mutating=self.mutating)
+        except WebhookCallFailed as error:
+            raise _CallFailed(f"failed to call webhook: {error}") from error
+        except BadAnswer as error:
+            raise _CallFailed(f"received invalid webhook response: {error}") from error
+
+
+class MutatingWebhooks(_Webhooks):
+    name = "MutatingAdmissionWebhook"
+    mutating = True
+    configurations = MUTATING
+
+    async def admit(self, attributes: Attributes) -> None:
+        invocations = self._concerned(attributes)
+        earlier: set[Hook] = set()
+        again: set[Hook] = set()
+        for first_round in (True, False):
+            for invocation in invocations:
+                hook = invocation.hook
+                if not first_round and hook not in again:
+                    continue
+                if await self._mutate(attributes, invocation):
+                    again |= earlier
+                    earlier.clear()
+                if hook.reinvoke:
+                    earlier.add(hook)
+            if not again:
+                return
+
+    async def _mutate(self, attributes: Attributes, invocation: Invocation) -> bool:
+        """Whether the webhook changed the object."""
+        question = await self._question(attributes, invocation)
+        if question is None:
+            return False
+        answer = await self._ask(attributes, question)
+        if answer is None or not answer.patch:
+            return False
+        hook = invocation.hook
+        if answer.patch_type != JSON_PATCH:
+            text = f'failed calling webhook "{hook.name}": unsupported patch type "{answer.patch_type}"'
+            if hook.fail_open:
+                return False
+            raise InternalError.of(text)
+        operations = _operations(answer.patch)
+        if not operations:
+            return False
+        if attributes.obj is None or question.obj is None:
+            what = "attempted to modify the object, which is not supported for this operation"
+            raise InternalError.of(f'admission webhook "{hook.name}" {what}')
+        patched = _patched(question.obj, operations)
+        return _take(attributes, await taken_back(attributes, patched, invocation.resource))
+
+
+class ValidatingWebhooks(_Webhooks):
+    name = "ValidatingAdmissionWebhook"
+    mutating = False
+    configurations = VALIDATING
+
+    async def validate(self, attributes: Attributes) -> None:
+        found = [await self._question(attributes, invocation) for invocation in self._concerned(attributes)]
+        questions = [question for question in found if question is not None]
+        if len(questions) == 1:
+            await self._ask(attributes, questions[0])
+        elif questions:
+            await self._ask_all(attributes, questions)
+
+    async def _ask_all(self, attributes: Attributes, questions: list[Question]) -> None:
+        """At the same time; the refusal that came first counts."""
+        refusals: list[ApiError] = []
+
+        async def ask(question: Question) -> None:
+            try:
+                await self._ask(attributes, question)
+            except ApiError as refusal:
+                refusals.append(refusal)
+
+        async with asyncio.TaskGroup() as group:
+            for question in questions:
+                group.create_task(ask(question))
+        if refusals:
+            raise refusals[0]
+
+
+def _operations(patch: bytes) -> list[Obj]:
+    try:
+        operations = orjson.loads(patch)
+    except orjson.JSONDecodeError as error:
+        raise InternalError.of(str(error)) from error
+    if not isinstance(operations, list):
+        raise InternalError.of("json: cannot unmarshal the patch: it must be an array of operations")
+    check_size(operations)
+    return operations
+
+
+def _patched(obj: Obj, operations: list[Obj]) -> Any:
+    try:
+        return apply_json_patch(obj, operations)
+    except JsonPatchError as error:
+        raise InternalError.of(error.why) from error
+    except ValueError as error:
+        raise InternalError.of(str(error)) from error
+
+
+def _take(attributes: Attributes, patched: Any) -> bool:
+    """Make the object what the webhook wants, in place; False if that is what it is."""
+    obj = attributes.obj
+    assert obj is not None
+    if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
+        raise InternalError.of("the patch of the webhook left no object")
+    if json_equal(patched, obj):
+        return False
+    fresh: Obj = orjson.loads(orjson.dumps(patched))
+    _keep_identity(fresh, obj)
+    if scale_of(attributes) is None:
+        resource = attributes.resource
+        try:
+            normalize(resource.schema(), fresh, custom=resource.custom)
+        except DecodeError as error:
+            raise InternalError.of(str(error)) from error
+    _replace(obj, fresh)
+    attributes.resource.strategy.default(obj)
+    return True
+
+
+def _keep_identity(fresh: Obj, obj: Obj) -> None:
+    """What no webhook may change: type, identity and what only the server sets. A missing name may be given."""
+    fresh["apiVersion"], fresh["kind"] = obj.get("apiVersion"), obj.get("kind")
+    meta, own = fresh["metadata"], obj.get("metadata") or {}
+    for key in _KEPT:
+        if own.get(key) is not None:
+            meta[key] = own[key]
+        elif key != "name":
+            meta.pop(key, None)
+
+
+def _replace(obj: Obj, fresh: Obj) -> None:
+    """In place down to the metadata, which callers hold on to."""
+    meta: Obj = obj.setdefault("metadata", {})
+    meta.clear()
+    meta.update(fresh["metadata"])
+    obj.clear()
+    obj.update(fresh)
+    obj["metadata"] = meta

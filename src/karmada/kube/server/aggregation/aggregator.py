@@ -1,0 +1,119 @@
+"""The aggregator: group-versions that other servers answer for, as if they were served here.
+
+It is the pipeline's delegate for requests, tells discovery and OpenAPI what the backends offer, and runs the two
+controllers that keep APIServices true: availability and registration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.runtime.controller import Controller
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.server.aggregation.availability import Availability
+from karmada.kube.server.aggregation.backends import APISERVICES, compile_backends
+from karmada.kube.server.aggregation.documents import Documents
+from karmada.kube.server.aggregation.proxy import Proxy, unavailable
+from karmada.kube.server.aggregation.registration import Registration
+from karmada.kube.server.discovery import RemoteVersion
+from karmada.kube.server.following import Followed
+from karmada.kube.server.outbound import BadTrust, Outbound
+from karmada.kube.server.registry import Registry
+from karmada.kube.server.request import Request
+from karmada.kube.server.resource import Reader
+from karmada.kube.server.results import RawResult, Result, TakeOver
+from karmada.kube.server.service_routing import ServiceRouter, Unroutable
+
+_STOP_SECONDS = 1.0
+_log = get_logger("aggregation")
+
+
+class Aggregator:
+    """`front_proxy` is the certificate and key file that backends know this server by."""
+
+    def __init__(
+        self,
+        client: Client,
+        reader: Reader,
+        registry: Registry,
+        *,
+        front_proxy: tuple[Path, Path],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._backends = Followed(reader, APISERVICES.group_resource, compile_backends)
+        self._router = ServiceRouter(reader)
+        self._outbound = Outbound(front_proxy)
+        self._proxy = Proxy(self._outbound)
+        self._documents = Documents()
+        self.availability = Availability(client, reader, self._router, self._outbound, self._documents, clock)
+        self.registration = Registration(client, reader, registry)
+        self._informers: Informers | None = None
+        self._controllers: list[Controller] = []
+
+    async def start(self) -> None:
+        self._informers = Informers(self._client, clock=self._clock)
+        self._controllers = [
+            Controller(self.registration, self._informers),
+            Controller(self.availability, self._informers, max_delay=30.0),
+        ]
+        for controller in self._controllers:
+            await controller.start()
+
+    async def stop(self) -> None:
+        for controller in self._controllers:
+            await controller.stop(_STOP_SECONDS)
+        self._controllers = []
+        if self._informers is not None:
+            await self._informers.stop()
+            self._informers = None
+        await self._outbound.close()
+
+    # requests
+
+    def owns(self, version: GroupVersion) -> bool:
+        return version in self._backends.get()
+
+    async def handle(self, request: Request, version: GroupVersion) -> Result:
+        backend = self._backends.get()[version]
+        if not backend.available:
+            return unavailable("service unavailable")
+        try:
+            target = backend.target(self._router, self._outbound)
+        except Unroutable as error:
+            _log.error("Cannot resolve the service of an API service", error, name=backend.name)
+            return unavailable("service unavailable")
+        except BadTrust as error:
+            return RawResult(f"{error}\n".encode(), "text/plain; charset=utf-8", 500)
+        if request.in_process:
+            return await self._proxy.call(request, target)
+
+        async def run(raw: Any) -> Any:
+            return await self._proxy.forward(request, target, raw)
+
+        return TakeOver(run)
+
+    # documents
+
+    @property
+    def generation(self) -> int:
+        """Rises when `remote_versions` may have changed."""
+        self._backends.get()
+        return self._backends.generation + self._documents.generation
+
+    def remote_versions(self) -> Iterator[RemoteVersion]:
+        for version, backend in self._backends.get().items():
+            resources = self._documents.resources(version) if backend.available else None
+            yield RemoteVersion(version, backend.group_priority, backend.version_priority, resources)
+
+    def openapi_documents(self) -> dict[str, tuple[str, bytes]]:
+        """By path below /openapi/v3: the hash and the gzipped document."""
+        backends = self._backends.get()
+        return {f"apis/{v}": document for v, document in self._documents.openapi().items() if v in backends}

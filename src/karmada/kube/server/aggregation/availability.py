@@ -1,0 +1,218 @@
+"""Availability: is the server behind an APIService there? Its Available condition says so, and why not.
+
+Checked when the APIService, its Service or its endpoints change, and every half minute besides. The check that the
+backend answers is the request for its list of resources, so what it answers is kept for discovery, and its OpenAPI
+document is asked for along the way. Every server of a control plane checks for itself: each needs the documents; the
+condition is written only when it changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import aiohttp
+import orjson
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import get_condition, set_condition
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.predicates import spec_changed
+from karmada.kube.server.aggregation.backends import AGGREGATOR, APISERVICES, Backend, backend_of, version_of
+from karmada.kube.server.aggregation.documents import Documents, listed_resources
+from karmada.kube.server.auth.frontproxy import remote_headers
+from karmada.kube.server.outbound import BadTrust, Outbound, Target, why
+from karmada.kube.server.resource import Reader
+from karmada.kube.server.service_routing import (
+    SERVICE_NAME,
+    SERVICES,
+    ServiceRouter,
+    Unroutable,
+    ready_addresses,
+    service_port,
+)
+
+RECHECK_SECONDS = 30.0
+CHECK_SECONDS = 5.0
+TRIES = 5
+_HEADERS = (("Accept", "application/json"), ("User-Agent", "kube-aggregator"), *remote_headers(AGGREGATOR))
+_log = get_logger("aggregation")
+
+
+class Finding(NamedTuple):
+    available: bool
+    reason: str
+    message: str
+
+    def condition(self) -> Obj:
+        status = "True" if self.available else "False"
+        return {"type": "Available", "status": status, "reason": self.reason, "message": self.message}
+
+
+LOCAL = Finding(True, "Local", "Local APIServices are always available")
+PASSED = Finding(True, "Passed", "all checks passed")
+
+
+class _Unanswered(Exception):
+    """The backend did not answer as it should."""
+
+
+class Availability:
+    name = "apiservice-availability"
+    workers = 4
+    needs_leader = False
+
+    def __init__(
+        self,
+        client: Client,
+        reader: Reader,
+        router: ServiceRouter,
+        outbound: Outbound,
+        documents: Documents,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._reader = reader
+        self._router = router
+        self._outbound = outbound
+        self._documents = documents
+        self._clock = clock
+        self.watches = (
+            Watch(APISERVICES, when=spec_changed),
+            Watch(GVR("", "v1", "services"), when=spec_changed, map_to=self._behind_service),
+            Watch(GVR("discovery.k8s.io", "v1", "endpointslices"), map_to=self._behind_slice),
+            Watch(GVR("", "v1", "endpoints"), map_to=self._behind_service),
+        )
+
+    def _behind_service(self, obj: Obj) -> Iterable[Key]:
+        meta = obj["metadata"]
+        return self._behind(meta.get("namespace") or "", meta["name"])
+
+    def _behind_slice(self, obj: Obj) -> Iterable[Key]:
+        meta = obj["metadata"]
+        return self._behind(meta.get("namespace") or "", (meta.get("labels") or {}).get(SERVICE_NAME) or "")
+
+    def _behind(self, namespace: str, service: str) -> Iterator[Key]:
+        for obj in self._reader.list(APISERVICES.group_resource):
+            backend = backend_of(obj)
+            if backend is not None and (backend.namespace, backend.service) == (namespace, service):
+                yield Key("", backend.name)
+
+    async def reconcile(self, key: Key) -> Result:
+        obj = self._reader.get(APISERVICES.group_resource, "", key.name)
+        backend = backend_of(obj) if obj is not None else None
+        if obj is None or backend is None:
+            self._documents.forget(version_of(key.name))
+            if obj is not None:
+                await self._write(obj, LOCAL)
+            return Done
+        finding = await self.examine(backend)
+        if not finding.available:
+            self._documents.learn(backend.version, None)
+        await self._write(obj, finding)
+        return requeue(RECHECK_SECONDS)
+
+    async def _write(self, obj: Obj, finding: Finding) -> None:
+        conditions = (obj.get("status") or {}).get("conditions")
+        known = get_condition(conditions, "Available") or {}
+        wanted = finding.condition()
+        if all(known.get(key) == value for key, value in wanted.items()):
+            return
+        patch = {"status": {"conditions": set_condition(conditions, wanted, self._clock.now())}}
+        name = obj["metadata"]["name"]
+        try:
+            await self._client.patch(APISERVICES, name, "", patch, subresource="status")
+        except NotFound:
+            return
+        if not finding.available:
+            _log.info("API service is not available", name=name, reason=finding.reason, detail=finding.message)
+
+    # the checks
+
+    async def examine(self, backend: Backend) -> Finding:
+        return self._routed(backend) or await self._answered(backend)
+
+    def _routed(self, backend: Backend) -> Finding | None:
+        """What is wrong with the Service and its endpoints."""
+        what = f'service/{backend.service} in "{backend.namespace}"'
+        service = self._reader.get(SERVICES, backend.namespace, backend.service)
+        if service is None:
+            return Finding(False, "ServiceNotFound", f"{what} is not present")
+        if ((service.get("spec") or {}).get("type") or "ClusterIP") != "ClusterIP":
+            return None
+        port = service_port(service, backend.port)
+        if port is None:
+            return Finding(False, "ServicePortError", f"{what} is not listening on port {backend.port}")
+        subsets = list(self._router.subsets(backend.namespace, backend.service))
+        if not subsets:
+            return Finding(False, "EndpointsNotFound", f"cannot find endpointslices for {what}")
+        name = port.get("name") or ""
+        if next(ready_addresses(subsets, name), None) is None:
+            return Finding(False, "MissingEndpoints", f'endpoints for {what} have no addresses with port name "{name}"')
+        return None
+
+    async def _answered(self, backend: Backend) -> Finding:
+        try:
+            target = backend.target(self._router, self._outbound)
+        except (Unroutable, BadTrust) as error:
+            url = f"https://{backend.service}.{backend.namespace}.svc:{backend.port}{backend.path}"
+            return _failed(url, str(error))
+        url = f"https://{target.address}{backend.path}"
+        text = "no answer"
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                for _ in range(TRIES):
+                    try:
+                        await self._discover(backend, target, url)
+                    except _Unanswered as error:
+                        text = str(error)
+                        continue
+                    await self._fetch_openapi(backend, target)
+                    return PASSED
+        except TimeoutError:
+            text = f'Get "{url}": context deadline exceeded'
+        return _failed(url, text)
+
+    async def _discover(self, backend: Backend, target: Target, url: str) -> None:
+        status, body, _ = await self._get(target, backend.path)
+        if not 200 <= status < 300:
+            raise _Unanswered(f"bad status from {url}: {status}")
+        try:
+            resources = listed_resources(orjson.loads(body))
+        except orjson.JSONDecodeError:
+            resources = None
+        self._documents.learn(backend.version, resources)
+
+    async def _fetch_openapi(self, backend: Backend, target: Target) -> None:
+        """Backends without OpenAPI are as good as any other."""
+        known = self._documents.openapi_tag(backend.version)
+        also = (("If-None-Match", f'"{known}"'),) if known else ()
+        try:
+            status, body, tag = await self._get(target, f"/openapi/v3{backend.path}", also)
+        except _Unanswered as error:
+            _log.v(1).info("Cannot fetch OpenAPI", name=backend.name, err=str(error))
+            return
+        if status == 200 and body[:1] == b"{":
+            self._documents.learn_openapi(backend.version, tag, body)
+        elif status != 304:
+            self._documents.forget_openapi(backend.version)
+
+    async def _get(self, target: Target, path: str, also: tuple[tuple[str, str], ...] = ()) -> tuple[int, bytes, str]:
+        headers = (*_HEADERS, *also, ("Host", target.server_name))
+        try:
+            async with self._outbound.request("GET", target, path, headers=headers) as response:
+                body = await response.read()
+                return response.status, body, response.headers.get("ETag", "").strip('"')
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise _Unanswered(f'Get "https://{target.address}{path}": {why(error, target)}') from error
+
+
+def _failed(url: str, text: str) -> Finding:
+    return Finding(False, "FailedDiscoveryCheck", f"failing or missing response from {url}: {text}")

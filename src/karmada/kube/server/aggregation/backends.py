@@ -1,0 +1,80 @@
+"""APIServices with a service: which group-versions another server answers for, and how to reach it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from karmada.kube.objects.gvk import GVR, GroupVersion
+from karmada.kube.objects.meta import has_condition
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.outbound import Outbound, Target, Trust
+from karmada.kube.server.user import MASTERS, User
+from karmada.kube.server.webhook_client import Router
+
+APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
+AGGREGATOR = User("system:kube-aggregator", groups=(MASTERS,))
+"""Who asks when the server itself asks a backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    name: str
+    version: GroupVersion
+    namespace: str
+    service: str
+    port: int
+    trust: Trust
+    group_priority: int
+    version_priority: int
+    available: bool
+
+    @property
+    def path(self) -> str:
+        return f"/apis/{self.version}"
+
+    def target(self, router: Router, outbound: Outbound) -> Target:
+        """Where to connect now; raises Unroutable or BadTrust."""
+        outbound.tls(self.trust)
+        address = router.resolve(self.namespace, self.service, self.port)
+        return Target(address, f"{self.service}.{self.namespace}.svc", self.trust)
+
+
+def version_of(name: str) -> GroupVersion:
+    """The group-version that an APIService of this name is about."""
+    version, _, group = name.partition(".")
+    return GroupVersion(group, version)
+
+
+def backend_of(obj: Obj) -> Backend | None:
+    """None for an APIService that is served here."""
+    spec = obj.get("spec") or {}
+    service = spec.get("service")
+    if service is None:
+        return None
+    conditions = (obj.get("status") or {}).get("conditions")
+    return Backend(
+        name=obj["metadata"]["name"],
+        version=GroupVersion(spec.get("group") or "", spec.get("version") or ""),
+        namespace=service.get("namespace") or "",
+        service=service.get("name") or "",
+        port=service.get("port") or 443,
+        trust=Trust(_bundle(spec.get("caBundle") or ""), bool(spec.get("insecureSkipTLSVerify"))),
+        group_priority=spec.get("groupPriorityMinimum") or 0,
+        version_priority=spec.get("versionPriority") or 0,
+        available=has_condition(conditions, "Available"),
+    )
+
+
+def _bundle(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return text.encode()  # no certificates either; the connection will say so
+
+
+def compile_backends(objects: Iterable[Obj]) -> dict[GroupVersion, Backend]:
+    found = (backend_of(obj) for obj in objects)
+    return {backend.version: backend for backend in found if backend is not None}

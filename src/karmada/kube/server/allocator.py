@@ -1,0 +1,333 @@
+"""Cluster IPs and node ports: each given to one Service at a time.
+
+What is taken is known from the Services themselves: read once from the watch cache, then kept up by `observe` with
+every change of a Service, whoever made it. A write in flight holds what it took as a reservation, so that two creates
+never get the same value; `finish` turns it into the Service's own or gives it back (failed writes, dry runs). A value
+whose owner turns out to be gone is free again.
+
+A choice is random: values of a range come back into use late, and a create costs the same however many Services there
+are. The low end of a range is left for those who ask for a value by name and is used only when the rest is full.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from karmada.kube.objects.errors import ApiError, FieldError, InternalError, Invalid, invalid
+from karmada.kube.objects.gvk import GroupKind, GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.kinds import services
+from karmada.kube.server.resource import Reader
+
+SERVICES = GroupResource("", "services")
+Owner = tuple[str, str, str]
+"""Namespace, name and uid of a Service."""
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_RANDOM_TRIES = 32
+_ALLOCATED_IP = "provided IP is already allocated"
+_ALLOCATED_PORT = "provided port is already allocated"
+_NO_DUAL_STACK = "this cluster is not configured for dual-stack services"
+
+
+class Full(Exception):
+    """Every value of the range is taken."""
+
+
+class Pool:
+    """The numbers from `low` to `high` and who has them; the first `static` of them are given out last."""
+
+    def __init__(self, low: int, high: int, static: int) -> None:
+        self.low, self.high = low, high
+        self._dynamic = min(low + static, high)
+        self._owners: dict[int, Owner] = {}
+
+    def __contains__(self, number: int) -> bool:
+        return self.low <= number <= self.high
+
+    def owner(self, number: int) -> Owner | None:
+        return self._owners.get(number)
+
+    def take(self, number: int, owner: Owner) -> None:
+        self._owners[number] = owner
+
+    def free(self, number: int, owner: Owner) -> None:
+        if self._owners.get(number) == owner:
+            del self._owners[number]
+
+    def choose(self, owner: Owner) -> int:
+        """Take any free number."""
+        for _ in range(_RANDOM_TRIES):
+            number = random.randint(self._dynamic, self.high)
+            if number not in self._owners:
+                break
+        else:
+            number = self._search()
+        self._owners[number] = owner
+        return number
+
+    def _search(self) -> int:
+        """The range is crowded: look at all of it, the part for static values last."""
+        start = random.randint(self._dynamic, self.high)
+        spans = (range(start, self.high + 1), range(self._dynamic, start), range(self.low, self._dynamic))
+        for span in spans:
+            for number in span:
+                if number not in self._owners:
+                    return number
+        raise Full
+
+
+class _Range:
+    """A pool of IP addresses of one network."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.family = f"IPv{network.version}"
+        first, last = int(network.network_address) + 1, int(network.broadcast_address)
+        if network.version == 4 and network.num_addresses > 2:
+            last -= 1
+        size = last - first + 1
+        self.pool = Pool(first, last, _static_part(size, 16, 256) if size > 16 else 0)
+
+    def number(self, ip: str) -> int:
+        return int(ipaddress.ip_address(ip))
+
+    def text(self, number: int) -> str:
+        return str(type(self.network.network_address)(number))
+
+
+def _static_part(size: int, divisor: int, most: int) -> int:
+    return min(max(16, size // divisor), most, size // 2)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What one write took, and what it lets go of when it succeeds."""
+
+    owner: Owner
+    _done: Callable[[Taken], None]
+    took: list[tuple[Pool, int]] = field(default_factory=list)
+    drops: list[tuple[Pool, int]] = field(default_factory=list)
+
+    def finish(self, stored: bool) -> None:
+        for pool, number in self.drops if stored else self.took:
+            pool.free(number, self.owner)
+        self._done(self)
+
+
+class Allocator:
+    def __init__(
+        self, reader: Reader, service_cidr: str = "10.96.0.0/12", node_ports: tuple[int, int] = (30000, 32767)
+    ) -> None:
+        """`service_cidr` may name two networks, one of each family, with a comma between them."""
+        self._reader = reader
+        networks = [ipaddress.ip_network(text.strip()) for text in service_cidr.split(",")]
+        self._ranges = {found.family: found for found in map(_Range, networks)}
+        self._default_family = f"IPv{networks[0].version}"
+        low, high = node_ports
+        self._ports = Pool(low, high, _static_part(high - low + 1, 32, 128) if high - low >= 16 else 0)
+        self._in_flight: dict[Owner, int] = {}
+        self._loaded = False
+
+    # --- keeping up
+
+    def observe(self, old: Obj | None, new: Obj | None) -> None:
+        """A Service changed: created (no `old`), updated, or deleted (no `new`)."""
+        if not self._loaded:
+            return
+        before, after = set(self._held(old)), set(self._held(new))
+        owner = _owner(new or old or {})
+        for pool, number in before - after:
+            pool.free(number, owner)
+        for pool, number in after - before:
+            pool.take(number, owner)
+
+    def _load(self) -> None:
+        if not self._loaded:
+            self._loaded = True
+            for service in self._reader.list(SERVICES):
+                for pool, number in self._held(service):
+                    pool.take(number, _owner(service))
+
+    def _held(self, service: Obj | None) -> Iterator[tuple[Pool, int]]:
+        spec = (service or {}).get("spec") or {}
+        for ip in services.cluster_ips(spec):
+            found = self._ranges.get(_family(ip))
+            if found is not None:
+                yield found.pool, found.number(ip)
+        for port in _ports_of(spec):
+            yield self._ports, port
+
+    def _is_free(self, pool: Pool, number: int) -> bool:
+        owner = pool.owner(number)
+        if owner is None:
+            return True
+        if owner in self._in_flight:
+            return False
+        holder = self._reader.get(SERVICES, owner[0], owner[1])
+        if (pool, number) in self._held(holder):
+            return False
+        pool.free(number, owner)
+        return True
+
+    # --- giving out
+
+    def reserve(self, obj: Obj, old: Obj | None, _reader: Reader) -> Taken | None:
+        """In place: what the Service needs and does not have; refuses what it may not have.
+
+        A Service that is wrong in itself is left alone: validation says what is wrong with it.
+        """
+        spec = obj.get("spec") or {}
+        if services.validate(obj):
+            return None
+        self._load()
+        taken = Taken(_owner(obj), self._settle)
+        self._in_flight[taken.owner] = self._in_flight.get(taken.owner, 0) + 1
+        had = set(self._held(old))
+        errors: list[FieldError] = []
+        try:
+            if services.needs_cluster_ip(spec):
+                self._addresses(spec, had, taken, errors)
+            self._node_ports(spec, had, taken, errors)
+            if errors:
+                raise Invalid.of(GroupKind("", "Service"), obj["metadata"].get("name") or "", errors)
+        except ApiError:
+            taken.finish(False)
+            raise
+        now = set(self._held(obj))
+        taken.drops = [held for held in had if held not in now]
+        return taken
+
+    def _settle(self, taken: Taken) -> None:
+        left = self._in_flight.pop(taken.owner, 1) - 1
+        if left > 0:
+            self._in_flight[taken.owner] = left
+
+    def _addresses(self, spec: Obj, had: set[tuple[Pool, int]], taken: Taken, errors: list[FieldError]) -> None:
+        families = self._families(spec, errors)
+        if errors:
+            return
+        spec["ipFamilies"] = families
+        if services.is_headless(spec):
+            spec["clusterIP"], spec["clusterIPs"] = services.NONE, [services.NONE]
+            return
+        asked = {_family(ip): ip for ip in services.cluster_ips(spec)}
+        ips = []
+        for family in families:
+            found = self._ranges[family]
+            if family in asked:
+                self._ask(found, asked[family], had, taken, errors)
+                ips.append(asked[family])
+            else:
+                ips.append(self._any_ip(found, taken))
+        spec["clusterIP"], spec["clusterIPs"] = ips[0], ips
+
+    def _families(self, spec: Obj, errors: list[FieldError]) -> list[str]:
+        """In place the policy, and in order the families a Service gets addresses of."""
+        asked = [_family(ip) for ip in services.cluster_ips(spec)]
+        families = list(dict.fromkeys([*(spec.get("ipFamilies") or ()), *asked])) or [self._default_family]
+        policy = spec.get("ipFamilyPolicy")
+        if not policy:
+            policy = spec["ipFamilyPolicy"] = "RequireDualStack" if len(families) > 1 else "SingleStack"
+        if services.is_headless(spec) and not spec.get("selector"):
+            return families
+        if policy == "RequireDualStack" and len(self._ranges) < 2:
+            errors.append(invalid("spec.ipFamilyPolicy", policy, _NO_DUAL_STACK))
+        for index, family in enumerate(families):
+            if family not in self._ranges:
+                detail = "not configured on this cluster"
+                errors.append(invalid(f"spec.ipFamilies[{index}]", family, detail))
+        if policy == "SingleStack":
+            return families[:1]
+        return families + [family for family in self._ranges if family not in families]
+
+    def _ask(self, found: _Range, ip: str, had: set[tuple[Pool, int]], taken: Taken, errors: list[FieldError]) -> None:
+        number = found.number(ip)
+        if (found.pool, number) in had:
+            return
+        if number not in found.pool:
+            why = f"the provided IP ({ip}) is not in the valid range. The range of valid IPs is {found.network}"
+        elif not self._is_free(found.pool, number):
+            why = _ALLOCATED_IP
+        else:
+            found.pool.take(number, taken.owner)
+            taken.took.append((found.pool, number))
+            return
+        errors.append(invalid("spec.clusterIPs", [ip], f"failed to allocate IP {ip}: {why}"))
+
+    def _any_ip(self, found: _Range, taken: Taken) -> str:
+        try:
+            number = found.pool.choose(taken.owner)
+        except Full:
+            raise InternalError.of("failed to allocate a serviceIP: range is full") from None
+        taken.took.append((found.pool, number))
+        return found.text(number)
+
+    def _node_ports(self, spec: Obj, had: set[tuple[Pool, int]], taken: Taken, errors: list[FieldError]) -> None:
+        external = spec.get("type") in ("NodePort", "LoadBalancer")
+        ports = spec.get("ports") or () if external else ()
+        for index, port in enumerate(ports):
+            if port.get("nodePort"):
+                self._ask_port(f"spec.ports[{index}].nodePort", port["nodePort"], had, taken, errors)
+        if services.needs_node_ports(spec):
+            for port in ports:
+                if not port.get("nodePort"):
+                    port["nodePort"] = self._shared_port(port, ports) or self._any_port(taken)
+        if services.needs_health_port(spec):
+            if spec.get("healthCheckNodePort"):
+                self._ask_port("spec.healthCheckNodePort", spec["healthCheckNodePort"], had, taken, errors)
+            else:
+                spec["healthCheckNodePort"] = self._any_port(taken)
+
+    @staticmethod
+    def _shared_port(port: Obj, ports: Iterable[Obj]) -> int | None:
+        """The same port under two protocols has one node port."""
+        for other in ports:
+            if other is not port and other.get("port") == port.get("port") and other.get("nodePort"):
+                found: int = other["nodePort"]
+                return found
+        return None
+
+    def _ask_port(
+        self, path: str, number: int, had: set[tuple[Pool, int]], taken: Taken, errors: list[FieldError]
+    ) -> None:
+        pool = self._ports
+        if (pool, number) in had or (pool, number) in taken.took:
+            return
+        if number not in pool:
+            detail = f"provided port is not in the valid range. The range of valid ports is {pool.low}-{pool.high}"
+        elif not self._is_free(pool, number):
+            detail = _ALLOCATED_PORT
+        else:
+            pool.take(number, taken.owner)
+            taken.took.append((pool, number))
+            return
+        errors.append(invalid(path, number, detail))
+
+    def _any_port(self, taken: Taken) -> int:
+        try:
+            number = self._ports.choose(taken.owner)
+        except Full:
+            raise InternalError.of("failed to allocate a nodePort: range is full") from None
+        taken.took.append((self._ports, number))
+        return number
+
+
+def _owner(service: Obj) -> Owner:
+    meta = service.get("metadata") or {}
+    return meta.get("namespace") or "", meta.get("name") or "", meta.get("uid") or ""
+
+
+def _family(ip: str) -> str:
+    return "IPv6" if ":" in ip else "IPv4"
+
+
+def _ports_of(spec: Obj) -> Iterator[int]:
+    for port in spec.get("ports") or ():
+        if port.get("nodePort"):
+            yield port["nodePort"]
+    if spec.get("healthCheckNodePort"):
+        yield spec["healthCheckNodePort"]

@@ -1,0 +1,37 @@
+"""How an API server is set up; everything has a default that makes sense on a laptop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEFAULT_PORT = 5443
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    data_dir: Path
+    """Certificates, keys and (with SQLite) the state; 0700, its files 0600."""
+    storage: str = ""
+    """sqlite:///path or memory://; empty: sqlite in `data_dir`."""
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    advertise_host: str = ""
+    extra_sans: tuple[str, ...] = ()
+    kubernetes_version: str = "1.36"
+    """Which built-in kinds are served and what /version says."""
+    service_cidr: str = "10.96.0.0/12"
+    node_ports: tuple[int, int] = (30000, 32767)
+    service_account_issuer: str = "https://kubernetes.default.svc.cluster.local"
+    token_file: Path | None = None
+    """Static tokens: token,user,uid,"group1,group2" a line."""
+    anonymous: bool = True
+    disabled_admission: frozenset[str] = field(default_factory=frozenset)
+    """Names of admission plug-ins to leave out."""
+    controllers: bool = True
+    """Run the built-in controllers (namespaces, garbage collection, tokens, certificates)."""
+    audit_log: Path | None = None
+
+    @property
+    def git_version(self) -> str:
+        return f"v{self.kubernetes_version}.0"

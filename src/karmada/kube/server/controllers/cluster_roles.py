@@ -1,0 +1,32 @@
+"""ClusterRole aggregation: a role with an aggregationRule has the rules of all roles its selectors match."""
+
+from __future__ import annotations
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+from karmada.kube.server.kinds.rbac import aggregate
+
+CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
+
+
+class ClusterRoleAggregation:
+    """Any role may feed any aggregating one: a change of one looks at all that aggregate, of which there are few."""
+
+    name = "clusterrole-aggregation"
+    watches = (Watch(CLUSTER_ROLES),)
+
+    def __init__(self, client: Client, informers: Informers) -> None:
+        self._client = client
+        self._roles = informers.of(CLUSTER_ROLES)
+
+    async def reconcile(self, _key: Key) -> Result:
+        everything = self._roles.list()
+        for role in everything:
+            rules = aggregate(role, everything)
+            if rules is not None:
+                await self._client.update(CLUSTER_ROLES, {**copy_json(role), "rules": rules})
+        return Done

@@ -1,0 +1,127 @@
+"""What goes by itself after a while: Events an hour after they were last written, finished Jobs with a time to live."""
+
+from __future__ import annotations
+
+import asyncio
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import get_condition
+from karmada.kube.objects.times import parse_time
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.predicates import matching
+from karmada.kube.runtime.waiting import cancel_and_wait
+
+EVENTS = GVR("", "v1", "events")
+JOBS = GVR("batch", "v1", "jobs")
+EVENT_SECONDS = 3600.0
+SWEEP_SECONDS = 60.0
+_PAGE = 200
+_log = get_logger("expiry")
+
+
+def last_written(event: Obj) -> float:
+    """The latest time an Event tells of itself."""
+    times = [
+        event["metadata"].get("creationTimestamp"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        (event.get("series") or {}).get("lastObservedTime"),
+    ]
+    return max((parse_time(time) for time in times if time), default=0.0)
+
+
+class EventExpiry:
+    """Sweeps through the Events page by page, so that many of them never hold up anything else."""
+
+    name = "event-expiry"
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            await cancel_and_wait(self._task)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            await self._clock.sleep(SWEEP_SECONDS)
+            try:
+                await self.sweep()
+            except ApiError as error:
+                _log.error("Cannot sweep the events, trying again later", error)
+
+    async def sweep(self) -> None:
+        token = ""
+        while True:
+            page = await self._client.list(EVENTS, limit=_PAGE, continue_=token)
+            oldest = self._clock.now() - EVENT_SECONDS
+            for event in page["items"]:
+                if last_written(event) < oldest:
+                    await self._delete(event)
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return
+            await asyncio.sleep(0)
+
+    async def _delete(self, event: Obj) -> None:
+        meta = event["metadata"]
+        try:
+            await self._client.delete(EVENTS, meta["name"], meta["namespace"], uid=meta["uid"])
+        except NotFound:
+            return
+
+
+def finished_at(job: Obj) -> float | None:
+    """When a Job completed or failed; None while it has not."""
+    conditions = (job.get("status") or {}).get("conditions")
+    for kind in ("Complete", "Failed"):
+        condition = get_condition(conditions, kind)
+        if condition is not None and condition.get("status") == "True" and condition.get("lastTransitionTime"):
+            return parse_time(condition["lastTransitionTime"])
+    return None
+
+
+class TtlAfterFinished:
+    name = "ttl-after-finished"
+    watches = (Watch(JOBS, when=matching(lambda job: "ttlSecondsAfterFinished" in job["spec"])),)
+
+    def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
+        self._client = client
+        self._jobs = informers.of(JOBS)
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Result:
+        job = self._jobs.get(key)
+        seconds = job["spec"].get("ttlSecondsAfterFinished") if job is not None else None
+        finished = finished_at(job) if job is not None else None
+        if job is None or seconds is None or finished is None or "deletionTimestamp" in job["metadata"]:
+            return Done
+        left = finished + seconds - self._clock.now()
+        if left > 0:
+            return requeue(left)
+        meta = job["metadata"]
+        try:
+            await self._client.delete(
+                JOBS,
+                key.name,
+                key.namespace,
+                propagation="Foreground",
+                uid=meta["uid"],
+                resource_version=meta["resourceVersion"],
+            )
+        except NotFound:
+            return Done
+        return Done

@@ -1,0 +1,291 @@
+"""Garbage collector: what becomes of objects whose owners go.
+
+A graph of all objects (uid, owners, whether deletion waits) is kept from slim informers over every resource that can be
+listed and deleted; owners are matched by uid. Three things put an object on the queue: it has owners that may be gone,
+it is being deleted and must first let go of its dependents (`orphan`), or wait for them (`foregroundDeletion`).
+Before anything is deleted, an owner the graph does not know is asked for, so a slow informer never costs an object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from karmada.kube.client.client import Client
+from karmada.kube.client.discovery import Mapping, NoMatch
+from karmada.kube.objects.errors import ApiError, Conflict, NotFound
+from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.queue import Queue, QueueShutDown
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.deletes import FOREGROUND, ORPHAN
+
+IGNORED = frozenset({GroupResource("", "events"), GroupResource("events.k8s.io", "events")})
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "ownerReferences", "finalizers", "deletionTimestamp")
+_log = get_logger("garbage-collector")
+
+
+def slim(obj: Obj) -> Obj:
+    """What the graph needs of an object, and no more."""
+    meta = obj["metadata"]
+    return {"metadata": {key: meta[key] for key in _KEPT if key in meta}}
+
+
+@dataclass(slots=True)
+class Node:
+    gvr: GVR
+    namespace: str
+    name: str
+    uid: str
+    owners: list[Obj] = field(default_factory=list)
+    finalizers: list[str] = field(default_factory=list)
+    deleting: bool = False
+
+    @property
+    def waits_for_dependents(self) -> bool:
+        return self.deleting and FOREGROUND in self.finalizers
+
+
+class Graph:
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self._dependents: dict[str, set[str]] = {}
+
+    def dependents(self, uid: str) -> list[Node]:
+        return [self.nodes[d] for d in self._dependents.get(uid, ()) if d in self.nodes]
+
+    def put(self, node: Node) -> Node | None:
+        old = self.nodes.get(node.uid)
+        if old is not None:
+            self._unlink(old)
+        self.nodes[node.uid] = node
+        for owner in node.owners:
+            self._dependents.setdefault(owner["uid"], set()).add(node.uid)
+        return old
+
+    def drop(self, uid: str) -> Node | None:
+        node = self.nodes.pop(uid, None)
+        if node is not None:
+            self._unlink(node)
+        return node
+
+    def _unlink(self, node: Node) -> None:
+        for owner in node.owners:
+            dependents = self._dependents.get(owner["uid"])
+            if dependents is not None:
+                dependents.discard(node.uid)
+                if not dependents:
+                    del self._dependents[owner["uid"]]
+
+
+class GarbageCollector:
+    name = "garbage-collector"
+    workers = 4
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self.graph = Graph()
+        self.queue: Queue[str] = Queue(self.name, clock=clock)
+        self._informers: dict[GVR, Informer] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._rescan = asyncio.Event()
+
+    async def start(self) -> None:
+        await self._follow()
+        for informer in self._informers.values():
+            await informer.wait_synced()
+        self._tasks = [asyncio.create_task(self._work(), name=f"{self.name} {n}") for n in range(self.workers)]
+        self._tasks.append(asyncio.create_task(self._watch_resources(), name=f"{self.name} resources"))
+
+    async def stop(self) -> None:
+        self.queue.shut_down()
+        tasks, self._tasks = self._tasks, []
+        await cancel_and_wait(*tasks)
+        for informer in self._informers.values():
+            await informer.stop()
+        self._informers.clear()
+
+    def resources_changed(self) -> None:
+        """Look again which resources there are, soon."""
+        self._rescan.set()
+
+    async def _watch_resources(self) -> None:
+        while True:
+            await self._rescan.wait()
+            self._rescan.clear()
+            try:
+                await self._follow()
+            except ApiError as error:
+                _log.error("Cannot list the served resources, trying again", error)
+                await self._clock.sleep(1.0)
+                self._rescan.set()
+
+    async def _follow(self) -> None:
+        """Have an informer for every resource that can be collected, and none for those that went."""
+        catalog = await self._client.mapper.refresh()
+        wanted = {m.gvr for m in catalog.by_group_resource.values() if _collectable(m)}
+        for gvr in wanted - self._informers.keys():
+            informer = Informer(self._client, gvr, transform=slim, clock=self._clock)
+            informer.add_handler(self._handler(gvr))
+            informer.start()
+            self._informers[gvr] = informer
+        for gvr in self._informers.keys() - wanted:
+            await self._informers.pop(gvr).stop()
+            for node in [n for n in self.graph.nodes.values() if n.gvr == gvr]:
+                self._forget(node.uid)
+
+    def _handler(self, gvr: GVR) -> Handler:
+        def changed(old: Obj | None, new: Obj | None) -> None:
+            if new is None:
+                assert old is not None
+                self._forget(old["metadata"]["uid"])
+            else:
+                self._learn(gvr, new["metadata"])
+
+        return changed
+
+    def _learn(self, gvr: GVR, meta: Obj) -> None:
+        node = Node(
+            gvr,
+            meta.get("namespace", ""),
+            meta["name"],
+            meta["uid"],
+            meta.get("ownerReferences") or [],
+            meta.get("finalizers") or [],
+            "deletionTimestamp" in meta,
+        )
+        old = self.graph.put(node)
+        if (node.deleting and (ORPHAN in node.finalizers or FOREGROUND in node.finalizers)) or (
+            node.owners and (old is None or old.owners != node.owners)
+        ):
+            self.queue.add(node.uid)
+        if node.waits_for_dependents and not (old and old.waits_for_dependents):
+            self._add(d.uid for d in self.graph.dependents(node.uid))
+
+    def _forget(self, uid: str) -> None:
+        dependents = self.graph.dependents(uid)
+        node = self.graph.drop(uid)
+        self._add(d.uid for d in dependents)
+        if node is not None:
+            self._add(o["uid"] for o in node.owners if o["uid"] in self.graph.nodes)
+
+    def _add(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            self.queue.add(uid)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                uid = await self.queue.get()
+            except QueueShutDown:
+                return
+            try:
+                await self.process(uid)
+                self.queue.forget(uid)
+            except (ApiError, NoMatch) as error:
+                _log.v(1).info("Trying again", uid=uid, err=str(error))
+                self.queue.add_rate_limited(uid)
+            except Exception as error:  # noqa: BLE001 - one object's trouble must not stop the others
+                _log.exception("Collecting failed", error, uid=uid)
+                self.queue.add_rate_limited(uid)
+            finally:
+                self.queue.done(uid)
+
+    async def process(self, uid: str) -> None:
+        node = self.graph.nodes.get(uid)
+        if node is None:
+            return
+        if node.deleting and ORPHAN in node.finalizers:
+            await self._orphan(node)
+        elif node.waits_for_dependents:
+            await self._wait_for_dependents(node)
+        elif node.owners and not node.deleting:
+            await self._judge(node)
+
+    async def _orphan(self, node: Node) -> None:
+        for dependent in self.graph.dependents(node.uid):
+            await self._drop_owners(dependent, {node.uid})
+        await self._drop_finalizer(node, ORPHAN)
+
+    async def _wait_for_dependents(self, node: Node) -> None:
+        dependents = self.graph.dependents(node.uid)
+        blocking = [
+            d for d in dependents if any(o["uid"] == node.uid and o.get("blockOwnerDeletion") for o in d.owners)
+        ]
+        if not blocking:
+            await self._drop_finalizer(node, FOREGROUND)
+            return
+        self._add(d.uid for d in dependents if not d.deleting)
+
+    async def _judge(self, node: Node) -> None:
+        """Delete an object none of whose owners will stay; else let it forget the owners that are gone."""
+        states = {owner["uid"]: await self._owner_state(node, owner) for owner in node.owners}
+        gone = {uid for uid, state in states.items() if state != "solid"}
+        if len(gone) < len(states):
+            if gone:
+                await self._drop_owners(node, gone)
+            return
+        policy = "Background"
+        if "going" in states.values() and any(d.owners for d in self.graph.dependents(node.uid)):
+            policy = "Foreground"
+        elif ORPHAN in node.finalizers:
+            policy = "Orphan"
+        elif FOREGROUND in node.finalizers:
+            policy = "Foreground"
+        try:
+            await self._client.delete(node.gvr, node.name, node.namespace, propagation=policy, uid=node.uid)
+        except (NotFound, Conflict) as error:
+            _log.v(2).info("Gone already", name=node.name, namespace=node.namespace, err=error.message)
+
+    async def _owner_state(self, node: Node, owner: Obj) -> str:
+        known = self.graph.nodes.get(owner["uid"])
+        if known is None:
+            return "solid" if await self._exists(node, owner) else "absent"
+        if known.namespace and known.namespace != node.namespace:
+            return "absent"
+        return "going" if known.waits_for_dependents else "solid"
+
+    async def _exists(self, node: Node, owner: Obj) -> bool:
+        """Ask the server for an owner that the graph has not seen."""
+        gvk = GVK.parse(owner["apiVersion"], owner["kind"])
+        mapping = await self._client.mapper.mapping(GroupKind(gvk.group, gvk.kind))
+        if mapping.namespaced and not node.namespace:
+            return False
+        try:
+            live = await self._client.get(mapping.gvr, owner["name"], node.namespace if mapping.namespaced else "")
+        except NotFound:
+            return False
+        return bool(live["metadata"]["uid"] == owner["uid"])
+
+    async def _drop_owners(self, node: Node, uids: set[str]) -> None:
+        try:
+            live = await self._client.get(node.gvr, node.name, node.namespace)
+            meta = live["metadata"]
+            if meta["uid"] != node.uid:
+                return
+            kept = [o for o in meta.get("ownerReferences") or [] if o["uid"] not in uids]
+            patch = {"metadata": {"ownerReferences": kept or None, "resourceVersion": meta["resourceVersion"]}}
+            await self._client.patch(node.gvr, node.name, node.namespace, patch)
+        except NotFound:
+            return
+
+    async def _drop_finalizer(self, node: Node, finalizer: str) -> None:
+        try:
+            live = await self._client.get(node.gvr, node.name, node.namespace)
+            meta = live["metadata"]
+            if meta["uid"] != node.uid or finalizer not in (meta.get("finalizers") or []):
+                return
+            kept = [f for f in meta["finalizers"] if f != finalizer]
+            patch = {"metadata": {"finalizers": kept or None, "resourceVersion": meta["resourceVersion"]}}
+            await self._client.patch(node.gvr, node.name, node.namespace, patch)
+        except NotFound:
+            return
+
+
+def _collectable(mapping: Mapping) -> bool:
+    return mapping.allows("list", "watch", "delete") and mapping.gvr.group_resource not in IGNORED

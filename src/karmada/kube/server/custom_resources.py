@@ -1,0 +1,176 @@
+"""CustomResourceDefinitions at work: what they define is served as long as they are there.
+
+`CustomResources` follows the CRDs in the watch cache and keeps the registry in step, on every server. The controller
+beside it does what only one needs to do: accept names, say so in the conditions, and, when a CRD is deleted, delete
+its objects before it lets go of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import has_condition
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.cache import Cache
+from karmada.kube.server.conversion import Call, convert_objects
+from karmada.kube.server.crd import (
+    TERMINATING_CREATE,
+    Convert,
+    crd_resources,
+    established_status,
+    is_served,
+    is_terminating,
+    terminating_status,
+)
+from karmada.kube.server.registry import Registry
+from karmada.kube.server.resource import Resource
+from karmada.kube.server.subscription import Subscription
+
+CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+AGAIN_SECONDS = 0.2
+_log = get_logger("custom-resources")
+
+
+class CustomResources:
+    def __init__(self, registry: Registry, cache: Cache, call: Call) -> None:
+        self._registry = registry
+        self._cache = cache
+        self._call = call
+        self._served: dict[str, tuple[tuple[object, ...], list[Resource]]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.changed: list[Callable[[], None]] = []
+        """Called when resources came or went."""
+
+    async def start(self) -> None:
+        collection = self._cache.collection(CRDS.group_resource)
+        subscription = await collection.subscribe()
+        for entry in collection.list():
+            self.sync(entry.name, entry.object())
+        self._task = asyncio.create_task(self._follow(subscription), name="custom-resources")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            await cancel_and_wait(self._task)
+            self._task = None
+
+    async def _follow(self, subscription: Subscription) -> None:
+        async for batch in subscription:
+            for change in batch:
+                gone = change.type == "DELETED"
+                try:
+                    self.sync(change.entry.name, None if gone else change.entry.object())
+                except ValueError as error:
+                    _log.error("Cannot serve a CustomResourceDefinition", error, name=change.entry.name)
+
+    def sync(self, name: str, crd: Obj | None) -> None:
+        """Serve what the CRD says now."""
+        served = crd if crd is not None and is_served(crd) else None
+        state = _state(served) if served is not None else ()
+        known, resources = self._served.get(name, ((), []))
+        if known == state:
+            return
+        if resources:
+            self._registry.remove(resources)
+            self._cache.collection(resources[0].storage_resource).end_watches()
+        self._served.pop(name, None)
+        if served is not None:
+            made = crd_resources(served, self._converter(served))
+            if is_terminating(served):
+                for resource in made:
+                    resource.closed = TERMINATING_CREATE
+            self._registry.add(made)
+            self._served[name] = (state, made)
+        for tell in self.changed:
+            tell()
+
+    def _converter(self, crd: Obj) -> Convert:
+        async def convert(objects: list[Obj], api_version: str) -> list[Obj]:
+            return await convert_objects(crd, objects, api_version, self._call)
+
+        return convert
+
+
+def _state(crd: Obj) -> tuple[object, ...]:
+    """What of a CRD makes a difference to how its objects are served."""
+    meta, names = crd["metadata"], (crd.get("status") or {}).get("acceptedNames")
+    return (meta["uid"], meta.get("generation"), "deletionTimestamp" in meta, names)
+
+
+class CustomResourceDefinitionController:
+    name = "customresourcedefinitions"
+    watches = (Watch(CRDS),)
+
+    def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
+        self._client = client
+        self._crds = informers.of(CRDS)
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Result:
+        crd = self._crds.get(key)
+        if crd is None:
+            return Done
+        if "deletionTimestamp" in crd["metadata"]:
+            return await self._clean_up(crd)
+        if FINALIZER not in (crd["metadata"].get("finalizers") or []):
+            finalizers = [*(crd["metadata"].get("finalizers") or []), FINALIZER]
+            version = crd["metadata"]["resourceVersion"]
+            await self._client.patch(
+                CRDS, key.name, "", {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
+            )
+            return Done
+        others = [other for other in self._crds.list() if other["metadata"]["name"] != key.name]
+        status = established_status(crd, others, self._clock.now())
+        if status != crd.get("status"):
+            await self._client.update_status(CRDS, {**copy_json(crd), "status": status})
+        return Done
+
+    async def _clean_up(self, crd: Obj) -> Result:
+        if FINALIZER not in (crd["metadata"].get("finalizers") or []):
+            return Done
+        if not has_condition((crd.get("status") or {}).get("conditions"), "Terminating"):
+            now = self._clock.now()
+            status = terminating_status(
+                crd, "InstanceDeletionInProgress", "CustomResource deletion is in progress", now
+            )
+            await self._client.update_status(CRDS, {**copy_json(crd), "status": status})
+            return Done
+        if await self._delete_objects(crd):
+            return requeue(AGAIN_SECONDS)
+        kept = [f for f in crd["metadata"]["finalizers"] if f != FINALIZER]
+        patch = {"metadata": {"finalizers": kept or None, "resourceVersion": crd["metadata"]["resourceVersion"]}}
+        await self._client.patch(CRDS, crd["metadata"]["name"], "", patch)
+        return Done
+
+    async def _delete_objects(self, crd: Obj) -> bool:
+        """Delete every object; whether any is left."""
+        spec = crd["spec"]
+        version = next((v["name"] for v in spec["versions"] if v.get("served")), None)
+        if version is None:
+            return False
+        gvr = GVR(spec["group"], version, spec["names"]["plural"])
+        try:
+            for obj in (await self._client.list_all(gvr)).items:
+                meta = obj["metadata"]
+                if "deletionTimestamp" not in meta:
+                    await self._delete(gvr, meta)
+            return bool((await self._client.list_all(gvr)).items)
+        except NotFound:
+            return False
+
+    async def _delete(self, gvr: GVR, meta: Obj) -> None:
+        try:
+            await self._client.delete(gvr, meta["name"], meta.get("namespace", ""))
+        except NotFound:
+            return

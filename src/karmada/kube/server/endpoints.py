@@ -1,0 +1,198 @@
+"""Endpoints that do something else than store their body: reviews, tokens, bindings, evictions, connections.
+
+Connections to pods (logs, exec, port-forward, proxy) need something that runs pods. `Connector` is the place where that
+plugs in; without one the answers are those of a cluster whose pods are not scheduled anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from karmada.kube.objects.errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceUnavailable
+from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.schema.builtin import Definitions
+from karmada.kube.server.auth.authentication import Authenticator
+from karmada.kube.server.auth.rbac import Authorizer
+from karmada.kube.server.auth.reviews import review
+from karmada.kube.server.auth.tokens import TokenIssuer, request_token
+from karmada.kube.server.handlers import Handlers, Place, created, place
+from karmada.kube.server.kinds.pod_subresources import bind, binding_errors, mark_evicted
+from karmada.kube.server.kinds.policy import evict
+from karmada.kube.server.options import DeleteOptions, WriteOptions, delete_options, write_options
+from karmada.kube.server.request import Query, Request
+from karmada.kube.server.resource import Reader, Resource
+from karmada.kube.server.results import ObjectResult, RawResult, Result
+from karmada.kube.server.writes import Change
+
+PODS = GroupResource("", "pods")
+_PODS_GVR = GVR("", "v1", "pods")
+_BUDGETS_GVR = GVR("policy", "v1", "poddisruptionbudgets")
+SERVICES = GroupResource("", "services")
+NODES = GroupResource("", "nodes")
+BUDGETS = GroupResource("policy", "poddisruptionbudgets")
+_AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
+REVIEWS = (
+    GroupResource(_AUTHENTICATION, "tokenreviews"),
+    GroupResource(_AUTHENTICATION, "selfsubjectreviews"),
+    GroupResource(_AUTHORIZATION, "subjectaccessreviews"),
+    GroupResource(_AUTHORIZATION, "selfsubjectaccessreviews"),
+    GroupResource(_AUTHORIZATION, "selfsubjectrulesreviews"),
+    GroupResource(_AUTHORIZATION, "localsubjectaccessreviews"),
+)
+_TOKEN_REQUEST = GVK(_AUTHENTICATION, "v1", "TokenRequest")
+_BINDING = GVK("", "v1", "Binding")
+_EVICTION = GVK("policy", "v1", "Eviction")
+_SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+class Connector(Protocol):
+    """Reaches into pods, services and nodes."""
+
+    async def connect(self, request: Request, resource: Resource, obj: Obj) -> Result: ...
+
+
+class Endpoints:
+    def __init__(
+        self,
+        handlers: Handlers,
+        definitions: Definitions,
+        reader: Reader,
+        authorizer: Authorizer,
+        authenticator: Authenticator,
+        issuer: TokenIssuer,
+        clock: Clock,
+    ) -> None:
+        self._handlers = handlers
+        self._definitions = definitions
+        self._reader = reader
+        self._authorizer = authorizer
+        self._authenticator = authenticator
+        self._issuer = issuer
+        self._clock = clock
+        self.connector: Connector | None = None
+
+    def install(self) -> None:
+        endpoints = self._handlers.endpoints
+        for resource in REVIEWS:
+            endpoints[Place(resource, "")] = self._review
+        endpoints[Place(GroupResource("", "serviceaccounts"), "token")] = self._token
+        endpoints[Place(PODS, "binding")] = self._bind
+        endpoints[Place(GroupResource("", "bindings"), "")] = self._bind
+        endpoints[Place(PODS, "eviction")] = self._evict
+        for name in ("log", "exec", "attach", "portforward", "proxy"):
+            endpoints[Place(PODS, name)] = self._connect
+        endpoints[Place(SERVICES, "proxy")] = endpoints[Place(NODES, "proxy")] = self._connect
+
+    def _posted(self, request: Request, gvk: GVK, *, also: tuple[str, ...] = ()) -> Obj:
+        """The body of a POST that is not stored."""
+        if request.info.verb != "create":
+            raise MethodNotAllowed()
+        node = self._definitions.node_for(gvk)
+        if node is None:
+            raise NotFound.resource()
+        options = write_options(request.query, "CreateOptions")
+        return self._handlers.bodies.object(request, gvk, node, options.validation, also=also)
+
+    async def _review(self, request: Request, resource: Resource) -> Result:
+        obj = self._posted(request, resource.gvk)
+        answer = review(
+            resource.gvk.kind,
+            obj,
+            request.user,
+            self._authorizer,
+            self._authenticator,
+            namespace=request.info.namespace,
+            now=self._clock.now(),
+        )
+        return created(answer)
+
+    async def _token(self, request: Request, resource: Resource) -> Result:
+        body = self._posted(request, _TOKEN_REQUEST)
+        info = request.info
+        account = self._handlers.reads.entry(resource, info.namespace, info.name).object()
+        return created(request_token(account, body, self._issuer, self._reader, warnings=request.warnings))
+
+    async def _bind(self, request: Request, _resource: Resource) -> Result:
+        binding = self._posted(request, _BINDING)
+        name = request.info.name or (binding.get("metadata") or {}).get("name") or ""
+        errors = binding_errors(binding)
+        if errors:
+            raise Invalid.of(_BINDING.group_kind, name, errors)
+        options = write_options(request.query, "CreateOptions")
+
+        async def change(pod: Obj) -> Obj:
+            pod["metadata"].pop("resourceVersion", None)
+            return bind(pod, binding, self._clock.now())
+
+        await self._update_pod(request, name, options, change, "binding")
+        return ObjectResult(obj=_SUCCESS, status=201)
+
+    async def _update_pod(
+        self, request: Request, name: str, options: WriteOptions, change: Change, subresource: str
+    ) -> ObjectResult:
+        pods = self._handlers.registry.get(_PODS_GVR)
+        assert pods is not None
+        return await self._handlers.writes.update(
+            request, pods, request.info.namespace, name, options, change, subresource=subresource, patch=True
+        )
+
+    async def _evict(self, request: Request, resource: Resource) -> Result:
+        eviction = self._posted(request, _EVICTION, also=("policy/v1beta1",))
+        info = request.info
+        place(eviction, resource, info.namespace, info.name)
+        options = delete_options(Query({}), eviction.get("deleteOptions"))
+        dry_run = options.dry_run or bool(request.query.all("dryRun"))
+        pod = self._handlers.reads.entry(resource, info.namespace, info.name).object()
+        budget = evict(pod, self._reader.list(BUDGETS, info.namespace), now=self._clock.now())
+        if not dry_run:
+            await self._carry_out(request, resource, info.name, budget, options)
+        return ObjectResult(obj=_SUCCESS, status=201)
+
+    async def _carry_out(
+        self, request: Request, resource: Resource, name: str, budget: Obj | None, options: DeleteOptions
+    ) -> None:
+        """Take one disruption off the budget, mark the pod, delete it."""
+        write = WriteOptions("UpdateOptions")
+        if budget is not None:
+            budgets = self._handlers.registry.get(_BUDGETS_GVR)
+            assert budgets is not None
+
+            async def spend(_live: Obj) -> Obj:
+                return budget
+
+            await self._handlers.writes.update(
+                request, budgets, request.info.namespace, budget["metadata"]["name"], write, spend, subresource="status"
+            )
+
+        async def mark(pod: Obj) -> Obj:
+            pod["metadata"].pop("resourceVersion", None)
+            return mark_evicted(pod, self._clock.now())
+
+        await self._update_pod(request, name, write, mark, "status")
+        await self._handlers.deletes.delete(request, resource, request.info.namespace, name, options)
+
+    async def _connect(self, request: Request, resource: Resource) -> Result:
+        info = request.info
+        if request.query.all("dryRun"):
+            raise BadRequest("dryRun is not supported")
+        name = info.name
+        if info.subresource == "proxy":
+            name = _proxied_name(name)
+        obj = self._handlers.reads.entry(resource, info.namespace if resource.namespaced else "", name).object()
+        if self.connector is not None:
+            return await self.connector.connect(request, resource, obj)
+        if resource.gvk.kind == "Service":
+            raise ServiceUnavailable(f'no endpoints available for service "{info.name}"')
+        if resource.gvk.kind == "Node":
+            raise ServiceUnavailable(f"no kubelet answers for node {name}")
+        if info.subresource == "log":
+            return RawResult(b"", "text/plain", 204)
+        raise BadRequest(f"pod {name} does not have a host assigned")
+
+
+def _proxied_name(name: str) -> str:
+    """[scheme:]name[:port]"""
+    parts = name.split(":")
+    return parts[1] if len(parts) == 3 else parts[0]

@@ -1,0 +1,275 @@
+"""One handler chain for every resource: from an authorised request to a result, by verb.
+
+Handlers know verbs, not kinds. What is special about a kind is in its Strategy; what is special about an endpoint
+(reviews, tokens, evictions, exec) is registered in `endpoints` under its resource and subresource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import BadRequest, Forbidden, MethodNotAllowed, NotFound
+from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.schema.node import Node
+from karmada.kube.server.bodies import Bodies
+from karmada.kube.server.deletes import Deletes
+from karmada.kube.server.options import DEFAULT_WRITE, WriteOptions, delete_options, list_options, write_options
+from karmada.kube.server.patching import APPLY, Patcher, patch_or_create
+from karmada.kube.server.reads import Reads
+from karmada.kube.server.registry import Registry
+from karmada.kube.server.request import Request
+from karmada.kube.server.resource import Resource
+from karmada.kube.server.results import ListResult, ObjectResult, Result
+from karmada.kube.server.scaling import Scaling
+from karmada.kube.server.subresources import project_status
+from karmada.kube.server.writes import Change, Writes
+
+_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
+
+Endpoint = Callable[[Request, Resource], Awaitable[Result]]
+
+
+class Place(NamedTuple):
+    """Where a special endpoint is: the resource and the subresource ("" is the resource itself)."""
+
+    resource: GroupResource
+    subresource: str
+
+
+class Handlers:
+    def __init__(
+        self,
+        registry: Registry,
+        bodies: Bodies,
+        reads: Reads,
+        writes: Writes,
+        deletes: Deletes,
+        clock: Clock,
+        may_create: Callable[[Request], None],
+    ) -> None:
+        self.registry = registry
+        self.bodies = bodies
+        self.reads = reads
+        self.writes = writes
+        self.deletes = deletes
+        self._clock = clock
+        self._may_create = may_create
+        self.scaling = Scaling(reads, writes, bodies, clock)
+        self.endpoints: dict[Place, Endpoint] = {}
+        self._verbs: dict[str, Callable[[Request, Resource], Awaitable[Result]]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    async def handle(self, request: Request, resource: Resource) -> Result:
+        info = request.info
+        if resource.namespaced and not info.namespace and info.verb not in ("list", "watch"):
+            raise NotFound.resource() if resource.custom else MethodNotAllowed()
+        if not resource.namespaced and info.namespace and resource.plural != "namespaces":
+            raise NotFound.resource()
+        endpoint = self.endpoints.get(Place(resource.storage_resource, info.subresource))
+        if endpoint is not None:
+            return await endpoint(request, resource)
+        if info.subresource:
+            return await self._subresource(request, resource)
+        if info.verb not in resource.verbs:
+            raise MethodNotAllowed()
+        if info.verb in ("update", "patch", "delete") and not info.name:
+            raise MethodNotAllowed()
+        return await self._verbs[info.verb](request, resource)
+
+    def namespace(self, request: Request, resource: Resource) -> str:
+        return request.info.namespace if resource.namespaced else ""
+
+    async def _get(self, request: Request, resource: Resource) -> Result:
+        options = list_options(request.query, watch=False)
+        return await self.reads.get(resource, self.namespace(request, resource), request.info.name, options)
+
+    async def _list(self, request: Request, resource: Resource) -> Result:
+        return await self.reads.list(
+            resource, self.namespace(request, resource), list_options(request.query, watch=False)
+        )
+
+    async def _watch(self, request: Request, resource: Resource) -> Result:
+        return await self.reads.watch(
+            resource, self.namespace(request, resource), list_options(request.query, watch=True)
+        )
+
+    def body(self, request: Request, resource: Resource, options: WriteOptions) -> Obj:
+        return self.bodies.object(request, resource.gvk, resource.schema(), options.validation, custom=resource.custom)
+
+    async def _create(self, request: Request, resource: Resource) -> Result:
+        if resource.closed:
+            raise Forbidden(resource.closed)
+        options = write_options(request.query, "CreateOptions") if request.query else DEFAULT_WRITE
+        obj = self.body(request, resource, options)
+        namespace = self.namespace(request, resource)
+        place(obj, resource, namespace)
+        return await self.writes.create(request, resource, namespace, obj, options)
+
+    async def _update(self, request: Request, resource: Resource) -> Result:
+        options = write_options(request.query, "UpdateOptions")
+        obj = self.body(request, resource, options)
+        namespace, name = self.namespace(request, resource), request.info.name
+        place(obj, resource, namespace, name)
+
+        async def replace(_live: Obj) -> Obj:
+            return obj
+
+        try:
+            return await self.writes.update(request, resource, namespace, name, options, replace)
+        except NotFound:
+            if not resource.strategy.create_on_update:
+                raise
+        self._may_create(request)
+        return await self.writes.create(request, resource, namespace, obj, options)
+
+    async def _patch(self, request: Request, resource: Resource) -> Result:
+        namespace, name = self.namespace(request, resource), request.info.name
+        patcher, options = self._resource_patcher(request, resource)
+
+        async def update(change: Change, owned: bool) -> Result:
+            async def placed(live: Obj) -> Obj:
+                version = live["metadata"].get("resourceVersion")
+                changed = await change(live)
+                place(changed, resource, namespace, name)
+                _forget_version(changed, version)
+                return changed
+
+            return await self.writes.update(
+                request, resource, namespace, name, options, placed, owned=owned, patch=True
+            )
+
+        async def create(obj: Obj) -> Result:
+            self._may_create(request)
+            place(obj, resource, namespace, name)
+            return await self.writes.create(request, resource, namespace, obj, options, owned=True)
+
+        result: Result = await patch_or_create(patcher, update, create, "")
+        return result
+
+    def _patcher(
+        self, request: Request, gvk: GVK, node: Node, *, custom: bool, has_status: bool = False
+    ) -> tuple[Patcher, WriteOptions]:
+        applying = request.headers.get("Content-Type", "").startswith(APPLY)
+        options = write_options(request.query, "PatchOptions", applying=applying)
+        patcher = Patcher(request, self.bodies, gvk, node, options, self._clock, custom=custom, has_status=has_status)
+        return patcher, options
+
+    def _resource_patcher(self, request: Request, resource: Resource) -> tuple[Patcher, WriteOptions]:
+        return self._patcher(
+            request, resource.gvk, resource.schema(), custom=resource.custom, has_status=resource.has_status
+        )
+
+    async def _delete(self, request: Request, resource: Resource) -> Result:
+        options = delete_options(request.query, self._delete_body(request))
+        return await self.deletes.delete(
+            request, resource, self.namespace(request, resource), request.info.name, options
+        )
+
+    async def _delete_collection(self, request: Request, resource: Resource) -> Result:
+        selected = list_options(request.query, watch=False)
+        options = delete_options(request.query, self._delete_body(request))
+        listed = await self.reads.list(resource, self.namespace(request, resource), selected)
+        entries = listed.entries
+        if listed.objects is not None:
+            metas = [obj["metadata"] for obj in listed.objects]
+            entries = [self.reads.entry(resource, meta.get("namespace", ""), meta["name"]) for meta in metas]
+        deleted = await self.deletes.delete_all(request, resource, entries, options)
+        return ListResult(resource, listed.metadata, objects=deleted)
+
+    def _delete_body(self, request: Request) -> Obj | None:
+        if not request.body and request.obj is None:
+            return None
+        parsed, _ = self.bodies.parse(request, _DELETE_OPTIONS)
+        if parsed is None:
+            return None
+        if not isinstance(parsed, dict) or parsed.get("kind", "DeleteOptions") != "DeleteOptions":
+            raise BadRequest("the body of a delete request must be DeleteOptions")
+        return parsed
+
+    async def _subresource(self, request: Request, resource: Resource) -> Result:
+        sub = resource.subresources.get(request.info.subresource)
+        if sub is None:
+            raise NotFound.resource()
+        verb = request.info.verb
+        if verb not in sub.verbs:
+            raise MethodNotAllowed()
+        if sub.name == "scale":
+            return await self.scaling.handle(request, resource, self._patcher)
+        if verb == "get":
+            return await self._get(request, resource)
+        project = sub.project or (lambda live, body: project_status(resource, live, body))
+        return await self._write_part(request, resource, project)
+
+    async def _write_part(self, request: Request, resource: Resource, project: Callable[[Obj, Obj], Obj]) -> Result:
+        """PUT or PATCH of one part of an object."""
+        info = request.info
+        namespace = self.namespace(request, resource)
+        if info.verb == "update":
+            options = write_options(request.query, "UpdateOptions")
+            obj = self.body(request, resource, options)
+            place(obj, resource, namespace, info.name)
+
+            async def replace(live: Obj) -> Obj:
+                return project(live, obj)
+
+            return await self.writes.update(
+                request, resource, namespace, info.name, options, replace, subresource=info.subresource
+            )
+        patcher, options = self._resource_patcher(request, resource)
+
+        async def update(change: Change, owned: bool) -> Result:
+            async def projected(live: Obj) -> Obj:
+                version = live["metadata"].get("resourceVersion")
+                pristine: Obj = copy_json(live)
+                changed = await change(live)
+                _forget_version(changed, version)
+                return project(pristine, changed)
+
+            return await self.writes.update(
+                request, resource, namespace, info.name, options, projected,
+                subresource=info.subresource, owned=owned, patch=True,
+            )  # fmt: skip
+
+        result: Result = await patch_or_create(patcher, update, None, info.subresource)
+        return result
+
+
+def _forget_version(changed: Obj, live_version: str | None) -> None:
+    """A patch that leaves the live resourceVersion in place names no version of its own."""
+    meta = changed.get("metadata") or {}
+    if meta.get("resourceVersion") == live_version:
+        meta.pop("resourceVersion", None)
+
+
+def place(obj: Obj, resource: Resource, namespace: str, name: str = "") -> None:
+    """Make the body agree with the URL, or refuse it."""
+    meta = obj.setdefault("metadata", {})
+    if resource.namespaced:
+        given = meta.get("namespace") or ""
+        if given and given != namespace:
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        meta["namespace"] = namespace
+    else:
+        meta.pop("namespace", None)
+    if not name:
+        return
+    given = meta.get("name") or ""
+    if given and given != name:
+        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    meta["name"] = name
+
+
+def created(obj: Obj, resource: Resource | None = None) -> ObjectResult:
+    return ObjectResult(obj=obj, status=201, resource=resource)

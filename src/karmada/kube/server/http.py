@@ -1,0 +1,274 @@
+"""The HTTP front: bytes in, bytes out. Everything between is the pipeline's.
+
+A bare aiohttp server without router or middlewares: per request it authenticates, parses the path, runs the pipeline
+and writes the answer. A client that goes away cancels its handler, which ends watches at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import uuid
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+from aiohttp import web
+from multidict import CIMultiDict
+
+from karmada.kube.objects.errors import (
+    ApiError,
+    InternalError,
+    RequestEntityTooLarge,
+    Timeout,
+    TooManyRequests,
+)
+from karmada.kube.objects.times import parse_duration
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.server.auth.authentication import Authenticator
+from karmada.kube.server.auth.impersonation import impersonate
+from karmada.kube.server.auth.rbac import Authorizer
+from karmada.kube.server.encoding import encode_list, encode_object
+from karmada.kube.server.metrics import RequestMetrics
+from karmada.kube.server.negotiation import PLAIN, Form, negotiate, wants_pretty
+from karmada.kube.server.pipeline import Pipeline
+from karmada.kube.server.request import Query, Request, parse_path
+from karmada.kube.server.results import ListResult, RawResult, Result, TakeOver, WatchResult
+from karmada.kube.server.watching import lines
+
+MAX_BODY = 3 * 1024 * 1024
+GZIP_FROM = 128 * 1024
+REQUEST_SECONDS = 60.0
+WRITE_SECONDS = 34.0
+MAX_IN_FLIGHT = 600
+_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_UNLIMITED_PATHS = ("/healthz", "/livez", "/readyz")
+_FLOW_IDS = (str(uuid.uuid4()), str(uuid.uuid4()))
+
+log = logging.getLogger(__name__)
+
+
+class HttpFront:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        clock: Clock,
+        metrics: RequestMetrics,
+        audit: Callable[[Request, int, str], None] | None = None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._clock = clock
+        self._metrics = metrics
+        self._audit = audit
+        self._in_flight = 0
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
+        """Listen; returns the port, which the system chooses when 0 is asked for."""
+        server = web.Server(
+            self._serve,
+            request_factory=_make_request,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=120,
+            max_line_size=64 * 1024,
+            max_field_size=64 * 1024,
+        )
+        self._runner = web.ServerRunner(server)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024, reuse_address=True)
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self, seconds: float = 2.0) -> None:
+        if self._runner is not None:
+            await self._runner.shutdown()
+            self._runner._shutdown_timeout = seconds
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
+        started = self._clock.monotonic()
+        path, _, query_text = raw.raw_path.partition("?")
+        query = Query.parse(query_text)
+        headers = raw.headers
+        info = parse_path(raw.method, path, query)
+        audit_id = headers.get("Audit-Id") or str(uuid.uuid4())
+        request: Request | None = None
+        self._in_flight += 1
+        try:
+            user = self._authenticator.authenticate(headers, _peer_certificate(raw), _protocols(headers))
+            user = impersonate(user, headers, self._authorizer)
+            if self._in_flight > MAX_IN_FLIGHT and not user.is_master and path not in _UNLIMITED_PATHS:
+                raise TooManyRequests("too many requests, please try again later.", retry_after=1)
+            request = Request(raw.method, info, query, headers, user, raw=raw)
+            result = await self._result(raw, request)
+            response = await self._respond(raw, request, result, audit_id)
+            status = response.status
+        except ApiError as error:
+            response = self._error(error, request, query_text, headers.get("User-Agent", ""), audit_id)
+            status = response.status
+        except (ConnectionResetError, asyncio.CancelledError):
+            status = 499
+            raise
+        except Exception:
+            log.exception("request failed: %s %s", raw.method, path)
+            fault = InternalError.of("an unexpected fault in the server; its log tells more")
+            response = self._error(fault, request, query_text, "", audit_id)
+            status = 500
+        finally:
+            self._in_flight -= 1
+            self._metrics.observe(info, status, self._clock.monotonic() - started)
+            if self._audit is not None and request is not None:
+                self._audit(request, status, audit_id)
+        return response
+
+    async def _result(self, raw: web.BaseRequest, request: Request) -> Result:
+        if raw.method not in _WRITES:
+            return await self._pipeline.run(request)
+        if request.info.subresource in ("exec", "attach", "portforward", "proxy"):
+            return await self._pipeline.run(request)
+        if raw.can_read_body:
+            request.body = await _read_body(raw)
+        seconds = min(_requested_seconds(request.query), WRITE_SECONDS)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._pipeline.run(request)
+        except TimeoutError:
+            raise Timeout(
+                f"Timeout: request did not complete within requested timeout - context deadline exceeded ({seconds:g}s)"
+            ) from None
+
+    async def _respond(
+        self, raw: web.BaseRequest, request: Request, result: Result, audit_id: str
+    ) -> web.StreamResponse:
+        if isinstance(result, TakeOver):
+            response: web.StreamResponse = await result.run(raw)
+            return response
+        headers = self._headers(request, audit_id)
+        if isinstance(result, RawResult):
+            headers.update(result.headers)
+            headers["Content-Type"] = result.content_type
+            return web.Response(body=result.body, status=result.status, headers=headers)
+        accept = request.headers.get("Accept", "")
+        include = request.query.get("includeObject", "Metadata")
+        if isinstance(result, WatchResult):
+            return await self._stream(raw, result, accept, include, headers)
+        pretty = wants_pretty(request.query.get("pretty"), request.headers.get("User-Agent", ""))
+        now = self._clock.now()
+        if isinstance(result, ListResult):
+            form = negotiate(accept, "list")
+            body, status = encode_list(result, form, include, pretty, now), 200
+        else:
+            form = negotiate(accept, "object") if accept else PLAIN
+            body, status = encode_object(result, form, include, pretty, now), result.status
+        headers["Content-Type"] = form.media
+        if len(body) > GZIP_FROM and raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", ""):
+            body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
+            headers["Content-Encoding"] = "gzip"
+        return web.Response(body=body, status=status, headers=headers)
+
+    async def _stream(
+        self, raw: web.BaseRequest, result: WatchResult, accept: str, include: str, headers: CIMultiDict[str]
+    ) -> web.StreamResponse:
+        try:
+            form: Form = negotiate(accept, "watch")
+        except ApiError:
+            result.subscription.close()
+            raise
+        headers["Content-Type"] = form.media
+        response = web.StreamResponse(headers=headers)
+        response.enable_chunked_encoding()
+        writer = await response.prepare(raw)
+        assert writer is not None
+        writer.send_headers()
+        async for piece in lines(result, form, include, self._clock):
+            await response.write(piece)
+        await response.write_eof()
+        return response
+
+    @staticmethod
+    def _headers(request: Request | None, audit_id: str) -> CIMultiDict[str]:
+        headers: CIMultiDict[str] = CIMultiDict(
+            {
+                "Cache-Control": "no-cache, private",
+                "Audit-Id": audit_id,
+                "X-Kubernetes-Pf-Flowschema-Uid": _FLOW_IDS[0],
+                "X-Kubernetes-Pf-Prioritylevel-Uid": _FLOW_IDS[1],
+            }
+        )
+        if request is not None and request.warnings:
+            for warning in _warnings(request.warnings):
+                headers.add("Warning", warning)
+        return headers
+
+    def _error(
+        self, error: ApiError, request: Request | None, query_text: str, agent: str, audit_id: str
+    ) -> web.Response:
+        headers = self._headers(request, audit_id)
+        if error.retry_after is not None:
+            headers["Retry-After"] = str(error.retry_after)
+        headers["Content-Type"] = "application/json"
+        pretty = wants_pretty(Query.parse(query_text).get("pretty"), agent)
+        body = orjson.dumps(error.status(), option=orjson.OPT_INDENT_2 if pretty else 0)
+        return web.Response(body=body, status=error.http_code, headers=headers)
+
+
+def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
+
+
+def _protocols(headers: Mapping[str, str]) -> list[str]:
+    offered = headers.get("Sec-WebSocket-Protocol")
+    return [part.strip() for part in offered.split(",")] if offered else []
+
+
+def _peer_certificate(raw: web.BaseRequest) -> bytes | None:
+    transport = raw.transport
+    if transport is None:
+        return None
+    tls = transport.get_extra_info("ssl_object")
+    certificate: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
+    return certificate
+
+
+async def _read_body(raw: web.BaseRequest) -> bytes:
+    try:
+        return await raw.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}") from None
+
+
+def _requested_seconds(query: Query) -> float:
+    text = query.get("timeout")
+    if not text:
+        return REQUEST_SECONDS
+    try:
+        return parse_duration(text) or REQUEST_SECONDS
+    except ValueError:
+        return REQUEST_SECONDS
+
+
+def _gzip(body: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return packer.compress(body) + packer.flush()
+
+
+def _warnings(texts: list[str]) -> list[str]:
+    """As header values: quoted, without control characters, and shortened once there is too much of it."""
+    total = sum(len(text) for text in texts)
+    shown = []
+    for text in texts:
+        clean = "".join(c for c in text if c.isprintable())
+        if total > 4096:
+            clean = clean[:256]
+        escaped = clean.replace("\\", "\\\\").replace('"', '\\"')
+        shown.append(f'299 - "{escaped}"')
+    return shown

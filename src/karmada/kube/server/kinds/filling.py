@@ -1,0 +1,40 @@
+"""In-place helpers that defaults are written with. Absent and null are the same thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karmada.kube.objects.types import Obj
+
+
+def part(holder: Obj, key: str) -> Obj:
+    """The object under this key, made when there is none."""
+    found: Obj | None = holder.get(key)
+    if found is None:
+        found = holder[key] = {}
+    return found
+
+
+def fill(holder: Obj, key: str, value: Any) -> None:
+    if holder.get(key) is None:
+        holder[key] = value
+
+
+def fill_text(holder: Obj, key: str, value: str) -> None:
+    """An empty string counts as absent."""
+    if not holder.get(key):
+        holder[key] = value
+
+
+def set_zero(obj: Obj, *keys: str) -> None:
+    """A fresh status with the counters that are printed even when they are zero."""
+    obj["status"] = dict.fromkeys(keys, 0)
+
+
+def take_version(live: Obj, body: Obj) -> None:
+    """The version (and uid) that a body names as its precondition; with none the write is unconditional."""
+    given = body.get("metadata") or {}
+    live["metadata"].pop("resourceVersion", None)
+    for key in ("resourceVersion", "uid"):
+        if given.get(key):
+            live["metadata"][key] = given[key]

@@ -1,0 +1,134 @@
+"""OpenAPI v2 (Swagger), as JSON and as the protobuf message that older clients insist on.
+
+The whole API is one document. It is made only when a client asks (new ones use v3), kept compressed, and made anew when
+the registry changes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+
+import orjson
+
+from karmada.kube.objects.errors import NotAcceptable
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+from karmada.kube.schema.builtin import Definitions
+from karmada.kube.server.discovery import etag
+from karmada.kube.server.negotiation import parse_accept
+from karmada.kube.server.openapi.gnostic import encode_document
+from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, paths_of
+from karmada.kube.server.openapi.schemas import (
+    DELETE_OPTIONS,
+    PATCH,
+    STATUS,
+    custom_definitions,
+    definition_name,
+    gvk_extension,
+    reachable,
+)
+from karmada.kube.server.registry import Registry
+from karmada.kube.server.request import Request
+from karmada.kube.server.resource import Resource
+from karmada.kube.server.results import RawResult, Result
+
+PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_PROTOBUF_NAMES = (PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+_JSON_NAMES = ("application/json", "*/*", "application/*")
+
+
+class OpenApiV2:
+    def __init__(self, registry: Registry, definitions: Definitions, git_version: str) -> None:
+        self._registry = registry
+        self._definitions = definitions
+        self._git_version = git_version
+        self._made: tuple[int, dict[str, tuple[str, bytes]]] = (-1, {})
+
+    async def handle(self, request: Request) -> Result:
+        media = _media(request.headers.get("Accept", ""))
+        tag, packed = self._document(media)
+        headers = {"ETag": f'"{tag}"', "Vary": "Accept", "Cache-Control": "public"}
+        if request.headers.get("If-None-Match") == f'"{tag}"':
+            return RawResult(b"", media, 304, headers)
+        if "gzip" in request.headers.get("Accept-Encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            return RawResult(packed, media, 200, headers)
+        return RawResult(zlib.decompress(packed, 31), media, 200, headers)
+
+    def _document(self, media: str) -> tuple[str, bytes]:
+        generation, made = self._made
+        if generation != self._registry.generation:
+            made = {}
+            self._made = (self._registry.generation, made)
+        if media not in made:
+            document = build(self._registry, self._definitions, self._git_version)
+            body = encode_document(document) if media == PROTOBUF else orjson.dumps(document)
+            packer = zlib.compressobj(4, zlib.DEFLATED, 31)
+            made[media] = (etag(body), packer.compress(body) + packer.flush())
+        return made[media]
+
+
+def _media(accept: str) -> str:
+    if not accept:
+        return "application/json"
+    for clause in parse_accept(accept):
+        if clause.media in _PROTOBUF_NAMES:
+            return PROTOBUF
+        if clause.media in _JSON_NAMES:
+            return "application/json"
+    raise NotAcceptable(f"only the following media types are accepted: application/json, {PROTOBUF}")
+
+
+def build(resources: Iterable[Resource], definitions: Definitions, git_version: str) -> Obj:
+    everything = dict(definitions.raws())
+    wanted = {STATUS, DELETE_OPTIONS, PATCH}
+    paths: Obj = {}
+    for resource in resources:
+        if resource.custom:
+            everything |= custom_definitions(resource)
+        gvk = resource.gvk
+        listed = GVK(gvk.group, gvk.version, resource.list_kind)
+        wanted |= {definition_name(definitions, kind, custom=resource.custom) for kind in (gvk, listed)}
+        for path, operations in paths_of(resource):
+            paths[path] = _path_item(path, operations, definitions)
+    return {
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": git_version},
+        "paths": dict(sorted(paths.items())),
+        "definitions": reachable(wanted, everything),
+    }
+
+
+def _path_item(path: str, operations: list[Operation], definitions: Definitions) -> Obj:
+    item: Obj = {operation.method: _operation(operation, definitions) for operation in operations}
+    in_path = [name for name in ("name", "namespace") if f"{{{name}}}" in path]
+    if in_path:
+        item["parameters"] = [{"name": name, "in": "path", "required": True, "type": "string"} for name in in_path]
+    return item
+
+
+def _operation(operation: Operation, definitions: Definitions) -> Obj:
+    resource = operation.resource
+    name = definition_name(definitions, operation.gvk, custom=resource.custom and operation.gvk == resource.gvk)
+    parameters: list[Obj] = [
+        {"name": p, "in": "query", "type": PARAMETER_TYPES.get(p, "string")} for p in operation.parameters
+    ]
+    body = {"patch": PATCH, "delete": DELETE_OPTIONS, "deletecollection": DELETE_OPTIONS}.get(operation.action, name)
+    if operation.action not in ("get", "list"):
+        required = operation.action in ("create", "update", "patch")
+        schema = {"$ref": f"#/definitions/{body}"}
+        parameters.append({"name": "body", "in": "body", "required": required, "schema": schema})
+    return {
+        "tags": [f"{(resource.gvk.group or 'core').split('.')[0]}_{resource.gvk.version}"],
+        "operationId": operation.operation_id,
+        "consumes": list(operation.media),
+        "produces": ["application/json", "application/yaml"],
+        "parameters": parameters,
+        "responses": {
+            "200": {"description": "OK", "schema": {"$ref": f"#/definitions/{name}"}},
+            "401": {"description": "Unauthorized"},
+        },
+        "x-kubernetes-action": {"create": "post", "update": "put"}.get(operation.action, operation.action),
+        "x-kubernetes-group-version-kind": gvk_extension(operation.gvk),
+    }

@@ -1,0 +1,212 @@
+"""OpenAPI v3: one document for each group-version, made when it is first asked for and kept compressed.
+
+A document's hash comes from what it is made of (the Kubernetes version, the resources, the custom schemas), so the
+index is cheap: a client that has the hash already never causes a document to be made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable
+from email.utils import formatdate
+from typing import Any
+
+import orjson
+
+from karmada.kube.objects.errors import NotAcceptable
+from karmada.kube.objects.gvk import GVK, GroupVersion
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.clock import Clock
+from karmada.kube.schema.builtin import Definitions
+from karmada.kube.server.negotiation import parse_accept
+from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, paths_of
+from karmada.kube.server.openapi.schemas import (
+    DELETE_OPTIONS,
+    PATCH,
+    STATUS,
+    custom_definitions,
+    definition_name,
+    gvk_extension,
+    reachable,
+)
+from karmada.kube.server.pipeline import PAGE_NOT_FOUND
+from karmada.kube.server.registry import Registry
+from karmada.kube.server.request import Request
+from karmada.kube.server.resource import Resource
+from karmada.kube.server.results import RawResult, Result
+
+_YEAR = 365 * 24 * 3600
+_ROOT = "/openapi/v3"
+
+
+class OpenApiV3:
+    def __init__(self, registry: Registry, definitions: Definitions, clock: Clock, git_version: str) -> None:
+        self._registry = registry
+        self._definitions = definitions
+        self._clock = clock
+        self._git_version = git_version
+        self._documents: dict[str, tuple[str, bytes]] = {}
+        self.remote: Callable[[], dict[str, tuple[str, bytes]]] = dict
+        """Documents of aggregated servers: key → (hash, compressed document)."""
+
+    async def handle(self, request: Request) -> Result:
+        path = request.info.path.rstrip("/")
+        if not _accepts_json(request.headers.get("Accept", "")):
+            raise NotAcceptable("only the following media types are accepted: application/json")
+        if path == _ROOT:
+            return RawResult(orjson.dumps({"paths": self._index()}))
+        return self._document(request, path.removeprefix(_ROOT + "/"))
+
+    def _index(self) -> dict[str, Obj]:
+        remote = self.remote()
+        keys = {_key(version): self._hash(version) for version in self._registry.versions()}
+        keys |= {key: tag for key, (tag, _) in remote.items()}
+        return {key: {"serverRelativeURL": f"{_ROOT}/{key}?hash={tag}"} for key, tag in sorted(keys.items())}
+
+    def _document(self, request: Request, key: str) -> Result:
+        remote = self.remote().get(key)
+        if remote is not None:
+            tag, packed = remote
+        else:
+            version = _version(key)
+            if version is None or not self._registry.serves(version):
+                return PAGE_NOT_FOUND
+            tag = self._hash(version)
+            packed = self._packed(key, version, tag)
+        headers = {"ETag": f'"{tag}"', "Vary": "Accept"}
+        asked = request.query.get("hash")
+        if asked and asked != tag:
+            headers["Location"] = f"{_ROOT}/{key}?hash={tag}"
+            return RawResult(b"", "text/plain; charset=utf-8", 301, headers)
+        if asked:
+            headers["Cache-Control"] = "public, immutable"
+            headers["Expires"] = formatdate(self._clock.now() + _YEAR, usegmt=True)
+        if request.headers.get("If-None-Match") == f'"{tag}"':
+            return RawResult(b"", "application/json", 304, headers)
+        if "gzip" in request.headers.get("Accept-Encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            return RawResult(packed, "application/json", 200, headers)
+        return RawResult(zlib.decompress(packed, 31), "application/json", 200, headers)
+
+    def _hash(self, version: GroupVersion) -> str:
+        parts = hashlib.sha512(f"{self._definitions.version} {self._git_version} {version}".encode())
+        for resource in sorted(self._registry.in_version(version), key=lambda r: r.plural):
+            parts.update(f"{resource.plural} {resource.gvk.kind} {sorted(resource.subresources)}".encode())
+            if resource.custom:
+                parts.update(orjson.dumps(resource.raw_schema))
+        return parts.hexdigest().upper()
+
+    def _packed(self, key: str, version: GroupVersion, tag: str) -> bytes:
+        known = self._documents.get(key)
+        if known is None or known[0] != tag:
+            document = build(self._registry.in_version(version), self._definitions, self._git_version)
+            packer = zlib.compressobj(4, zlib.DEFLATED, 31)
+            packed = packer.compress(orjson.dumps(document)) + packer.flush()
+            known = self._documents[key] = (tag, packed)
+        return known[1]
+
+
+def _accepts_json(accept: str) -> bool:
+    clauses = parse_accept(accept) if accept else ()
+    return not accept or any(c.media in ("application/json", "*/*", "application/*") for c in clauses)
+
+
+def _key(version: GroupVersion) -> str:
+    return f"apis/{version}" if version.group else f"api/{version.version}"
+
+
+def _version(key: str) -> GroupVersion | None:
+    parts = key.split("/")
+    if len(parts) == 2 and parts[0] == "api":
+        return GroupVersion("", parts[1])
+    return GroupVersion(parts[1], parts[2]) if len(parts) == 3 and parts[0] == "apis" else None
+
+
+def build(resources: Iterable[Resource], definitions: Definitions, git_version: str) -> Obj:
+    """The document of one group-version."""
+    everything = dict(definitions.raws())
+    wanted = {STATUS, DELETE_OPTIONS, PATCH}
+    paths: Obj = {}
+    for resource in sorted(resources, key=lambda r: r.plural):
+        if resource.custom:
+            everything |= custom_definitions(resource)
+        wanted |= _kinds_of(resource, definitions)
+        for path, operations in paths_of(resource):
+            paths[path] = _path_item(path, operations, definitions)
+    schemas = {name: _schema(schema) for name, schema in reachable(wanted, everything).items()}
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": git_version},
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
+        },
+    }
+
+
+def _kinds_of(resource: Resource, definitions: Definitions) -> set[str]:
+    gvk, custom = resource.gvk, resource.custom
+    kinds = [gvk, GVK(gvk.group, gvk.version, resource.list_kind)]
+    names = {definition_name(definitions, kind, custom=custom) for kind in kinds}
+    subs = (sub.kind for sub in resource.subresources.values() if sub.kind is not None)
+    return names | {definition_name(definitions, kind, custom=False) for kind in subs}
+
+
+def _path_item(path: str, operations: list[Operation], definitions: Definitions) -> Obj:
+    item: Obj = {operation.method: _operation(operation, definitions) for operation in operations}
+    in_path = [name for name in ("name", "namespace") if f"{{{name}}}" in path]
+    if in_path:
+        item["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "uniqueItems": True}}
+            for name in in_path
+        ]
+    return item
+
+
+def _operation(operation: Operation, definitions: Definitions) -> Obj:
+    resource = operation.resource
+    name = definition_name(definitions, operation.gvk, custom=resource.custom and operation.gvk == resource.gvk)
+    answer = name
+    if operation.action in ("list", "deletecollection"):
+        listed = GVK(resource.gvk.group, resource.gvk.version, resource.list_kind)
+        answer = definition_name(definitions, listed, custom=resource.custom)
+    shown: Obj = {
+        "tags": [f"{(resource.gvk.group or 'core').split('.')[0]}_{resource.gvk.version}"],
+        "operationId": operation.operation_id,
+        "parameters": [
+            {"name": p, "in": "query", "schema": {"type": PARAMETER_TYPES.get(p, "string"), "uniqueItems": True}}
+            for p in operation.parameters
+        ],
+        "responses": {
+            "200": {"description": "OK", "content": {"application/json": {"schema": _ref(answer)}}},
+            "401": {"description": "Unauthorized"},
+        },
+        "x-kubernetes-action": {"create": "post", "update": "put"}.get(operation.action, operation.action),
+        "x-kubernetes-group-version-kind": gvk_extension(operation.gvk),
+    }
+    body = {"patch": PATCH, "delete": DELETE_OPTIONS, "deletecollection": DELETE_OPTIONS}.get(operation.action, name)
+    if operation.action not in ("get", "list"):
+        shown["requestBody"] = {"content": {media: {"schema": _ref(body)} for media in operation.media}}
+    return shown
+
+
+def _ref(name: str) -> Obj:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _schema(schema: Any) -> Any:
+    """A v2 schema as v3 writes it: references under components, wrapped where something stands beside them."""
+    if isinstance(schema, list):
+        return [_schema(value) for value in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if isinstance(schema.get("$ref"), str):
+        ref = _ref(schema["$ref"].rpartition("/")[2])
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        return {**beside, "allOf": [ref]} if beside else ref
+    if schema.get("format") == "int-or-string" and schema.get("type") == "string":
+        rest = {key: value for key, value in schema.items() if key != "type"}
+        return {**rest, "oneOf": [{"type": "integer"}, {"type": "string"}]}
+    return {key: _schema(value) for key, value in schema.items()}

@@ -1,0 +1,72 @@
+"""What is served: every Resource by group, version and plural, and a counter that rises when that changes.
+
+Built-in resources are added once; custom ones come and go with their CRDs. Discovery and OpenAPI documents are made
+from this registry and cached until the counter moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from karmada.kube.objects.gvk import GVK, GVR, GroupResource, GroupVersion
+from karmada.kube.server.resource import Resource
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._by_version: dict[GroupVersion, dict[str, Resource]] = {}
+        self._by_kind: dict[GVK, Resource] = {}
+        self.generation = 0
+
+    def add(self, resources: Iterable[Resource]) -> None:
+        for resource in resources:
+            self._by_version.setdefault(resource.gvk.group_version, {})[resource.plural] = resource
+            self._by_kind[resource.gvk] = resource
+        self.generation += 1
+
+    def remove(self, resources: Iterable[Resource]) -> None:
+        for resource in resources:
+            plurals = self._by_version.get(resource.gvk.group_version, {})
+            if plurals.get(resource.plural) is resource:
+                del plurals[resource.plural]
+            if self._by_kind.get(resource.gvk) is resource:
+                del self._by_kind[resource.gvk]
+            if not plurals:
+                self._by_version.pop(resource.gvk.group_version, None)
+        self.generation += 1
+
+    def get(self, gvr: GVR) -> Resource | None:
+        plurals = self._by_version.get(gvr.group_version)
+        return plurals.get(gvr.resource) if plurals else None
+
+    def by_kind(self, gvk: GVK) -> Resource | None:
+        return self._by_kind.get(gvk)
+
+    def serves(self, version: GroupVersion) -> bool:
+        return version in self._by_version
+
+    def versions(self) -> list[GroupVersion]:
+        return list(self._by_version)
+
+    def in_version(self, version: GroupVersion) -> list[Resource]:
+        return list(self._by_version.get(version, {}).values())
+
+    def versions_of(self, resource: GroupResource) -> list[Resource]:
+        return [
+            plurals[resource.resource]
+            for version, plurals in self._by_version.items()
+            if version.group == resource.group and resource.resource in plurals
+        ]
+
+    def __iter__(self) -> Iterator[Resource]:
+        for plurals in list(self._by_version.values()):
+            yield from list(plurals.values())
+
+    def stored(self) -> dict[GroupResource, Resource]:
+        """One Resource for each place of storage: its storage version where that is served."""
+        found: dict[GroupResource, Resource] = {}
+        for resource in self:
+            known = found.get(resource.storage_resource)
+            if known is None or resource.gvk == resource.storage:
+                found[resource.storage_resource] = resource
+        return found
