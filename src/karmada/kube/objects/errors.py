@@ -265,8 +265,8 @@ _BY_REASON: dict[str, type[ApiError]] = {
     cls.reason: cls
     for cls in (
         NotFound, AlreadyExists, Conflict, Invalid, Unauthorized, Forbidden, BadRequest, MethodNotAllowed,
-        NotAcceptable, UnsupportedMediaType, RequestEntityTooLarge, Expired, Gone, Timeout, ServerTimeout, TooManyRequests,
-        ServiceUnavailable, InternalError,
+        NotAcceptable, UnsupportedMediaType, RequestEntityTooLarge, Expired, Gone, Timeout, ServerTimeout,
+        TooManyRequests, ServiceUnavailable, InternalError,
     )
 }  # fmt: skip
 _BY_CODE: dict[int, type[ApiError]] = {

@@ -49,7 +49,7 @@ class Path:
 
 def _walk(value: Any, fields: tuple[str, ...]) -> Any:
     for name in fields:
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             return _MISSING
         value = value.get(name, _MISSING)
     return value

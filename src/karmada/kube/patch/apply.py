@@ -195,7 +195,7 @@ def _remove(place: Place, value: Any, last: FieldSet, still: FieldSet) -> Any:
     only a field inside it does not keep it alive, so an applier can take away the items it made. Whatever is removed
     goes with all that is below it.
     """
-    if value.__class__ is dict:
+    if isinstance(value, dict):
         return _remove_members(place, value, last, still)
     if value.__class__ is list and last:
         return _remove_items(place, value, last, still)
