@@ -2,111 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-READY_SECONDS = 20.0
-
-
-@dataclass
-class ServerProcess:
-    """A karmada-apiserver process over one data directory; it can be killed and started again."""
-
-    data_dir: Path
-    arguments: list[str] = field(default_factory=list)
-    port: int = 0
-    process: subprocess.Popen[str] | None = None
-
-    @property
-    def kubeconfig(self) -> Path:
-        return self.data_dir / "admin.kubeconfig"
-
-    @property
-    def url(self) -> str:
-        return str(yaml.safe_load(self.kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
-
-    def start(self) -> None:
-        """Start and wait until it says that it serves; the port stays the same over restarts."""
-        command = [sys.executable, "-m", "karmada.components.apiserver", "--data-dir", str(self.data_dir)]
-        command += ["--port", str(self.port), *self.arguments]
-        log = (self.data_dir / "server.log").open("a") if self.data_dir.exists() else None
-        if log is None:
-            self.data_dir.mkdir(parents=True)
-            log = (self.data_dir / "server.log").open("a")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        log.close()
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if "Kubernetes API" not in line:
-            self.process.wait(READY_SECONDS)
-            raise AssertionError(f"the server did not start: {line!r}\n{self.log()}")
-        self.process.stdout.readline()
-        self.port = int(self.url.rsplit(":", 1)[1])
-
-    def log(self) -> str:
-        return (self.data_dir / "server.log").read_text()
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait(READY_SECONDS)
-
-    def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(READY_SECONDS)
-
-
-@dataclass
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.strip().splitlines()
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Program:
-    """kubectl or helm with a home of its own, so that neither caches nor settings of the machine get in."""
-
-    def __init__(self, command: list[str], home: Path, kubeconfig: Path) -> None:
-        self._command = command
-        self.home = home
-        self.env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig), "NO_COLOR": "1"}
-
-    def __call__(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> Result:
-        done = subprocess.run(
-            [*self._command, *arguments], input=stdin, capture_output=True, text=True, timeout=timeout, env=self.env,
-            check=False,
-        )  # fmt: skip
-        result = Result(done.returncode, done.stdout, done.stderr)
-        if check and done.returncode != 0:
-            raise AssertionError(f"{arguments} failed ({done.returncode}):\n{done.stdout}\n{done.stderr}")
-        return result
-
-    def start(self, *arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*self._command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env,
-            **kwargs,
-        )  # fmt: skip
+from programs import Program, Result, ServerProcess
 
 
 @pytest.fixture(scope="session")
@@ -157,18 +61,3 @@ def kn(kubectl: Program, namespace: str) -> Callable[..., Result]:
         return kubectl("-n", namespace, *arguments, **kwargs)
 
     return run
-
-
-def eventually(check: Callable[[], Any], seconds: float = 15.0) -> Any:
-    """The first true answer of `check`; its last answer or error is in the failure."""
-    deadline = time.monotonic() + seconds
-    last: Any = None
-    while time.monotonic() < deadline:
-        try:
-            last = check()
-            if last:
-                return last
-        except AssertionError as error:
-            last = error
-        time.sleep(0.05)
-    raise AssertionError(f"did not come true within {seconds:g} s; last: {last!r}")

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Program, Result, ServerProcess, eventually
+
+from programs import Program, Result, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from conftest import Program, Result, eventually
+
+from programs import Program, Result, eventually
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]

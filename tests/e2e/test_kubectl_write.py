@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Program, Result, eventually
+
+from programs import Program, Result, eventually
 from test_kubectl_get import WEB
 
 pytestmark = pytest.mark.e2e

@@ -1,0 +1,49 @@
+"""The real server in this process: memory storage, a free port, TLS, every controller; no mocks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada.kube.client.client import Client
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.shared import assert_unmutated, detect_mutations
+from wire import Http
+
+
+@pytest.fixture(autouse=True)
+def _shared_objects_stay_unchanged() -> Any:
+    detect_mutations()
+    yield
+    assert_unmutated()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory whose certificates all servers of this run share, so that each starts fast."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+async def server(certificates: Path) -> AsyncIterator[ApiServer]:
+    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0))
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def http(server: ApiServer) -> AsyncIterator[Http]:
+    http = Http(server)
+    yield http
+    await http.close()
+
+
+@pytest.fixture
+def client(server: ApiServer) -> Client:
+    """In-process, as the server's own user."""
+    return server.client(user_agent="tests")

@@ -1,0 +1,66 @@
+"""Requests as bytes and headers, to look at exactly what goes over the wire."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from karmada.kube.server.app import ApiServer
+
+
+@dataclass
+class Answer:
+    """What came over the wire."""
+
+    code: int
+    headers: Mapping[str, str]
+    body: bytes
+    warnings: list[str] = field(default_factory=list)
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Http:
+    """Plain HTTPS requests as the administrator (or with headers of one's own), seen as bytes and headers."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        tls = ssl.create_default_context(cadata=server.pki.ca.cert_pem.decode())
+        tls.load_cert_chain(server.pki.directory / "admin.crt", server.pki.directory / "admin.key")
+        self.anonymous_tls = ssl.create_default_context(cadata=server.pki.ca.cert_pem.decode())
+        self._session = aiohttp.ClientSession(auto_decompress=False)
+        self._tls = tls
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def __call__(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+        anonymous: bool = False,
+    ) -> Answer:
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        sent = {"User-Agent": "tests/1", "Accept": "application/json", **(headers or {})}
+        if data is not None:
+            sent.setdefault("Content-Type", content_type)
+        tls = self.anonymous_tls if anonymous else self._tls
+        async with self._session.request(
+            method, self._server.url + path, data=data, headers=sent, ssl=tls, allow_redirects=False
+        ) as answer:
+            return Answer(answer.status, answer.headers, await answer.read(), answer.headers.getall("Warning", []))
+
+    def stream(self, path: str, headers: Mapping[str, str] | None = None) -> Any:
+        """An open response, for watches: `async with http.stream(path) as response`."""
+        sent = {"User-Agent": "tests/1", "Accept": "application/json", **(headers or {})}
+        return self._session.get(self._server.url + path, headers=sent, ssl=self._tls)
