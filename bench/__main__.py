@@ -11,22 +11,17 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import uvloop
 
+from bench import informer
+from bench.report import show
 from bench.server import Running, running
 from bench.wire import Rate, Target, Watcher, run_load
 
 CONNECTIONS = 16
-GOALS: dict[str, tuple[float, Callable[[float, float], bool]]] = {
-    "creates/s": (2000, float.__ge__),
-    "gets/s": (6000, float.__ge__),
-    "cold start, s": (1.5, float.__le__),
-    "resident with 10,000 Deployments, MB": (200, float.__le__),
-}
 
 
 def deployment(name: str, namespace: str = "default") -> bytes:
@@ -46,15 +41,6 @@ def deployment(name: str, namespace: str = "default") -> bytes:
     }
     meta = {"name": name, "namespace": namespace, "labels": labels}
     return orjson.dumps({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
-
-
-def show(name: str, value: float, note: str = "") -> None:
-    goal = GOALS.get(name)
-    against = ""
-    if goal is not None:
-        wanted, holds = goal
-        against = f"  goal {wanted:,g}: {'reached' if holds(float(value), float(wanted)) else 'MISSED'}"
-    print(f"{name:42s} {value:12,.2f}{against}{'  ' + note if note else ''}", flush=True)
 
 
 def latencies(rate: Rate) -> str:
@@ -147,6 +133,8 @@ def main() -> None:
             measure(server, share)
         with running(core=0, data_dir=Path(place)) as server:
             show("start with those objects, s", server.seconds_to_ready)
+    with tempfile.TemporaryDirectory(prefix="bench-") as place:
+        uvloop.run(informer.measure(Path(place), share))
 
 
 if __name__ == "__main__":

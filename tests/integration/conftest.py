@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.shared import assert_unmutated, detect_mutations
 from wire import Http
-
-
-@pytest.fixture(autouse=True)
-def _shared_objects_stay_unchanged() -> Any:
-    detect_mutations()
-    yield
-    assert_unmutated()
 
 
 @pytest.fixture(scope="session")

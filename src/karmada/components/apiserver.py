@@ -79,10 +79,18 @@ def main(
     )
     import uvloop
 
+    from karmada.kube.server.storage.interface import StoreUnavailable
+
     try:
         uvloop.run(serve(config, verbosity))
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        raise click.ClickException(_plainly(error)) from error
+    except (ValueError, StoreUnavailable) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _plainly(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
 
 
 def _port_range(text: str) -> tuple[int, int]:
@@ -94,13 +102,16 @@ def _port_range(text: str) -> tuple[int, int]:
 
 async def serve(config: ServerConfig, verbosity: int) -> None:
     from karmada.kube.runtime.logging import setup
+    from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.server.app import ApiServer
 
     setup(verbosity=verbosity)
+    tune_garbage_collection()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
+    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     server = ApiServer(config)
     await server.start()
     click.echo(f"Kubernetes API {config.git_version} at {server.url}")

@@ -9,7 +9,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "fakes"))
 
 from fake_api import FakeApi, FakeTransport
-
 from karmada.kube.client.client import Client
 from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.runtime.logging import set_verbosity, verbosity

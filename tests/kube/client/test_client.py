@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from fake_api import CONFIG_MAPS, NODES, PODS, FakeApi, FakeTransport, application
 
+from fake_api import CONFIG_MAPS, NODES, PODS, FakeApi, FakeTransport, application
 from karmada.kube.client.client import Client, resource_path
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.discovery import NoMatch

@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 
+from fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 from karmada.kube.client.discovery import NoMatch, RESTMapper, discover
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupVersion
 from karmada.kube.runtime.clock import FakeClock

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+
 from certificates import Authority
 from fake_api import CONFIG_MAPS, FakeApi, application
-
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import ExecConfig, Impersonation, Material, RestConfig
 from karmada.kube.client.https import HttpsTransport

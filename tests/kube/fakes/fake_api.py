@@ -75,6 +75,7 @@ class FakeApi:
         self.compacted = 0
         self.history: list[tuple[int, GVR, Obj | None, Obj | None]] = []
         self.watchers: list[_Watcher] = []
+        self.backup: tuple[dict[tuple[GVR, str, str], Obj], int] = ({}, self.revision)
         self.calls: list[Call] = []
         self.aggregated_discovery = True
         self.stale: set[str] = set()
@@ -92,6 +93,14 @@ class FakeApi:
         for watcher in self.watchers:
             watcher.queue.put_nowait(_END if cleanly else _BREAK)
         self.watchers.clear()
+
+    def restore(self) -> None:
+        """Go back to the backup, as a server does whose store was put back to an older state."""
+        objects, self.revision = self.backup
+        self.objects = dict(objects)
+        self.history.clear()
+        self.compacted = min(self.compacted, self.revision)
+        self.break_watches()
 
     def bookmark(self) -> None:
         for watcher in self.watchers:

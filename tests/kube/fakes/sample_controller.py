@@ -1,4 +1,7 @@
-"""The sample controller: keeps a Secret for every ConfigMap that asks for one. Also a process: `sample_controller KUBECONFIG`."""
+"""The sample controller: keeps a Secret for every ConfigMap that asks for one.
+
+It is also a process of its own: `sample_controller.py KUBECONFIG`.
+"""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def test_admission_may_change_the_list_validly() -> None:
 
 def test_the_main_endpoint_leaves_status_alone_and_the_status_endpoint_the_rest() -> None:
     def put(old: Obj, new: Obj, subresource: str, now: str) -> list[Obj]:
-        reset = reset_of(subresource, has_status=True, status_keeps_labels=True)
+        reset = reset_of(subresource, has_status=True, status_keeps=("labels",))
         return update_managers(
             old, new, DEPLOYMENT, manager="m", api_version="apps/v1", now=now, subresource=subresource, reset=reset
         )

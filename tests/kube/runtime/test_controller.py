@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+
 from eventually import eventually
 from fake_api import CONFIG_MAPS, PODS, FakeApi
-
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import Conflict, ServiceUnavailable
 from karmada.kube.objects.types import Obj

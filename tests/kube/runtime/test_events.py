@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from fake_api import EVENTS, FakeApi
 
+from fake_api import EVENTS, FakeApi
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import Forbidden, ServiceUnavailable
 from karmada.kube.objects.types import Obj

@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from eventually import eventually
-from fake_api import CONFIG_MAPS, PODS, FakeApi, FakeTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventually import eventually
+from fake_api import CONFIG_MAPS, PODS, FakeApi, FakeTransport
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GVK
@@ -223,16 +223,31 @@ async def test_a_server_restored_to_an_older_state_is_followed(
     client: Client, fake: FakeApi, informer: Informer, clock: FakeClock
 ) -> None:
     await client.create(CONFIG_MAPS, config_map("a"))
-    backup, revision = dict(fake.objects), fake.revision
+    fake.backup = (dict(fake.objects), fake.revision)
     informer.start()
     await informer.wait_synced()
     await client.create(CONFIG_MAPS, config_map("b"))
     await informer.until(lambda: len(informer) == 2)
-    fake.objects, fake.revision = backup, revision
-    fake.history.clear()
-    fake.break_watches()
+    fake.restore()
     await clock.advance(5)
     await eventually(lambda: len(informer) == 1)
+
+
+async def test_equal_versions_of_another_history_are_not_taken_for_equal_objects(
+    client: Client, fake: FakeApi, informer: Informer, clock: FakeClock
+) -> None:
+    await client.create(CONFIG_MAPS, config_map("a"))
+    fake.backup = (dict(fake.objects), fake.revision)
+    informer.start()
+    await informer.wait_synced()
+    before = await client.patch(CONFIG_MAPS, "a", "default", {"data": {"value": "lost"}})
+    await client.create(CONFIG_MAPS, config_map("b"))
+    await informer.until(lambda: len(informer) == 2)
+    fake.restore()
+    after = await client.patch(CONFIG_MAPS, "a", "default", {"data": {"value": "kept"}})
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    await clock.advance(5)
+    assert [obj["data"]["value"] for obj in informer.list()] == ["kept"]
 
 
 async def test_it_waits_with_growing_pauses_while_the_server_is_down(
@@ -285,6 +300,7 @@ STEPS = st.lists(
         st.tuples(st.just("delete"), st.integers(0, 4), st.just(0)),
         st.sampled_from([("break", 0, 0), ("end", 0, 0), ("compact", 0, 0), ("bookmark", 0, 0), ("run", 0, 0)]),
         st.tuples(st.just("down"), st.integers(0, 3), st.just(0)),
+        st.sampled_from([("backup", 0, 0), ("restore", 0, 0)]),
     ),
     max_size=30,
 )
@@ -340,6 +356,12 @@ async def _step(fake: FakeApi, client: Client, clock: FakeClock, what: str, numb
         fake.compact()
     elif what == "bookmark":
         fake.bookmark()
+    elif what == "backup":
+        fake.backup = (dict(fake.objects), fake.revision)
+    elif what == "restore":
+        fake.restore()
+        fake.fail = lambda _: None
+        await clock.advance(200)
     elif what == "down":
         failures = iter([ServiceUnavailable("down")] * number)
         fake.fail = lambda _: next(failures, None)

@@ -5,10 +5,10 @@ import random
 from typing import Any
 
 import pytest
-from fake_api import LEASES, FakeApi, FakeTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fake_api import LEASES, FakeApi, FakeTransport
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.errors import ServiceUnavailable
@@ -153,7 +153,7 @@ async def test_times_that_could_give_two_leaders_are_refused(
         LeaderElector(client, "l", "n", "i", lease_duration=lease, renew_deadline=deadline, retry_period=retry)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["cut", "join", "kill", "slow", "wait"])), max_size=12))
 def test_at_no_moment_do_two_candidates_believe_to_lead(steps: list[tuple[int, str]]) -> None:
     async def run() -> None:

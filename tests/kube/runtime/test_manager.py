@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from eventually import eventually
 from fake_api import CONFIG_MAPS, LEASES, PODS, FakeApi
-
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR

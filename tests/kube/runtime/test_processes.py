@@ -11,19 +11,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from eventually import eventually
-from sample_controller import CONFIG_MAPS, SECRETS
 
+from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.client.transport import ConnectionFailed
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import NotFound, ServiceUnavailable
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from sample_controller import CONFIG_MAPS, SECRETS
 
 FAKES = Path(__file__).parent.parent / "fakes"
 pytestmark = pytest.mark.e2e
@@ -149,17 +149,15 @@ async def test_an_informer_survives_restarts_of_the_server(tmp_path: Path) -> No
     informer.add_handler(follow)
     informer.start()
     try:
-        for step in range(120):
+        for step in range(90):
             name = f"c{chance.randrange(8)}"
             try:
                 if chance.random() < 0.3:
                     await client.delete(CONFIG_MAPS, name, "default")
                 else:
                     await client.apply(CONFIG_MAPS, config_map(name, step=str(step)), field_manager="t", force=True)
-            except (NotFound, ConnectionFailed):
+            except (NotFound, ConnectionFailed, ServiceUnavailable):
                 continue
-            except ApiError as error:
-                assert error.http_code >= 500, error
             if step % 40 == 20:
                 await server.store.compact(server.store.revision)
             if step % 40 == 39:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from eventually import eventually
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventually import eventually
 from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.runtime.queue import Queue, QueueShutDown
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from fake_api import CONFIG_MAPS, FakeApi
 
+from fake_api import CONFIG_MAPS, FakeApi
 from karmada.kube.client.client import Client
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import Conflict

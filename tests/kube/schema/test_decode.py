@@ -16,7 +16,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import OBJECT_META, Definitions
-from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json, strict_errors_text
+from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json
 from karmada.kube.schema.node import Node
 
 DEFS = Definitions.load()
@@ -471,10 +471,3 @@ class TestDuplicates:
     def test_ordinary_bodies_have_none(self, value: Any) -> None:
         for body in (json.dumps(value).encode(), json.dumps(value, indent=1, ensure_ascii=False).encode()):
             assert duplicate_fields(body, json.loads(body)) == []
-
-
-def test_strict_errors_are_listed_in_one_text() -> None:
-    text = strict_errors_text(["spec.foo", "spec.bar"], ["metadata.labels.a"])
-    assert text == (
-        'strict decoding error: unknown field "spec.foo", unknown field "spec.bar", duplicate field "metadata.labels.a"'
-    )

@@ -96,6 +96,7 @@ class ApiError(Exception):
         self.http_code: int = type(self).code if code is None else code
         self.status_reason: str = type(self).reason if reason is None else reason
         self.details: Obj = dict(details or {})
+        self._with_details = details is not None
         if retry_after is not None:
             self.details["retryAfterSeconds"] = retry_after
         self.metadata: Obj = dict(metadata or {})
@@ -121,7 +122,7 @@ class ApiError(Exception):
         }
         if self.status_reason:
             status["reason"] = self.status_reason
-        if self.details:
+        if self.details or self._with_details:
             status["details"] = self.details
         status["code"] = self.http_code
         return status

@@ -20,6 +20,7 @@ defaults filled in (see patch.apply for the apply patch):
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import orjson
@@ -57,20 +58,27 @@ class Reset:
 
 _STATUS: Final[FieldSet] = {"f:status": LEAF}
 _MAIN_RESET: Final = Reset(exclude=_STATUS)
-_STATUS_RESET: Final = Reset(exclude={"f:spec": LEAF})
-_STATUS_RESET_LABELS: Final = Reset(exclude={"f:spec": LEAF, "f:metadata": {"f:labels": LEAF}})
 _CUSTOM_STATUS_RESET: Final = Reset(only=_STATUS)
 
 
 def reset_of(
-    subresource: str, *, has_status: bool, custom: bool = False, status_keeps_labels: bool = False
+    subresource: str, *, has_status: bool, custom: bool = False, status_keeps: tuple[str, ...] = ()
 ) -> Reset | None:
-    """What an endpoint leaves alone: main ignores status where there is a status subresource, /status the rest."""
+    """What an endpoint leaves alone: main ignores status where there is a status subresource, /status the rest.
+
+    `status_keeps` names the metadata that /status leaves alone, besides the spec.
+    """
     if subresource == "status":
-        if custom:
-            return _CUSTOM_STATUS_RESET
-        return _STATUS_RESET_LABELS if status_keeps_labels else _STATUS_RESET
+        return _CUSTOM_STATUS_RESET if custom else _status_reset(status_keeps)
     return _MAIN_RESET if has_status and not subresource else None
+
+
+@cache
+def _status_reset(keeps: tuple[str, ...]) -> Reset:
+    exclude: FieldSet = {"f:spec": LEAF}
+    if keeps:
+        exclude["f:metadata"] = {f"f:{key}": LEAF for key in keeps}
+    return Reset(exclude=exclude)
 
 
 def update_managers(

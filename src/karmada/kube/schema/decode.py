@@ -17,7 +17,7 @@ from karmada.kube.schema.gojson import parse_like_go
 from karmada.kube.schema.node import Node
 from karmada.kube.schema.walk import DecodeError, Mismatch, Path, show_path, walker
 
-__all__ = ["DecodeError", "duplicate_fields", "normalize", "parse_json", "strict_errors_text"]
+__all__ = ["DecodeError", "duplicate_fields", "normalize", "parse_json"]
 
 _EMBEDDED = frozenset(("apiVersion", "kind", "metadata"))
 
@@ -61,12 +61,6 @@ def _find_duplicates(value: Any, path: list[str | int], found: list[str]) -> Non
             path.append(index)
             _find_duplicates(child, path, found)
             path.pop()
-
-
-def strict_errors_text(unknown: list[str], duplicates: list[str]) -> str:
-    """What a strict request is refused with."""
-    parts = [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in duplicates]
-    return "strict decoding error: " + ", ".join(parts)
 
 
 def normalize(node: Node, obj: Obj, *, custom: bool = False) -> list[str]:

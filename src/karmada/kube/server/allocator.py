@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from karmada.kube.objects.errors import ApiError, FieldError, InternalError, Invalid, invalid
 from karmada.kube.objects.gvk import GroupKind, GroupResource
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.collection import Collection
+from karmada.kube.server.entry import DELETED
 from karmada.kube.server.kinds import services
 from karmada.kube.server.resource import Reader
 
@@ -133,6 +135,15 @@ class Allocator:
         self._loaded = False
 
     # --- keeping up
+
+    async def follow(self, services: Collection) -> None:
+        """Observe every change of a Service, whoever made it; runs until it is cancelled."""
+        while True:
+            async for batch in await services.subscribe():
+                for change in batch:
+                    before = change.previous.object() if change.previous is not None else None
+                    self.observe(before, None if change.type == DELETED else change.entry.object())
+            self._loaded = False  # the cache was loaded anew: what was seen before may be gone
 
     def observe(self, old: Obj | None, new: Obj | None) -> None:
         """A Service changed: created (no `old`), updated, or deleted (no `new`)."""

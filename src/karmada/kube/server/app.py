@@ -7,7 +7,6 @@ HTTP, controllers) and stops in reverse; `client` gives in-process access as any
 from __future__ import annotations
 
 import asyncio
-import base64
 import ipaddress
 import ssl
 from pathlib import Path
@@ -21,6 +20,7 @@ from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.admission.chain import default_chain
+from karmada.kube.server.admission.policies import ValidatingPolicies
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.aggregation.aggregator import Aggregator
 from karmada.kube.server.allocator import Allocator
@@ -89,10 +89,10 @@ class ApiServer:
         self._security()
         self._requests()
         self._documents()
-        self.custom_resources = CustomResources(self.registry, self.cache, self._convert)
+        self.custom_resources = CustomResources(self.registry, self.cache, self.webhooks.post)
         self.controllers = BuiltinControllers(self) if config.controllers else None
         self._ready = False
-        self._maintenance: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def _security(self) -> None:
         config, now = self.config, self.clock.now
@@ -125,7 +125,10 @@ class ApiServer:
             self.authorizer,
             disabled=config.disabled_admission,
             clock=clock,
-            others=[hook(cache, self.registry, self.webhooks, self.authorizer) for hook in hooks],
+            others=[
+                *(hook(cache, self.registry, self.webhooks, self.authorizer) for hook in hooks),
+                ValidatingPolicies(cache, self.registry, self.authorizer),
+            ],
         )
         versions = Versions()
         bodies = Bodies(self.definitions)
@@ -144,12 +147,6 @@ class ApiServer:
         record = self.audit.record if self.audit is not None else None
         self.http = HttpFront(self.pipeline, self.authenticator, self.authorizer, clock, self.metrics, record)
 
-    async def _convert(self, target: str | Obj, ca_pem: bytes, body: bytes, seconds: float) -> bytes:
-        """Ask a conversion webhook."""
-        config: Obj = {"url": target} if isinstance(target, str) else {"service": target}
-        config["caBundle"] = base64.b64encode(ca_pem).decode()
-        return await self.webhooks.call(config, body, timeout=seconds)
-
     def _may_create(self, request: Request) -> None:
         """For writes that turn out to create: the caller needs that right, too."""
         info = request.info
@@ -162,7 +159,6 @@ class ApiServer:
     def _documents(self) -> None:
         config = self.config
         self.health = Health()
-        self.health.add("ping", lambda: True)
         self.health.add("etcd", lambda: self.store.last_error is None)
         self.health.add("informer-sync", lambda: self._ready, pages=("readyz",))
         self.health.add("shutdown", lambda: self._ready, pages=("readyz",))
@@ -190,6 +186,7 @@ class ApiServer:
         paths[JWKS_PATH] = _static(jwks, "application/jwk-set+json")
         paths["/.well-known/openid-configuration"] = self._openid
         paths["/metrics"] = self._metrics
+        self.metrics.gauges["apiserver_storage_objects"] = self._object_counts
         paths["/openapi/v2"] = self.openapi_v2.handle
         paths["/openapi/v3"] = self.openapi_v3.handle
         paths["/"] = paths[""] = self._root
@@ -221,7 +218,11 @@ class ApiServer:
     async def start(self) -> None:
         await self.store.open()
         await self.cache.start()
-        self._maintenance = asyncio.create_task(maintain(self.store, self.clock), name="store maintenance")
+        services = self.cache.collection(GroupResource("", "services"))
+        self._tasks = [
+            asyncio.create_task(maintain(self.store, self.clock), name="store maintenance"),
+            asyncio.create_task(self.allocator.follow(services), name="service addresses"),
+        ]
         await self.custom_resources.start()
         self.port = await self.http.start(self.config.host, self.config.port, self._tls())
         await ensure_defaults(self.client(), self.registry, self.cache, self._default_objects())
@@ -239,10 +240,10 @@ class ApiServer:
             await self.controllers.stop()
         await self.aggregator.stop()
         await self.custom_resources.stop()
+        self.cache.end_watches()
         await self.http.stop()
         await self.webhooks.close()
-        if self._maintenance is not None:
-            await cancel_and_wait(self._maintenance)
+        await cancel_and_wait(*self._tasks)
         await self.cache.stop()
         await self.store.close()
         if self.audit is not None:
@@ -273,6 +274,9 @@ class ApiServer:
 
     async def _openid(self, _request: Request) -> Result:
         return RawResult(orjson.dumps(openid_configuration(self.issuer.issuer, self.keys, self.url)))
+
+    def _object_counts(self) -> list[tuple[dict[str, str], float]]:
+        return [({"resource": str(r)}, self.cache.collection(r).count) for r in self.registry.stored()]
 
     async def _metrics(self, _request: Request) -> Result:
         return RawResult(self.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")

@@ -11,13 +11,15 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, BadRequest, UnsupportedMediaType
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.kube.schema.builtin import Definitions
-from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json, strict_errors_text
+from karmada.kube.schema.builtin import DELETE_OPTIONS, Definitions
+from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json
 from karmada.kube.schema.node import Node
 from karmada.kube.server.negotiation import ACCEPTED, JSON, PROTOBUF, YAML
 from karmada.kube.server.request import Request
 
 _YAML_TYPES = (YAML, "application/x-yaml", "text/yaml")
+_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
+_DELETE_VERSIONS = ("v1", "policy/v1", "policy/v1beta1")
 
 
 class Bodies:
@@ -25,7 +27,7 @@ class Bodies:
         self._definitions = definitions
 
     def parse(self, request: Request, gvk: GVK, *, custom: bool = False) -> tuple[Any, list[str]]:
-        """The body as JSON data of our own, and the paths of fields that stood twice in it."""
+        """The body as JSON data of our own, and what a strict reader says of fields that stood twice in it."""
         if request.in_process and request.obj is not None:
             return copy_json(request.obj), []
         media = request.headers.get("Content-Type", JSON).split(";", 1)[0].strip().lower() or JSON
@@ -33,11 +35,11 @@ class Bodies:
         try:
             if media == JSON:
                 parsed = parse_json(body)
-                return parsed, duplicate_fields(body, parsed)
+                return parsed, repeated(body, parsed)
             if media in _YAML_TYPES:
                 return _parse_yaml(body)
             if media == PROTOBUF and not custom:
-                return self._parse_protobuf(body), []
+                return self._parse_protobuf(body, gvk), []
         except ValueError as error:
             raise _unrecognized(gvk.kind, str(error), body) from None
         accepted = f"{JSON}, {YAML}" if custom else ACCEPTED
@@ -45,11 +47,14 @@ class Bodies:
             f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         )
 
-    def _parse_protobuf(self, body: bytes) -> Obj:
+    def _parse_protobuf(self, body: bytes, gvk: GVK) -> Obj:
         from karmada.kube.schema import protobuf
 
-        api_version, kind, obj = protobuf.decode(body, self._definitions)
-        return {"apiVersion": api_version, "kind": kind, **obj}
+        try:
+            _, _, obj = protobuf.decode(body, self._definitions, gvk)
+        except protobuf.UnknownMessage as error:
+            raise UnsupportedMediaType(str(error)) from None
+        return obj
 
     def object(
         self,
@@ -65,24 +70,41 @@ class Bodies:
 
         `also` are other apiVersions under which the same form may come.
         """
-        parsed, duplicates = self.parse(request, gvk, custom=custom)
+        parsed, complaints = self.parse(request, gvk, custom=custom)
         if not isinstance(parsed, dict):
             raise _unrecognized(gvk.kind, "couldn't get version/kind; json: not an object", request.body)
         if parsed.get("apiVersion") in also:
             parsed["apiVersion"] = gvk.api_version
         check_type(parsed, gvk)
-        unknown = self.normalize(parsed, gvk, node, custom=custom)
-        if validation != "Ignore" and (unknown or duplicates):
-            if validation == "Strict":
-                why = strict_errors_text(unknown, duplicates)
-                raise BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
-            warn_fields(request, unknown, duplicates)
+        complaints = self.normalize(parsed, gvk, node, custom=custom) + complaints
+        if complaints and validation == "Strict":
+            why = strict_text(complaints)
+            raise BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
+        if complaints and validation == "Warn":
+            for text in complaints:
+                request.warn(text)
+        return parsed
+
+    def delete_options(self, request: Request, own_version: str) -> Obj | None:
+        """The body of a DELETE, which comes under several names; None: there was nothing in it."""
+        parsed, _ = self.parse(request, _DELETE_OPTIONS)
+        if parsed is None:
+            return None
+        if not isinstance(parsed, dict):
+            raise _unrecognized("DeleteOptions", "couldn't get version/kind; json: not an object", request.body)
+        if parsed.get("apiVersion") in (*_DELETE_VERSIONS, own_version):
+            parsed["apiVersion"] = _DELETE_OPTIONS.api_version
+        check_type(parsed, _DELETE_OPTIONS)
+        self.normalize(parsed, _DELETE_OPTIONS, self._definitions.node(DELETE_OPTIONS))
         return parsed
 
     def normalize(self, obj: Obj, gvk: GVK, node: Node, *, custom: bool = False) -> list[str]:
-        """In place: prune and check against the schema; the unknown fields' paths."""
+        """In place: prune and check against the schema; what a strict reader says of the fields that went."""
+        meta = obj.get("metadata")
+        if meta.__class__ is dict and meta.get("managedFields") == []:
+            meta["managedFields"] = [{}]  # the same wish, in the form that is not taken for nothing said
         try:
-            return normalize(node, obj, custom=custom)
+            return [f'unknown field "{path}"' for path in normalize(node, obj, custom=custom)]
         except DecodeError as error:
             raise BadRequest(
                 f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {error}'
@@ -90,17 +112,19 @@ class Bodies:
 
 
 def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
-    from karmada.kube.schema.yamlio import load_yaml
+    from karmada.kube.schema.yamlio import load_strict
 
-    parsed = load_yaml(body)
-    return parsed, []
+    return load_strict(body)
 
 
-def warn_fields(request: Request, unknown: list[str], duplicates: list[str]) -> None:
-    for path in unknown:
-        request.warn(f'unknown field "{path}"')
-    for path in duplicates:
-        request.warn(f'duplicate field "{path}"')
+def repeated(body: bytes, parsed: Any) -> list[str]:
+    """What a strict reader says of the fields that stand twice in a JSON body."""
+    return [f'duplicate field "{path}"' for path in duplicate_fields(body, parsed)]
+
+
+def strict_text(complaints: list[str]) -> str:
+    """What a strict request is refused with."""
+    return "strict decoding error: " + ", ".join(complaints)
 
 
 def check_type(obj: Obj, gvk: GVK) -> None:

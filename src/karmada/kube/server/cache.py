@@ -71,6 +71,10 @@ class Cache:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        self.end_watches()
+
+    def end_watches(self) -> None:
+        """Every watcher has to resume, elsewhere or later."""
         for collection in self._collections.values():
             collection.end_watches()
 

@@ -23,6 +23,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.cache import Cache
+from karmada.kube.server.controllers.waiting import look_again_after
 from karmada.kube.server.conversion import Call, convert_objects
 from karmada.kube.server.crd import (
     TERMINATING_CREATE,
@@ -39,7 +40,6 @@ from karmada.kube.server.subscription import Subscription
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-AGAIN_SECONDS = 0.2
 _log = get_logger("custom-resources")
 
 
@@ -79,21 +79,26 @@ class CustomResources:
         served = crd if crd is not None and is_served(crd) else None
         state = _state(served) if served is not None else ()
         known, resources = self._served.get(name, ((), []))
-        if known == state:
-            return
+        if known != state:
+            resources = self._replace(name, resources, served, state)
+        for resource in resources:
+            resource.closed = TERMINATING_CREATE if served is not None and is_terminating(served) else ""
+
+    def _replace(
+        self, name: str, resources: list[Resource], served: Obj | None, state: tuple[object, ...]
+    ) -> list[Resource]:
         if resources:
             self._registry.remove(resources)
             self._cache.collection(resources[0].storage_resource).end_watches()
         self._served.pop(name, None)
+        made: list[Resource] = []
         if served is not None:
             made = crd_resources(served, self._converter(served))
-            if is_terminating(served):
-                for resource in made:
-                    resource.closed = TERMINATING_CREATE
             self._registry.add(made)
             self._served[name] = (state, made)
         for tell in self.changed:
             tell()
+        return made
 
     def _converter(self, crd: Obj) -> Convert:
         async def convert(objects: list[Obj], api_version: str) -> list[Obj]:
@@ -103,9 +108,8 @@ class CustomResources:
 
 
 def _state(crd: Obj) -> tuple[object, ...]:
-    """What of a CRD makes a difference to how its objects are served."""
-    meta, names = crd["metadata"], (crd.get("status") or {}).get("acceptedNames")
-    return (meta["uid"], meta.get("generation"), "deletionTimestamp" in meta, names)
+    """What of a CRD makes a difference to how its objects are served; watches go on while this stays the same."""
+    return (crd["metadata"]["uid"], crd["spec"], (crd.get("status") or {}).get("acceptedNames"))
 
 
 class CustomResourceDefinitionController:
@@ -147,7 +151,7 @@ class CustomResourceDefinitionController:
             await self._client.update_status(CRDS, {**copy_json(crd), "status": status})
             return Done
         if await self._delete_objects(crd):
-            return requeue(AGAIN_SECONDS)
+            return requeue(look_again_after(crd, self._clock.now()))
         kept = [f for f in crd["metadata"]["finalizers"] if f != FINALIZER]
         patch = {"metadata": {"finalizers": kept or None, "resourceVersion": crd["metadata"]["resourceVersion"]}}
         await self._client.patch(CRDS, crd["metadata"]["name"], "", patch)

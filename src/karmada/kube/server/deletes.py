@@ -8,7 +8,7 @@ Otherwise it removes the object at once.
 from __future__ import annotations
 
 from karmada.kube.objects.errors import Conflict, NotFound
-from karmada.kube.objects.times import rfc3339
+from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.admission.chain import Chain
@@ -54,16 +54,17 @@ class Deletes:
         raise Conflict.stale(resource.group_resource, name)
 
     async def delete_all(
-        self, request: Request, resource: Resource, entries: list[Entry], options: DeleteOptions
+        self, request: Request, resource: Resource, objects: list[Obj], options: DeleteOptions
     ) -> list[Obj]:
         """Delete each; one that is gone already is as good as deleted."""
         deleted = []
-        for entry in entries:
+        for obj in objects:
+            meta = obj["metadata"]
             try:
-                await self.delete(request, resource, entry.namespace, entry.name, options)
+                await self.delete(request, resource, meta.get("namespace") or "", meta["name"], options)
             except NotFound:
                 continue
-            deleted.append(entry.object())
+            deleted.append(obj)
         return deleted
 
     async def _admit(
@@ -118,8 +119,11 @@ class Deletes:
             meta.pop("finalizers", None)
         if "deletionTimestamp" not in meta and meta.get("generation"):
             meta["generation"] += 1
-        if "deletionTimestamp" not in meta or meta.get("deletionGracePeriodSeconds") != grace:
-            meta["deletionTimestamp"] = rfc3339(self._clock.now() + grace)
+        if "deletionTimestamp" in meta:
+            begun = parse_time(meta["deletionTimestamp"]) - (meta.get("deletionGracePeriodSeconds") or 0)
+        else:
+            begun = self._clock.now()
+        meta["deletionTimestamp"] = rfc3339(begun + grace)
         meta["deletionGracePeriodSeconds"] = grace
         if resource.strategy.mark_deleting is not None:
             resource.strategy.mark_deleting(new)

@@ -9,16 +9,30 @@ from collections.abc import Iterable
 
 import orjson
 
+from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.entry import Entry
 from karmada.kube.server.negotiation import JSON, YAML, Form
 from karmada.kube.server.resource import Resource
 from karmada.kube.server.results import ListResult, ObjectResult
-from karmada.kube.server.tables import table
+from karmada.kube.server.tables import Printer, printer_for, printer_of_kind, table, table_of
+
+
+_INCLUDES = ("", "Metadata", "Object", "None")
 
 
 def dumps(value: object, *, pretty: bool = False) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if pretty else 0)
+
+
+def included(asked: str, form: Form) -> str:
+    """How much of each object a Table's rows carry."""
+    if form.transform == "Table" and asked not in _INCLUDES:
+        why = "must be 'Metadata', 'Object', 'None', or empty"
+        raise BadRequest(
+            f"Unable to convert to Table as requested: includeObject: Invalid value: {orjson.dumps(asked).decode()}: {why}"
+        )
+    return asked or "Metadata"
 
 
 def partial(obj: Obj, version: str = "v1") -> Obj:
@@ -26,19 +40,28 @@ def partial(obj: Obj, version: str = "v1") -> Obj:
 
 
 def encode_object(result: ObjectResult, form: Form, include: str, pretty: bool, now: float) -> bytes:
-    if form.transform and result.resource is not None:
-        return _finish(_transform(result.resource, result.object(), form, include, now), form, pretty)
+    if form.transform:
+        obj = result.object()
+        if obj.get("kind") != "Status":
+            obj = _transform(_printer(result), obj, form, include, now)
+        return _finish(obj, form, pretty)
     if result.entry is not None and form.media == JSON and not pretty:
         return result.entry.raw
     return _finish(result.object(), form, pretty)
 
 
-def _transform(resource: Resource, obj: Obj, form: Form, include: str, now: float) -> Obj:
+def _printer(result: ObjectResult) -> Printer:
+    if result.resource is not None:
+        return printer_for(result.resource)
+    group, slash, _ = result.object()["apiVersion"].partition("/")
+    return printer_of_kind(group if slash else "", result.object()["kind"])
+
+
+def _transform(printer: Printer, obj: Obj, form: Form, include: str, now: float) -> Obj:
     if form.transform == "Table":
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        return table(
-            resource, [obj], now=now, list_meta=meta, include=include, api_version=f"meta.k8s.io/{form.version}"
-        )
+        version = f"meta.k8s.io/{form.version}"
+        return table_of(printer, [obj], now=now, list_meta=meta, include=include, api_version=version)
     return partial(obj, form.version)
 
 
@@ -101,5 +124,5 @@ def _finish(value: Obj, form: Form, pretty: bool) -> bytes:
     if form.media == YAML:
         from karmada.kube.schema.yamlio import dump_yaml
 
-        return dump_yaml(value)
+        return dump_yaml(orjson.loads(orjson.dumps(value)))  # plain dicts, none of them twice
     return dumps(value, pretty=pretty)

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from karmada.kube.objects.errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceUnavailable
+from karmada.kube.objects.errors import (
+    BadRequest,
+    Conflict,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    ServiceUnavailable,
+    TooManyRequests,
+)
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.clock import Clock
@@ -20,11 +28,11 @@ from karmada.kube.server.auth.tokens import TokenIssuer, request_token
 from karmada.kube.server.handlers import Handlers, Place, created, place
 from karmada.kube.server.kinds.pod_subresources import bind, binding_errors, mark_evicted
 from karmada.kube.server.kinds.policy import evict
-from karmada.kube.server.options import DeleteOptions, WriteOptions, delete_options, write_options
+from karmada.kube.server.options import WriteOptions, delete_options, write_options
 from karmada.kube.server.request import Query, Request
 from karmada.kube.server.resource import Reader, Resource
 from karmada.kube.server.results import ObjectResult, RawResult, Result
-from karmada.kube.server.writes import Change
+from karmada.kube.server.writes import CONFLICT_TRIES, Change
 
 PODS = GroupResource("", "pods")
 _PODS_GVR = GVR("", "v1", "pods")
@@ -44,6 +52,7 @@ REVIEWS = (
 _TOKEN_REQUEST = GVK(_AUTHENTICATION, "v1", "TokenRequest")
 _BINDING = GVK("", "v1", "Binding")
 _EVICTION = GVK("policy", "v1", "Eviction")
+_UPDATE = WriteOptions("UpdateOptions")
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -114,8 +123,9 @@ class Endpoints:
         account = self._handlers.reads.entry(resource, info.namespace, info.name).object()
         return created(request_token(account, body, self._issuer, self._reader, warnings=request.warnings))
 
-    async def _bind(self, request: Request, _resource: Resource) -> Result:
+    async def _bind(self, request: Request, resource: Resource) -> Result:
         binding = self._posted(request, _BINDING)
+        place(binding, resource, request.info.namespace, request.info.name)
         name = request.info.name or (binding.get("metadata") or {}).get("name") or ""
         errors = binding_errors(binding)
         if errors:
@@ -144,34 +154,43 @@ class Endpoints:
         place(eviction, resource, info.namespace, info.name)
         options = delete_options(Query({}), eviction.get("deleteOptions"))
         dry_run = options.dry_run or bool(request.query.all("dryRun"))
-        pod = self._handlers.reads.entry(resource, info.namespace, info.name).object()
-        budget = evict(pod, self._reader.list(BUDGETS, info.namespace), now=self._clock.now())
+        await self._spend(request, resource, dry_run=dry_run)
         if not dry_run:
-            await self._carry_out(request, resource, info.name, budget, options)
+
+            async def mark(pod: Obj) -> Obj:
+                pod["metadata"].pop("resourceVersion", None)
+                return mark_evicted(pod, self._clock.now())
+
+            await self._update_pod(request, info.name, _UPDATE, mark, "status")
+            await self._handlers.deletes.delete(request, resource, info.namespace, info.name, options)
         return ObjectResult(obj=_SUCCESS, status=201)
 
-    async def _carry_out(
-        self, request: Request, resource: Resource, name: str, budget: Obj | None, options: DeleteOptions
-    ) -> None:
-        """Take one disruption off the budget, mark the pod, delete it."""
-        write = WriteOptions("UpdateOptions")
-        if budget is not None:
-            budgets = self._handlers.registry.get(_BUDGETS_GVR)
-            assert budgets is not None
+    async def _spend(self, request: Request, resource: Resource, *, dry_run: bool) -> None:
+        """Take one disruption off the pod's budget, if it has one; raises when the budget has none to give.
 
-            async def spend(_live: Obj) -> Obj:
-                return budget
+        Evictions come in crowds: one that finds the budget changed under it looks at it again.
+        """
+        info = request.info
+        budgets = self._handlers.registry.get(_BUDGETS_GVR)
+        assert budgets is not None
+        for _ in range(CONFLICT_TRIES):
+            pod = self._handlers.reads.entry(resource, info.namespace, info.name).object()
+            budget = evict(pod, self._reader.list(BUDGETS, info.namespace), now=self._clock.now())
+            if budget is None or dry_run:
+                return
 
-            await self._handlers.writes.update(
-                request, budgets, request.info.namespace, budget["metadata"]["name"], write, spend, subresource="status"
-            )
+            async def spend(_live: Obj, spent: Obj = budget) -> Obj:
+                return spent
 
-        async def mark(pod: Obj) -> Obj:
-            pod["metadata"].pop("resourceVersion", None)
-            return mark_evicted(pod, self._clock.now())
-
-        await self._update_pod(request, name, write, mark, "status")
-        await self._handlers.deletes.delete(request, resource, request.info.namespace, name, options)
+            name = budget["metadata"]["name"]
+            try:
+                await self._handlers.writes.update(
+                    request, budgets, info.namespace, name, _UPDATE, spend, subresource="status"
+                )
+            except (Conflict, NotFound):
+                continue
+            return
+        raise TooManyRequests("the disruption budget changes too fast to be spent", retry_after=1)
 
     async def _connect(self, request: Request, resource: Resource) -> Result:
         info = request.info

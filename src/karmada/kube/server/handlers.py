@@ -10,25 +10,27 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import BadRequest, Forbidden, MethodNotAllowed, NotFound
+from karmada.kube.objects.errors import BadRequest, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
+from karmada.kube.patch.managedfields import Reset
 from karmada.kube.runtime.clock import Clock
 from karmada.kube.schema.node import Node
 from karmada.kube.server.bodies import Bodies
 from karmada.kube.server.deletes import Deletes
 from karmada.kube.server.options import DEFAULT_WRITE, WriteOptions, delete_options, list_options, write_options
-from karmada.kube.server.patching import APPLY, Patcher, patch_or_create
+from karmada.kube.server.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.reads import Reads
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.request import Request
 from karmada.kube.server.resource import Resource
 from karmada.kube.server.results import ListResult, ObjectResult, Result
 from karmada.kube.server.scaling import Scaling
-from karmada.kube.server.subresources import project_status
-from karmada.kube.server.writes import Change, Writes
+from karmada.kube.server.subresources import projection, reset_for
+from karmada.kube.server.writes import Change, Writes, check_uid
 
-_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
+_NAMED = {"create": False, "update": True, "patch": True, "delete": True}
+"""Whether the URL of a write names the object."""
 
 Endpoint = Callable[[Request, Resource], Awaitable[Result]]
 
@@ -84,7 +86,7 @@ class Handlers:
             return await self._subresource(request, resource)
         if info.verb not in resource.verbs:
             raise MethodNotAllowed()
-        if info.verb in ("update", "patch", "delete") and not info.name:
+        if info.verb in _NAMED and bool(info.name) is not _NAMED[info.verb]:
             raise MethodNotAllowed()
         return await self._verbs[info.verb](request, resource)
 
@@ -101,16 +103,25 @@ class Handlers:
         )
 
     async def _watch(self, request: Request, resource: Resource) -> Result:
-        return await self.reads.watch(
-            resource, self.namespace(request, resource), list_options(request.query, watch=True)
-        )
+        options = list_options(request.query, watch=True)
+        return await self.reads.watch(resource, self.namespace(request, resource), options, request.info.name)
 
     def body(self, request: Request, resource: Resource, options: WriteOptions) -> Obj:
         return self.bodies.object(request, resource.gvk, resource.schema(), options.validation, custom=resource.custom)
 
+    def _reader(self, request: Request, resource: Resource, options: WriteOptions) -> Callable[[], Obj]:
+        """The body of a PUT, read now, and anew for every try after the first: each changes what it gets."""
+        namespace, name = self.namespace(request, resource), request.info.name
+
+        def parse() -> Obj:
+            obj = self.body(request, resource, options)
+            place(obj, resource, namespace, name)
+            return obj
+
+        unused = [parse()]
+        return lambda: unused.pop() if unused else parse()
+
     async def _create(self, request: Request, resource: Resource) -> Result:
-        if resource.closed:
-            raise Forbidden(resource.closed)
         options = write_options(request.query, "CreateOptions") if request.query else DEFAULT_WRITE
         obj = self.body(request, resource, options)
         namespace = self.namespace(request, resource)
@@ -119,20 +130,26 @@ class Handlers:
 
     async def _update(self, request: Request, resource: Resource) -> Result:
         options = write_options(request.query, "UpdateOptions")
-        obj = self.body(request, resource, options)
         namespace, name = self.namespace(request, resource), request.info.name
-        place(obj, resource, namespace, name)
+        read = self._reader(request, resource, options)
 
         async def replace(_live: Obj) -> Obj:
-            return obj
+            return read()
 
-        try:
+        async def update() -> Result:
             return await self.writes.update(request, resource, namespace, name, options, replace)
-        except NotFound:
-            if not resource.strategy.create_on_update:
-                raise
-        self._may_create(request)
-        return await self.writes.create(request, resource, namespace, obj, options)
+
+        async def create() -> Result:
+            self._may_create(request)
+            obj = read()
+            check_uid(resource, name, obj["metadata"].get("uid") or "", "")
+            obj["metadata"].pop("resourceVersion", None)
+            return await self.writes.create(request, resource, namespace, obj, options)
+
+        if not resource.strategy.create_on_update:
+            return await update()
+        result: Result = await update_or_create(update, create)
+        return result
 
     async def _patch(self, request: Request, resource: Resource) -> Result:
         namespace, name = self.namespace(request, resource), request.info.name
@@ -159,44 +176,34 @@ class Handlers:
         return result
 
     def _patcher(
-        self, request: Request, gvk: GVK, node: Node, *, custom: bool, has_status: bool = False
+        self, request: Request, gvk: GVK, node: Node, *, custom: bool, reset: Reset | None = None
     ) -> tuple[Patcher, WriteOptions]:
-        applying = request.headers.get("Content-Type", "").startswith(APPLY)
-        options = write_options(request.query, "PatchOptions", applying=applying)
-        patcher = Patcher(request, self.bodies, gvk, node, options, self._clock, custom=custom, has_status=has_status)
+        media = patch_type(request, custom=custom)
+        options = write_options(request.query, "PatchOptions", applying=media == APPLY)
+        patcher = Patcher(request, self.bodies, gvk, node, options, self._clock, media, custom=custom, reset=reset)
         return patcher, options
 
     def _resource_patcher(self, request: Request, resource: Resource) -> tuple[Patcher, WriteOptions]:
-        return self._patcher(
-            request, resource.gvk, resource.schema(), custom=resource.custom, has_status=resource.has_status
-        )
+        reset = reset_for(resource, request.info.subresource)
+        return self._patcher(request, resource.gvk, resource.schema(), custom=resource.custom, reset=reset)
 
     async def _delete(self, request: Request, resource: Resource) -> Result:
-        options = delete_options(request.query, self._delete_body(request))
+        options = delete_options(request.query, self._delete_body(request, resource))
         return await self.deletes.delete(
             request, resource, self.namespace(request, resource), request.info.name, options
         )
 
     async def _delete_collection(self, request: Request, resource: Resource) -> Result:
         selected = list_options(request.query, watch=False)
-        options = delete_options(request.query, self._delete_body(request))
+        options = delete_options(request.query, self._delete_body(request, resource))
         listed = await self.reads.list(resource, self.namespace(request, resource), selected)
-        entries = listed.entries
-        if listed.objects is not None:
-            metas = [obj["metadata"] for obj in listed.objects]
-            entries = [self.reads.entry(resource, meta.get("namespace", ""), meta["name"]) for meta in metas]
-        deleted = await self.deletes.delete_all(request, resource, entries, options)
+        deleted = await self.deletes.delete_all(request, resource, listed.items(), options)
         return ListResult(resource, listed.metadata, objects=deleted)
 
-    def _delete_body(self, request: Request) -> Obj | None:
+    def _delete_body(self, request: Request, resource: Resource) -> Obj | None:
         if not request.body and request.obj is None:
             return None
-        parsed, _ = self.bodies.parse(request, _DELETE_OPTIONS)
-        if parsed is None:
-            return None
-        if not isinstance(parsed, dict) or parsed.get("kind", "DeleteOptions") != "DeleteOptions":
-            raise BadRequest("the body of a delete request must be DeleteOptions")
-        return parsed
+        return self.bodies.delete_options(request, resource.gvk.api_version)
 
     async def _subresource(self, request: Request, resource: Resource) -> Result:
         sub = resource.subresources.get(request.info.subresource)
@@ -209,7 +216,8 @@ class Handlers:
             return await self.scaling.handle(request, resource, self._patcher)
         if verb == "get":
             return await self._get(request, resource)
-        project = sub.project or (lambda live, body: project_status(resource, live, body))
+        project = projection(resource, sub)
+        assert project is not None, f"{resource.gvk} serves {sub.name} without saying what it writes"
         return await self._write_part(request, resource, project)
 
     async def _write_part(self, request: Request, resource: Resource, project: Callable[[Obj, Obj], Obj]) -> Result:
@@ -218,11 +226,10 @@ class Handlers:
         namespace = self.namespace(request, resource)
         if info.verb == "update":
             options = write_options(request.query, "UpdateOptions")
-            obj = self.body(request, resource, options)
-            place(obj, resource, namespace, info.name)
+            read = self._reader(request, resource, options)
 
             async def replace(live: Obj) -> Obj:
-                return project(live, obj)
+                return project(live, read())
 
             return await self.writes.update(
                 request, resource, namespace, info.name, options, replace, subresource=info.subresource

@@ -14,6 +14,8 @@ Check = Callable[[], bool]
 class Health:
     def __init__(self) -> None:
         self._checks: dict[str, dict[str, Check]] = {"healthz": {}, "livez": {}, "readyz": {}}
+        for name in ("ping", "log"):  # that an answer comes at all is what they tell
+            self.add(name, lambda: True)
 
     def add(self, name: str, check: Check, *, pages: tuple[str, ...] = ("healthz", "livez", "readyz")) -> None:
         for page in pages:
@@ -41,6 +43,10 @@ class Health:
             else:
                 failed = True
                 lines.append(f"[-]{name} failed: reason withheld")
+        unknown = sorted(excluded - checks.keys())
+        if unknown:
+            names = ", ".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         lines.append(f"{page} check {'failed' if failed else 'passed'}")
         if failed:
             return RawResult(("\n".join(lines) + "\n").encode(), _TEXT, 500)

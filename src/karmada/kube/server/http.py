@@ -21,6 +21,7 @@ from multidict import CIMultiDict
 
 from karmada.kube.objects.errors import (
     ApiError,
+    Expired,
     InternalError,
     RequestEntityTooLarge,
     Timeout,
@@ -31,19 +32,20 @@ from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.encoding import encode_list, encode_object
+from karmada.kube.server.encoding import dumps, encode_list, encode_object, included
 from karmada.kube.server.metrics import RequestMetrics
-from karmada.kube.server.negotiation import PLAIN, Form, negotiate, wants_pretty
+from karmada.kube.server.negotiation import JSON, PLAIN, Form, negotiate, wants_pretty
 from karmada.kube.server.pipeline import Pipeline
 from karmada.kube.server.request import Query, Request, parse_path
 from karmada.kube.server.results import ListResult, RawResult, Result, TakeOver, WatchResult
-from karmada.kube.server.watching import lines
+from karmada.kube.server.watching import Frames, lines
 
 MAX_BODY = 3 * 1024 * 1024
 GZIP_FROM = 128 * 1024
 REQUEST_SECONDS = 60.0
 WRITE_SECONDS = 34.0
 MAX_IN_FLIGHT = 600
+STOP_SECONDS = 2.0
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _UNLIMITED_PATHS = ("/healthz", "/livez", "/readyz")
 _FLOW_IDS = (str(uuid.uuid4()), str(uuid.uuid4()))
@@ -68,6 +70,9 @@ class HttpFront:
         self._metrics = metrics
         self._audit = audit
         self._in_flight = 0
+        self._long_running = 0
+        metrics.gauges["apiserver_current_inflight_requests"] = lambda: [({}, self._in_flight)]
+        metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
         self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
@@ -81,16 +86,15 @@ class HttpFront:
             max_line_size=64 * 1024,
             max_field_size=64 * 1024,
         )
-        self._runner = web.ServerRunner(server)
+        self._runner = web.ServerRunner(server, shutdown_timeout=STOP_SECONDS)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024, reuse_address=True)
         await site.start()
         return int(self._runner.addresses[0][1])
 
-    async def stop(self, seconds: float = 2.0) -> None:
+    async def stop(self) -> None:
+        """Stop listening; requests under way may finish within STOP_SECONDS."""
         if self._runner is not None:
-            await self._runner.shutdown()
-            self._runner._shutdown_timeout = seconds
             await self._runner.cleanup()
             self._runner = None
 
@@ -102,18 +106,25 @@ class HttpFront:
         info = parse_path(raw.method, path, query)
         audit_id = headers.get("Audit-Id") or _audit_id()
         request: Request | None = None
-        self._in_flight += 1
+        watching = info.verb == "watch"
+        if watching:
+            self._long_running += 1
+        else:
+            self._in_flight += 1
         try:
             user = self._authenticator.authenticate(headers, _peer_certificate(raw), _protocols(headers))
             user = impersonate(user, headers, self._authorizer)
-            if self._in_flight > MAX_IN_FLIGHT and not user.is_master and path not in _UNLIMITED_PATHS:
+            if self._in_flight > MAX_IN_FLIGHT and not (watching or user.is_master or path in _UNLIMITED_PATHS):
                 raise TooManyRequests("too many requests, please try again later.", retry_after=1)
             request = Request(raw.method, info, query, headers, user, raw=raw)
             result = await self._result(raw, request)
             response = await self._respond(raw, request, result, audit_id)
             status = response.status
         except ApiError as error:
-            response = self._error(error, request, query_text, headers.get("User-Agent", ""), audit_id)
+            if watching and isinstance(error, (Expired, Timeout)):
+                response = self._ended_watch(error, request, audit_id)
+            else:
+                response = self._error(error, request, query_text, headers.get("User-Agent", ""), audit_id)
             status = response.status
         except (ConnectionResetError, asyncio.CancelledError):
             status = 499
@@ -124,7 +135,10 @@ class HttpFront:
             response = self._error(fault, request, query_text, "", audit_id)
             status = 500
         finally:
-            self._in_flight -= 1
+            if watching:
+                self._long_running -= 1
+            else:
+                self._in_flight -= 1
             self._metrics.observe(info, status, self._clock.monotonic() - started)
             if self._audit is not None and request is not None:
                 self._audit(request, status, audit_id)
@@ -156,23 +170,27 @@ class HttpFront:
         if isinstance(result, RawResult):
             headers.update(result.headers)
             headers["Content-Type"] = result.content_type
-            return web.Response(body=result.body, status=result.status, headers=headers)
+            body = result.body
+            if result.content_type == JSON and not result.headers and self._pretty(request):
+                body = dumps(orjson.loads(body), pretty=True)
+            return web.Response(body=body, status=result.status, headers=headers)
         accept = request.headers.get("Accept", "")
-        include = request.query.get("includeObject", "Metadata")
+        include = request.query.get("includeObject")
         if isinstance(result, WatchResult):
             return await self._stream(raw, result, accept, include, headers)
-        pretty = wants_pretty(request.query.get("pretty"), request.headers.get("User-Agent", ""))
+        pretty = self._pretty(request)
         now = self._clock.now()
         if isinstance(result, ListResult):
             form = negotiate(accept, "list")
-            body, status = encode_list(result, form, include, pretty, now), 200
+            body, status = encode_list(result, form, included(include, form), pretty, now), 200
         else:
             form = negotiate(accept, "object") if accept else PLAIN
-            body, status = encode_object(result, form, include, pretty, now), result.status
+            body, status = encode_object(result, form, included(include, form), pretty, now), result.status
         headers["Content-Type"] = form.media
         if len(body) > GZIP_FROM and raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", ""):
             body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
             headers["Content-Encoding"] = "gzip"
+            headers["Vary"] = "Accept-Encoding"
         return web.Response(body=body, status=status, headers=headers)
 
     async def _stream(
@@ -180,6 +198,7 @@ class HttpFront:
     ) -> web.StreamResponse:
         try:
             form: Form = negotiate(accept, "watch")
+            include = included(include, form)
         except ApiError:
             result.subscription.close()
             raise
@@ -193,6 +212,16 @@ class HttpFront:
             await response.write(piece)
         await response.write_eof()
         return response
+
+    def _ended_watch(self, error: ApiError, request: Request | None, audit_id: str) -> web.Response:
+        """A watch that cannot start where it was asked to is a stream with nothing but the reason."""
+        headers = self._headers(request, audit_id)
+        headers["Content-Type"] = "application/json"
+        return web.Response(body=Frames.error(error), headers=headers)
+
+    @staticmethod
+    def _pretty(request: Request) -> bool:
+        return wants_pretty(request.query.get("pretty"), request.headers.get("User-Agent", ""))
 
     @staticmethod
     def _headers(request: Request | None, audit_id: str) -> CIMultiDict[str]:

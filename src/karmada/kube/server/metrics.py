@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from karmada.kube.server.request import RequestInfo
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
 _LONG_RUNNING = frozenset({"watch"})
@@ -26,6 +29,7 @@ class RequestMetrics:
         self._codes: dict[tuple[Series, int], int] = {}
         self._sums: dict[Series, float] = {}
         self._buckets: dict[Series, list[int]] = {}
+        self._of_process: CollectorRegistry | None = None
         self.gauges: dict[str, Callable[[], Iterable[tuple[dict[str, str], float]]]] = {}
 
     def observe(self, info: RequestInfo, code: int, seconds: float) -> None:
@@ -53,7 +57,16 @@ class RequestMetrics:
         for name, read in self.gauges.items():
             lines.append(f"# TYPE {name} gauge")
             lines += [f"{name}{_braces(labels)} {value:g}" for labels, value in read()]
-        return ("\n".join(lines) + "\n").encode()
+        return ("\n".join(lines) + "\n").encode() + self._process()
+
+    def _process(self) -> bytes:
+        """process_cpu_seconds_total, process_resident_memory_bytes and the like."""
+        from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+
+        if self._of_process is None:
+            self._of_process = CollectorRegistry()
+            ProcessCollector(registry=self._of_process)
+        return generate_latest(self._of_process)
 
 
 def _labels(series: Series) -> str:

@@ -57,7 +57,7 @@ def negotiate(header: str, kind: str) -> Form:
         return PLAIN
     for clause in parse_accept(header):
         media = _media(clause.media)
-        if media is None:
+        if media is None or (media == YAML and kind == "watch"):
             continue
         transform = clause.params.get("as", "")
         if not transform:

@@ -170,7 +170,7 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
         fields=fields,
         resource_version=query.get("resourceVersion"),
         match=query.get("resourceVersionMatch"),
-        limit=_integer(query.get("limit") or "0", "limit"),
+        limit=max(_integer(query.get("limit") or "0", "limit"), 0),
         token=query.get("continue"),
         timeout=float(_integer(timeout, "timeoutSeconds")) if timeout else None,
         bookmarks=query.flag("allowWatchBookmarks"),

@@ -9,6 +9,7 @@ import orjson
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import (
+    AlreadyExists,
     ApiError,
     BadRequest,
     Invalid,
@@ -22,18 +23,19 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.apply import apply
 from karmada.kube.patch.jsonpatch import MAX_OPERATIONS, JsonPatchError, apply_json_patch
-from karmada.kube.patch.managedfields import reset_of
+from karmada.kube.patch.managedfields import Reset
 from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.patch.strategic import apply_strategic_merge_patch
 from karmada.kube.runtime.clock import Clock
-from karmada.kube.schema.decode import parse_json, strict_errors_text
+from karmada.kube.schema.decode import parse_json
 from karmada.kube.schema.node import Node
-from karmada.kube.server.bodies import Bodies, warn_fields
+from karmada.kube.server.bodies import Bodies, repeated, strict_text
 from karmada.kube.server.options import WriteOptions
 from karmada.kube.server.request import Request
 
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+CREATE_TRIES = 5
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
@@ -58,9 +60,10 @@ class Patcher:
         node: Node,
         options: WriteOptions,
         clock: Clock,
+        media: str,
         *,
         custom: bool,
-        has_status: bool = False,
+        reset: Reset | None = None,
     ) -> None:
         self._request = request
         self._bodies = bodies
@@ -69,8 +72,9 @@ class Patcher:
         self._options = options
         self._clock = clock
         self._custom = custom
-        self._has_status = has_status
-        self.media = patch_type(request, custom=custom)
+        self._reset = reset
+        self._complaints: list[str] = []
+        self.media = media
         self._apply: Callable[[Obj], Obj] = self._prepare()
 
     def _prepare(self) -> Callable[[Obj], Obj]:
@@ -84,6 +88,7 @@ class Patcher:
                 raise RequestEntityTooLarge(
                     f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
                 )
+            self._complaints += _unknown_members(patch)
             return lambda live: _json_patch(live, patch)
         if not isinstance(patch, dict):
             raise BadRequest("error decoding patch: json: cannot unmarshal into an object")
@@ -94,28 +99,34 @@ class Patcher:
     def _parse(self) -> Any:
         if self._request.in_process and self._request.obj is not None:
             return self._request.obj
+        body = self._request.body
         try:
-            return parse_json(self._request.body)
+            patch = parse_json(body)
         except ValueError as error:
             raise BadRequest(f"error decoding patch: {error}") from None
+        self._complaints = repeated(body, patch)
+        if self.media == JSON_PATCH:
+            self._complaints = [f"json patch {text}" for text in self._complaints]
+        return patch
 
     async def change(self, live: Obj) -> Obj:
-        patched = copy_json(self._apply(live))
-        return self.checked(patched)
+        return self._checked(copy_json(self._apply(live)))
 
-    def checked(self, patched: Obj) -> Obj:
+    def _checked(self, patched: Obj) -> Obj:
         """The result must still be an object of this kind; unknown fields are handled as the client asked."""
         if not isinstance(patched, dict):
             raise BadRequest("the patch does not leave an object")
         for key, wanted in (("apiVersion", self._gvk.api_version), ("kind", self._gvk.kind)):
             if patched.setdefault(key, wanted) != wanted:
                 raise BadRequest(f"the {key} of the object may not be changed by a patch")
-        unknown = self._bodies.normalize(patched, self._gvk, self._node, custom=self._custom)
-        if unknown and self._options.validation == "Strict":
-            shown = orjson.dumps(patched).decode()
-            raise _nameless_invalid(shown, strict_errors_text(unknown, []))
-        if unknown and self._options.validation == "Warn":
-            warn_fields(self._request, unknown, [])
+        strict = self._options.validation == "Strict"
+        shown = orjson.dumps(patched) if strict else b""
+        complaints = self._bodies.normalize(patched, self._gvk, self._node, custom=self._custom) + self._complaints
+        if complaints and strict:
+            raise _nameless_invalid(shown.decode(), strict_text(complaints))
+        if complaints and self._options.validation == "Warn":
+            for text in complaints:
+                self._request.warn(text)
         return patched
 
     def config(self) -> Obj:
@@ -123,7 +134,7 @@ class Patcher:
         if self._request.in_process and self._request.obj is not None:
             config = copy_json(self._request.obj)
         else:
-            config = _load_config(self._request.body)
+            config = self._load_config()
         if not isinstance(config, dict):
             raise BadRequest("error decoding YAML: the body is not an object")
         if (config.get("metadata") or {}).get("managedFields"):
@@ -138,6 +149,20 @@ class Patcher:
             raise BadRequest(f"Incorrect kind specified in apply patch: {kind}, expected: {self._gvk.kind}")
         return config
 
+    def _load_config(self) -> Any:
+        from karmada.kube.schema.yamlio import load_strict
+
+        try:
+            config, complaints = load_strict(self._request.body)
+        except ValueError as error:
+            raise BadRequest(f"error decoding YAML: {error}") from None
+        for text in complaints:
+            if self._options.validation == "Strict":
+                raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {text}")
+            if self._options.validation == "Warn":
+                self._request.warn(f"error converting YAML to JSON: {text}")
+        return config
+
     def applied(self, live: Obj | None, config: Obj, subresource: str) -> Obj:
         merged = apply(
             live,
@@ -149,13 +174,24 @@ class Patcher:
             now=rfc3339(self._clock.now()),
             subresource=subresource,
             custom=self._custom,
-            reset=reset_of(
-                subresource,
-                has_status=self._has_status,
-                custom=self._custom,
-            ),
+            reset=self._reset,
         )
-        return self.checked(copy_json(merged))
+        return self._checked(copy_json(merged))
+
+
+def _unknown_members(operations: list[Any]) -> list[str]:
+    """What a strict reader says of a JSON patch; raises for one that is no list of operations."""
+    unknown = []
+    for index, operation in enumerate(operations):
+        if not isinstance(operation, dict):
+            raise BadRequest("error decoding patch: json: cannot unmarshal into an operation")
+        for key, value in operation.items():
+            if key in ("op", "path", "from"):
+                if not isinstance(value, str):
+                    raise BadRequest(f"error decoding patch: json: cannot unmarshal into {key} of type string")
+            elif key != "value":
+                unknown.append(f'json patch unknown field "[{index}].{key}"')
+    return unknown
 
 
 def _json_patch(live: Obj, patch: list[Any]) -> Obj:
@@ -166,15 +202,6 @@ def _json_patch(live: Obj, patch: list[Any]) -> Obj:
     except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from None
     return result
-
-
-def _load_config(body: bytes) -> Any:
-    from karmada.kube.schema.yamlio import load_yaml
-
-    try:
-        return parse_json(body) if body.lstrip()[:1] == b"{" else load_yaml(body)
-    except ValueError as error:
-        raise BadRequest(f"error decoding YAML: {error}") from None
 
 
 def _nameless_invalid(value: str, why: str) -> ApiError:
@@ -196,9 +223,24 @@ async def patch_or_create(
     async def change(live: Obj) -> Obj:
         return patcher.applied(live, copy_json(config), subresource)
 
-    try:
+    if create is None:
         return await update(change, True)
-    except NotFound:
-        if create is None:
-            raise
+
+    async def make() -> Any:
         return await create(patcher.applied(None, copy_json(config), ""))
+
+    return await update_or_create(lambda: update(change, True), make)
+
+
+async def update_or_create(update: Callable[[], Awaitable[Any]], create: Callable[[], Awaitable[Any]]) -> Any:
+    """Update, or create what is not there, or update what another request created in between."""
+    for _ in range(CREATE_TRIES):
+        try:
+            return await update()
+        except NotFound as error:
+            missing = error
+        try:
+            return await create()
+        except AlreadyExists:
+            continue
+    raise missing

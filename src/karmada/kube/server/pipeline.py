@@ -14,11 +14,13 @@ from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
 from karmada.kube.server.handlers import Handlers
+from karmada.kube.server.negotiation import negotiate
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.request import Request, RequestInfo
+from karmada.kube.server.request import CONNECT_SUBRESOURCES, Request, RequestInfo
 from karmada.kube.server.results import RawResult, Result
 
 PathHandler = Callable[[Request], Awaitable[Result]]
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 PAGE_NOT_FOUND = RawResult(b"404 page not found\n", "text/plain; charset=utf-8", 404)
 
 
@@ -65,6 +67,9 @@ class Pipeline:
             if self._registry.serves(version):
                 raise NotFound.resource()
             return PAGE_NOT_FOUND
+        if not request.in_process and info.verb in _WRITES and info.subresource not in CONNECT_SUBRESOURCES:
+            kind = "list" if info.verb == "deletecollection" else "object"
+            negotiate(request.headers.get("Accept", ""), kind)  # before anything is written
         return await self._handlers.handle(request, resource)
 
     async def _path(self, request: Request) -> Result:

@@ -71,6 +71,8 @@ class Reads:
             entries = [entry] if entry is not None else []
         else:
             entries = collection.list(namespace)
+            if selection.name:
+                entries = [entry for entry in entries if entry.name == selection.name]
         return selection.filter(entries)
 
     async def _cut(
@@ -123,8 +125,11 @@ class Reads:
         collection = self._cache.collection(resource.storage_resource)
         return collection.list(namespace) if revision < 0 else collection.snapshot(revision, namespace)
 
-    async def watch(self, resource: Resource, namespace: str, options: ListOptions) -> WatchResult:
+    async def watch(self, resource: Resource, namespace: str, options: ListOptions, name: str = "") -> WatchResult:
+        """`name` narrows the watch to one object, besides what the selectors say."""
         selection = self.selection(resource, options)
+        if name and not selection.name:
+            selection = selection._replace(name=name)
         since = await self._reach(options.resource_version)
         collection = self._cache.collection(resource.storage_resource)
         synthetic = options.send_initial_events
@@ -145,7 +150,7 @@ class Reads:
             subscription=subscription,
             revision=revision,
             bookmarks=options.bookmarks,
-            end_of_initial=bool(synthetic) and options.bookmarks and (options.send_initial_events is True),
+            end_of_initial=synthetic and options.bookmarks,
             timeout=timeout,
             convert=None if self._versions.same(resource) else self._versions.converter(resource),
         )
@@ -187,7 +192,7 @@ class Reads:
         path, value, equal = requirement.path, requirement.value, requirement.op == "="
         if path == "metadata.name":
             return lambda entry: (entry.name == value) is equal
-        if path == "metadata.namespace" and resource.namespaced:
+        if path == "metadata.namespace":
             return lambda entry: (entry.namespace == value) is equal
         getter = resource.strategy.fields.get(path)
         if getter is None:

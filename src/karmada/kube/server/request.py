@@ -16,7 +16,7 @@ from karmada.kube.server.user import User
 
 _WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
-_CONNECT_SUBRESOURCES = frozenset({"exec", "attach", "portforward", "proxy"})
+CONNECT_SUBRESOURCES = frozenset({"exec", "attach", "portforward", "proxy"})
 
 
 @dataclass(slots=True)
@@ -139,9 +139,9 @@ def _resource_info(method: str, path: str, query: Query, group: str, version: st
 
 def _verb(method: str, query: Query, name: str, subresource: str, watching: bool) -> str:
     if method in ("GET", "HEAD"):
-        if subresource in _CONNECT_SUBRESOURCES:
+        if subresource in CONNECT_SUBRESOURCES:
             return "get"
-        if watching or (query.flag("watch") and not subresource):
+        if watching or (query.flag("watch") and not name):
             return "watch"
         return "get" if name else "list"
     if method == "DELETE" and not name:

@@ -93,8 +93,8 @@ class Strategy:
     """What is wrong with a name; None: a DNS-1123 subdomain."""
     keeps_status_on_create: bool = False
     """A create may bring a status (Namespace, Node and others that Kubernetes does not wipe)."""
-    status_keeps_labels: bool = False
-    """/status writes keep the stored labels (Deployment)."""
+    status_keeps: tuple[str, ...] = ()
+    """The metadata that /status writes leave as it is (a Deployment's labels, a Pod's ownerReferences)."""
     status_only: bool = False
     """/status writes take nothing but .status (custom resources)."""
     graceful: Callable[[Obj, int | None], int] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from karmada.kube.objects.errors import Invalid, invalid
+from karmada.kube.objects.errors import BadRequest, Invalid, invalid
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.clock import Clock
@@ -41,15 +41,16 @@ class Scaling:
         if info.verb == "update":
             options = write_options(request.query, "UpdateOptions")
             body = self._bodies.object(request, SCALE, self.schema(), options.validation)
+            _check_place(body, namespace, info.name)
 
             async def replace(_scale: Obj) -> Obj:
                 return body
 
-            return await self._write(request, resource, namespace, options, replace)
+            return await self._write(request, resource, namespace, options, replace, patching=False)
         patcher, options = make_patcher(request, SCALE, self.schema(), custom=False)
         if patcher.media == APPLY:
             return await self._apply(request, resource, namespace, patcher.config(), make_patcher)
-        return await self._write(request, resource, namespace, options, patcher.change)
+        return await self._write(request, resource, namespace, options, patcher.change, patching=True)
 
     async def _apply(
         self, request: Request, resource: Resource, namespace: str, config: Obj, make_patcher: MakePatcher
@@ -58,17 +59,21 @@ class Scaling:
         scale = resource.strategy.scale
         assert scale is not None
         name = request.info.name
+        self._bodies.normalize(config, SCALE, self.schema())
+        _check_place(config, namespace, name)
+        given: Obj = config.get("metadata") or {}
         parent: Obj = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": {"name": name}}
         if namespace:
             parent["metadata"]["namespace"] = namespace
-        scale.set(parent, (config.get("spec") or {}).get("replicas") or 0)
-        patcher, options = make_patcher(
-            request, resource.gvk, resource.schema(), custom=resource.custom, has_status=resource.has_status
-        )
+        replicas = (config.get("spec") or {}).get("replicas")
+        if replicas is not None:
+            _check_replicas(name, replicas)
+            scale.set(parent, replicas)
+        patcher, options = make_patcher(request, resource.gvk, resource.schema(), custom=resource.custom)
 
         async def change(live: Obj) -> Obj:
             applied = patcher.applied(live, parent, "scale")
-            applied["metadata"].pop("resourceVersion", None)
+            _take_identity(applied["metadata"], given)
             return applied
 
         result = await self._writes.update(
@@ -83,6 +88,8 @@ class Scaling:
         namespace: str,
         options: WriteOptions,
         change: Change,
+        *,
+        patching: bool,
     ) -> ObjectResult:
         scale = resource.strategy.scale
         assert scale is not None
@@ -92,12 +99,13 @@ class Scaling:
             shown = scale.view(live)
             version = live["metadata"]["resourceVersion"]
             changed = await change(shown)
+            _check_place(changed, namespace, name)
             replicas = (changed.get("spec") or {}).get("replicas") or 0
-            if replicas < 0:
-                error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-                raise Invalid.of(SCALE.group_kind, name, [error])
-            given = (changed.get("metadata") or {}).get("resourceVersion") or ""
-            live["metadata"]["resourceVersion"] = given if given != version else ""
+            _check_replicas(name, replicas)
+            given: Obj = changed.get("metadata") or {}
+            if patching and given.get("resourceVersion") == version:
+                given = {**given, "resourceVersion": ""}  # the patch left it alone
+            _take_identity(live["metadata"], given)
             scale.set(live, replicas)
             return live
 
@@ -105,3 +113,27 @@ class Scaling:
             request, resource, namespace, name, options, rescale, subresource="scale", patch=True
         )
         return ObjectResult(obj=scale.get(result.object()))
+
+
+def _check_replicas(name: str, replicas: int) -> None:
+    if replicas < 0:
+        error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise Invalid.of(SCALE.group_kind, name, [error])
+
+
+def _check_place(scale: Obj, namespace: str, name: str) -> None:
+    """A Scale may leave out where it belongs; what it says must be true."""
+    meta = scale.get("metadata") or {}
+    if meta.get("namespace") and meta["namespace"] != namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if meta.get("name") and meta["name"] != name:
+        raise BadRequest(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+
+
+def _take_identity(parent: Obj, given: Obj) -> None:
+    """The version and uid that a Scale names are those of its parent, or the write must fail."""
+    for key in ("resourceVersion", "uid"):
+        if given.get(key):
+            parent[key] = given[key]
+        elif key == "resourceVersion":
+            parent.pop(key, None)

@@ -6,8 +6,30 @@ rest goes through the ordinary update path. `scale` shows an autoscaling/v1 Scal
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.resource import Resource
+from karmada.kube.patch.managedfields import Reset, reset_of
+from karmada.kube.server.resource import Resource, Subresource
+
+_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+
+
+def projection(resource: Resource, part: Subresource) -> Callable[[Obj, Obj], Obj] | None:
+    """(live copy, body) → what a write to this part stores; None: it has a way of its own (scale, binding)."""
+    if part.project is not None:
+        return part.project
+    return (lambda live, body: project_status(resource, live, body)) if part.name == "status" else None
+
+
+def reset_for(resource: Resource, subresource: str) -> Reset | None:
+    """The fields that a write to this endpoint does not come to own."""
+    return reset_of(
+        subresource,
+        has_status=resource.has_status,
+        custom=resource.custom,
+        status_keeps=resource.strategy.status_keeps,
+    )
 
 
 def project_status(resource: Resource, live: Obj, body: Obj) -> Obj:
@@ -29,8 +51,8 @@ def project_status(resource: Resource, live: Obj, body: Obj) -> Obj:
         meta["managedFields"] = given["managedFields"]
     if strategy.status_only:
         return projected
-    for key in ("annotations", "finalizers", "ownerReferences") + (() if strategy.status_keeps_labels else ("labels",)):
-        if key == "ownerReferences" and resource.gvk.kind == "Pod":
+    for key in _METADATA:
+        if key in strategy.status_keeps:
             continue
         if key in given:
             meta[key] = given[key]

@@ -106,24 +106,27 @@ async def lines(watch: WatchResult, form: Form, include: str, clock: Clock) -> A
             first += frames.bookmark(watch.revision, end_of_initial=True)
         if first:
             yield first
-        next_bookmark = clock.monotonic() + random.uniform(0.75, 1.25) * BOOKMARK_SECONDS
-        last_bookmark = ends - BEFORE_END_SECONDS
+        bookmark = _next_bookmark(clock.monotonic(), ends) if watch.bookmarks else ends
         while (now := clock.monotonic()) < ends:
-            due = min(next_bookmark, last_bookmark, ends) if watch.bookmarks else ends
-            batch = await _next(subscription, due - now)
+            batch = await _next(subscription, min(bookmark, ends) - now)
             if batch is None:
                 return
             if batch:
                 yield await frames.batch(batch)
-            elif watch.bookmarks and clock.monotonic() >= due:
+            elif bookmark < ends and clock.monotonic() >= bookmark:
                 yield frames.bookmark(subscription.progress)
-                next_bookmark = clock.monotonic() + BOOKMARK_SECONDS
-                if due == last_bookmark:
-                    last_bookmark = ends + 1
+                bookmark = _next_bookmark(clock.monotonic(), ends)
     except ApiError as error:
         yield frames.error(error)
     finally:
         subscription.close()
+
+
+def _next_bookmark(now: float, ends: float) -> float:
+    """About a minute on, or shortly before the end if that comes first."""
+    due = now + random.uniform(0.75, 1.25) * BOOKMARK_SECONDS
+    last = ends - BEFORE_END_SECONDS
+    return min(due, last) if now < last else due
 
 
 async def _next(subscription: Subscription, seconds: float) -> list[Change] | None:

@@ -14,11 +14,13 @@ from collections.abc import Awaitable, Callable
 import orjson
 
 from karmada.kube.objects import names
+from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
     FieldError,
+    Forbidden,
     Invalid,
     NotFound,
     ServiceUnavailable,
@@ -27,7 +29,7 @@ from karmada.kube.objects.errors import (
 from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.managedfields import reset_of, same_but_times, update_managers
+from karmada.kube.patch.managedfields import after_admission, entries_of, same_but_times, update_managers
 from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
@@ -39,6 +41,7 @@ from karmada.kube.server.request import Request
 from karmada.kube.server.resource import Reservation, Resource
 from karmada.kube.server.results import ObjectResult
 from karmada.kube.server.storage.interface import RevisionConflict, StoreUnavailable
+from karmada.kube.server.subresources import projection, reset_for
 from karmada.kube.server.versions import Versions
 
 GENERATE_TRIES = 8
@@ -83,6 +86,8 @@ class Writes:
         *,
         owned: bool = False,
     ) -> ObjectResult:
+        if resource.closed:
+            raise Forbidden(resource.closed)
         meta = obj.setdefault("metadata", {})
         if meta.get("resourceVersion"):
             raise ApiError("resourceVersion should not be set on objects to be created")
@@ -97,7 +102,9 @@ class Writes:
             CREATE, resource, "", namespace, meta.get("name") or "", obj, None, request.user,
             dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
         )  # fmt: skip
+        entries = entries_of(obj)
         if await self._admission.admit(attributes):
+            _repair(request, obj, entries)
             strategy.default(obj)
         meta["uid"] = str(uuid.uuid4())
         meta["creationTimestamp"] = rfc3339(self._clock.now())
@@ -215,19 +222,14 @@ class Writes:
         """Whether the client named the version (and then it must be the live one)."""
         meta, live = new.get("metadata") or {}, old["metadata"]
         version = meta.get("resourceVersion") or ""
+        if version == "0":
+            version = ""
         if version and version != live["resourceVersion"]:
             raise Conflict.stale(resource.group_resource, name)
         if not version and not patch and not resource.strategy.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Invalid.of(resource.gvk.group_kind, name, [error])
-        uid = meta.get("uid") or ""
-        if uid and uid != live["uid"]:
-            why = (
-                f"StorageError: invalid object, Code: 4, Key: /registry/{resource.plural}/{name}, ResourceVersion: 0, "
-                "AdditionalErrorMsg: Precondition failed: "
-                f"UID in precondition: {uid}, UID in object meta: {live['uid']}"
-            )
-            raise Conflict.of(resource.group_resource, name, why)
+        check_uid(resource, name, meta.get("uid") or "", live["uid"])
         return bool(version)
 
     async def _update_once(
@@ -258,8 +260,10 @@ class Writes:
             UPDATE, resource, subresource, namespace, entry.name, new, old, request.user,
             dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
         )  # fmt: skip
+        entries = entries_of(new)
         if await self._admission.admit(attributes):
-            _carry_over(new, old)
+            meta = _put_back(resource, subresource, new, old)
+            _repair(request, new, entries)
             strategy.default(new)
         if (
             strategy.generation is not None
@@ -316,7 +320,6 @@ class Writes:
     def _track(
         self, request: Request, resource: Resource, old: Obj | None, new: Obj, options: WriteOptions, subresource: str
     ) -> None:
-        strategy = resource.strategy
         managers = update_managers(
             old,
             new,
@@ -326,12 +329,7 @@ class Writes:
             now=rfc3339(self._clock.now()),
             subresource=subresource,
             custom=resource.custom,
-            reset=reset_of(
-                subresource,
-                has_status=resource.has_status,
-                custom=resource.custom,
-                status_keeps_labels=strategy.status_keeps_labels,
-            ),
+            reset=reset_for(resource, subresource),
         )
         if managers:
             new["metadata"]["managedFields"] = managers
@@ -381,6 +379,16 @@ class Writes:
         return ObjectResult(obj=obj, status=status, resource=resource)
 
 
+def check_uid(resource: Resource, name: str, given: str, live: str) -> None:
+    """A body that names a uid means that very object."""
+    if given and given != live:
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: /registry/{resource.plural}/{name}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object meta: {live}"
+        )
+        raise Conflict.of(resource.group_resource, name, why)
+
+
 def manager_of(request: Request) -> str:
     """Without a fieldManager the first word of the User-Agent names the writer."""
     agent = request.headers.get("User-Agent", "").split("/", 1)[0]
@@ -412,6 +420,29 @@ def _carry_over(new: Obj, old: Obj) -> Obj:
     meta["resourceVersion"] = live["resourceVersion"]
     meta.pop("selfLink", None)
     return meta
+
+
+def _put_back(resource: Resource, subresource: str, new: Obj, old: Obj) -> Obj:
+    """What the endpoint does not write stays as it is, whatever mutating admission made of it; the new metadata."""
+    part = resource.subresources.get(subresource)
+    if part is not None:
+        project = projection(resource, part)
+        if project is not None:
+            projected = project(copy_json(old), dict(new))
+            new.clear()
+            new.update(projected)
+    elif not subresource and resource.has_status:
+        _restore(new, old, "status")
+    return _carry_over(new, old)
+
+
+def _repair(request: Request, obj: Obj, entries: list[Obj]) -> None:
+    """After mutating admission: who owns what must still make sense, and an owner stands there once."""
+    _, warning = after_admission(entries, obj)
+    if warning:
+        obj["metadata"]["managedFields"] = entries
+        request.warn(warning)
+    _dedupe_owners(request, obj["metadata"])
 
 
 def _restore(new: Obj, old: Obj, key: str) -> None:

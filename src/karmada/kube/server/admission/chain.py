@@ -148,8 +148,8 @@ class Chain:
         return _Steps(tuple(admit), tuple(validate))
 
 
-def _rank(name: str) -> int:
-    return ORDER.index(name) if name in ORDER else ORDER.index("ResourceQuota")
+def _rank(name: str) -> float:
+    return ORDER.index(name) if name in ORDER else ORDER.index("ResourceQuota") - 0.5
 
 
 def _overrides(plugin: Plugin, method: str) -> bool:

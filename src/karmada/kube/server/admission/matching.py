@@ -88,15 +88,18 @@ class Criteria:
     equivalent: bool
     namespaces: LabelSelector | None
     objects: LabelSelector | None
+    open: bool
+    """Without rules of its own it takes everything that is not excluded."""
 
     @classmethod
-    def of(cls, raw: Obj, rules: str = "rules", excluded: str = "excludeResourceRules") -> Criteria:
+    def of(cls, raw: Obj, rules: str = "rules", *, open_without_rules: bool = False) -> Criteria:
         return cls(
             tuple(Rule.of(rule) for rule in raw.get(rules) or ()),
-            tuple(Rule.of(rule) for rule in raw.get(excluded) or ()),
+            tuple(Rule.of(rule) for rule in raw.get("excludeResourceRules") or ()),
             (raw.get("matchPolicy") or "Equivalent") == "Equivalent",
             _selector(raw.get("namespaceSelector")),
             _selector(raw.get("objectSelector")),
+            open_without_rules and not raw.get(rules),
         )
 
     @property
@@ -110,6 +113,8 @@ class Criteria:
         seen_as = [request._replace(resource=resource) for resource in candidates]
         if any(rule.matches(form) for form in seen_as for rule in self.excluded):
             return None
+        if self.open:
+            return request.resource
         for form in seen_as:
             if any(rule.matches(form) for rule in self.rules):
                 return form.resource

@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
+from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, InternalError
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
@@ -27,6 +28,7 @@ from karmada.kube.schema.decode import DecodeError, normalize
 from karmada.kube.server.admission.conditions import Conditions, EvaluationFailed, bindings_of
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.matching import GROUP, Criteria, Request, exempt
+from karmada.kube.server.admission.plugin import BuiltinPlugin
 from karmada.kube.server.admission.review import (
     JSON_PATCH,
     BadAnswer,
@@ -44,6 +46,7 @@ from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.following import Followed
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.resource import Reader, Resource
+from karmada.kube.server.subresources import projection
 from karmada.kube.server.webhook_client import WebhookCallFailed, WebhookClient, parse_answer
 
 MUTATING = GroupResource(GROUP, "mutatingwebhookconfigurations")
@@ -106,15 +109,15 @@ class _CallFailed(Exception):
     """What failurePolicy is about."""
 
 
-class _Webhooks:
-    name: str
-    mutating: bool
-    configurations: GroupResource
+class _Webhooks(BuiltinPlugin):
+    static = False
+    mutating: ClassVar[bool]
+    configurations: ClassVar[GroupResource]
 
     def __init__(
         self, reader: Reader, registry: Registry, client: WebhookClient, authorizer: Authorizer | None = None
     ) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._registry = registry
         self._client = client
         self._authorizer = authorizer
@@ -124,12 +127,6 @@ class _Webhooks:
 
     def handles(self, attributes: Attributes) -> bool:
         return bool(self._hooks.get()) and bool(self._concerned(attributes))
-
-    async def admit(self, attributes: Attributes) -> None:
-        """Nothing to change, unless the webhooks are mutating ones."""
-
-    async def validate(self, attributes: Attributes) -> None:
-        """Nothing to judge, unless the webhooks are validating ones."""
 
     def _concerned(self, attributes: Attributes) -> tuple[Invocation, ...]:
         """The webhooks whose rules match."""
@@ -151,7 +148,7 @@ class _Webhooks:
     async def _question(self, attributes: Attributes, invocation: Invocation) -> Question | None:
         """What to ask the webhook; None if its selectors or conditions say that it is not concerned."""
         hook, resource = invocation
-        if not hook.criteria.selects(attributes, self._reader):
+        if not hook.criteria.selects(attributes, self.reader):
             return None
         obj = await shown(attributes, attributes.obj, resource)
         old = await shown(attributes, attributes.old, resource)
@@ -312,9 +309,25 @@ def _take(attributes: Attributes, patched: Any) -> bool:
             normalize(resource.schema(), fresh, custom=resource.custom)
         except DecodeError as error:
             raise InternalError.of(str(error)) from error
-    _replace(obj, fresh)
+    _replace(obj, _only_this_part(attributes, fresh))
     attributes.resource.strategy.default(obj)
     return True
+
+
+def _only_this_part(attributes: Attributes, fresh: Obj) -> Obj:
+    """A write of one part of an object stays one, whatever a webhook does to the rest."""
+    resource, old, sub = attributes.resource, attributes.old, attributes.subresource
+    if old is None or scale_of(attributes) is not None:
+        return fresh
+    if not sub:
+        if resource.has_status:
+            fresh.pop("status", None)
+            if "status" in old:
+                fresh["status"] = copy_json(old["status"])
+        return fresh
+    part = resource.subresources.get(sub)
+    project = projection(resource, part) if part is not None else None
+    return project(copy_json(old), fresh) if project is not None else fresh
 
 
 def _keep_identity(fresh: Obj, obj: Obj) -> None:

@@ -1,36 +1,53 @@
 """The aggregator: group-versions that other servers answer for, as if they were served here.
 
 It is the pipeline's delegate for requests, tells discovery and OpenAPI what the backends offer, and runs the two
-controllers that keep APIServices true: availability and registration.
+controllers that keep APIServices true: availability and registration. Services and endpoints, of which there may be
+many and of which few matter, are followed as a stream of changes; nothing of them is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.objects.gvk import GroupResource, GroupVersion
 from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.aggregation.availability import Availability
 from karmada.kube.server.aggregation.backends import APISERVICES, compile_backends
 from karmada.kube.server.aggregation.documents import Documents
 from karmada.kube.server.aggregation.proxy import Proxy, unavailable
 from karmada.kube.server.aggregation.registration import Registration
+from karmada.kube.server.cache import Cache
 from karmada.kube.server.discovery import RemoteVersion
+from karmada.kube.server.entry import Entry
 from karmada.kube.server.following import Followed
 from karmada.kube.server.outbound import BadTrust, Outbound
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.request import Request
-from karmada.kube.server.resource import Reader
 from karmada.kube.server.results import RawResult, Result, TakeOver
-from karmada.kube.server.service_routing import ServiceRouter, Unroutable
+from karmada.kube.server.service_routing import (
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    SERVICE_NAME,
+    SERVICES,
+    ServiceRouter,
+    Unroutable,
+)
 
 _STOP_SECONDS = 1.0
+_RESUBSCRIBE_SECONDS = 1.0
+_LEADING_TO_SERVICES: tuple[tuple[GroupResource, Callable[[Entry], str]], ...] = (
+    (SERVICES, lambda entry: entry.name),
+    (ENDPOINTS, lambda entry: entry.name),
+    (ENDPOINT_SLICES, lambda entry: entry.labels.get(SERVICE_NAME, "")),
+)
 _log = get_logger("aggregation")
 
 
@@ -40,41 +57,57 @@ class Aggregator:
     def __init__(
         self,
         client: Client,
-        reader: Reader,
+        cache: Cache,
         registry: Registry,
         *,
         front_proxy: tuple[Path, Path],
         clock: Clock,
     ) -> None:
         self._client = client
+        self._cache = cache
         self._clock = clock
-        self._backends = Followed(reader, APISERVICES.group_resource, compile_backends)
-        self._router = ServiceRouter(reader)
+        self._backends = Followed(cache, APISERVICES.group_resource, compile_backends)
+        self._router = ServiceRouter(cache)
         self._outbound = Outbound(front_proxy)
         self._proxy = Proxy(self._outbound)
         self._documents = Documents()
-        self.availability = Availability(client, reader, self._router, self._outbound, self._documents, clock)
-        self.registration = Registration(client, reader, registry)
+        self.availability = Availability(
+            client, cache, self._backends.get, self._router, self._outbound, self._documents, clock
+        )
+        self.registration = Registration(client, cache, registry)
         self._informers: Informers | None = None
         self._controllers: list[Controller] = []
+        self._followers: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         self._informers = Informers(self._client, clock=self._clock)
-        self._controllers = [
-            Controller(self.registration, self._informers),
-            Controller(self.availability, self._informers, max_delay=30.0),
+        availability = Controller(self.availability, self._informers, max_delay=30.0)
+        self._controllers = [Controller(self.registration, self._informers), availability]
+        self._followers = [
+            asyncio.create_task(self._follow(resource, service, availability), name=f"aggregation follows {resource}")
+            for resource, service in _LEADING_TO_SERVICES
         ]
         for controller in self._controllers:
             await controller.start()
 
     async def stop(self) -> None:
+        await cancel_and_wait(*self._followers)
         for controller in self._controllers:
             await controller.stop(_STOP_SECONDS)
-        self._controllers = []
+        self._controllers, self._followers = [], []
         if self._informers is not None:
             await self._informers.stop()
             self._informers = None
         await self._outbound.close()
+
+    async def _follow(self, resource: GroupResource, service: Callable[[Entry], str], check: Controller) -> None:
+        """Have those backends checked whose Service or endpoints change; a gap is made up for by the next recheck."""
+        while True:
+            async for batch in await self._cache.collection(resource).subscribe():
+                for change in batch:
+                    for key in self.availability.behind(change.entry.namespace, service(change.entry)):
+                        check.add(key)
+            await self._clock.sleep(_RESUBSCRIBE_SECONDS)
 
     # requests
 

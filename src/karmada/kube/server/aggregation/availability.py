@@ -1,15 +1,15 @@
 """Availability: is the server behind an APIService there? Its Available condition says so, and why not.
 
-Checked when the APIService, its Service or its endpoints change, and every half minute besides. The check that the
-backend answers is the request for its list of resources, so what it answers is kept for discovery, and its OpenAPI
-document is asked for along the way. Every server of a control plane checks for itself: each needs the documents; the
-condition is written only when it changes.
+Checked when the APIService changes, when it is told that the Service or its endpoints did, and every half minute. The
+check that the backend answers is the request for its list of resources, so what it answers is kept for discovery, and
+its OpenAPI document is asked for along the way. Every server of a control plane checks for itself: each needs the
+documents; the condition is written only when it changes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import aiohttp
@@ -17,7 +17,7 @@ import orjson
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.meta import get_condition, set_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.clock import Clock
@@ -31,7 +31,6 @@ from karmada.kube.server.auth.frontproxy import remote_headers
 from karmada.kube.server.outbound import BadTrust, Outbound, Target, why
 from karmada.kube.server.resource import Reader
 from karmada.kube.server.service_routing import (
-    SERVICE_NAME,
     SERVICES,
     ServiceRouter,
     Unroutable,
@@ -68,11 +67,13 @@ class Availability:
     name = "apiservice-availability"
     workers = 4
     needs_leader = False
+    watches = (Watch(APISERVICES, when=spec_changed),)
 
     def __init__(
         self,
         client: Client,
         reader: Reader,
+        backends: Callable[[], Mapping[GroupVersion, Backend]],
         router: ServiceRouter,
         outbound: Outbound,
         documents: Documents,
@@ -84,25 +85,12 @@ class Availability:
         self._outbound = outbound
         self._documents = documents
         self._clock = clock
-        self.watches = (
-            Watch(APISERVICES, when=spec_changed),
-            Watch(GVR("", "v1", "services"), when=spec_changed, map_to=self._behind_service),
-            Watch(GVR("discovery.k8s.io", "v1", "endpointslices"), map_to=self._behind_slice),
-            Watch(GVR("", "v1", "endpoints"), map_to=self._behind_service),
-        )
+        self._backends = backends
 
-    def _behind_service(self, obj: Obj) -> Iterable[Key]:
-        meta = obj["metadata"]
-        return self._behind(meta.get("namespace") or "", meta["name"])
-
-    def _behind_slice(self, obj: Obj) -> Iterable[Key]:
-        meta = obj["metadata"]
-        return self._behind(meta.get("namespace") or "", (meta.get("labels") or {}).get(SERVICE_NAME) or "")
-
-    def _behind(self, namespace: str, service: str) -> Iterator[Key]:
-        for obj in self._reader.list(APISERVICES.group_resource):
-            backend = backend_of(obj)
-            if backend is not None and (backend.namespace, backend.service) == (namespace, service):
+    def behind(self, namespace: str, service: str) -> Iterator[Key]:
+        """The APIServices whose backend is this Service."""
+        for backend in self._backends().values():
+            if (backend.namespace, backend.service) == (namespace, service):
                 yield Key("", backend.name)
 
     async def reconcile(self, key: Key) -> Result:

@@ -17,13 +17,13 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
-from karmada.kube.objects.errors import BadRequest
 from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.aggregation.remote_watch import remote_watch
 from karmada.kube.server.auth.frontproxy import remote_headers
 from karmada.kube.server.auth.headers import without_identity
 from karmada.kube.server.outbound import Outbound, Target, why
 from karmada.kube.server.request import Request
-from karmada.kube.server.results import RawResult
+from karmada.kube.server.results import RawResult, Result
 
 TEXT = "text/plain; charset=utf-8"
 IN_PROCESS_SECONDS = 60.0
@@ -94,29 +94,34 @@ class Proxy:
         try:
             if response.status == 101:
                 return await _tunnel(raw, response)
-            return await _relay(raw, response)
+            answer = await _relay(raw, response)
+            response.release()
+            return answer
         finally:
-            response.close() if not response.content.at_eof() else response.release()
+            response.close()  # what was released before stays open for others
 
     # In-process
 
-    async def call(self, request: Request, target: Target) -> RawResult:
-        info = request.info
-        if info.verb == "watch":
-            raise BadRequest(f"{info.path} is served by another server and cannot be watched in-process")
-        headers = [(name, value) for name, value in request.headers.items() if value]
-        headers += remote_headers(request.user)
-        path = quote(info.path)
+    async def call(self, request: Request, target: Target) -> Result:
+        watching = request.info.verb == "watch"
+        path = quote(request.info.path)
         if request.query:
             path += "?" + urlencode(request.query.items())
-        data = request.body or (orjson.dumps(request.obj) if request.obj is not None else None)
+        call = self._outbound.request(
+            request.method,
+            target,
+            path,
+            headers=[*((n, v) for n, v in request.headers.items() if v), *remote_headers(request.user)],
+            data=request.body or (orjson.dumps(request.obj) if request.obj is not None else None),
+            seconds=None if watching else IN_PROCESS_SECONDS,
+        )
         try:
-            async with self._outbound.request(
-                request.method, target, path, headers=headers, data=data, seconds=IN_PROCESS_SECONDS
-            ) as response:
-                body = await response.read()
+            response = await call
+            if watching and response.status == 200:
+                return remote_watch(request.info, response)
+            async with response:
                 media = response.headers.get("Content-Type", "application/json")
-                return RawResult(body, media, response.status)
+                return RawResult(await response.read(), media, response.status)
         except (aiohttp.ClientError, OSError) as error:
             return unavailable(why(error, target))
 

@@ -3,13 +3,14 @@
 A graph of all objects (uid, owners, whether deletion waits) is kept from slim informers over every resource that can be
 listed and deleted; owners are matched by uid. Three things put an object on the queue: it has owners that may be gone,
 it is being deleted and must first let go of its dependents (`orphan`), or wait for them (`foregroundDeletion`).
-Before anything is deleted, an owner the graph does not know is asked for, so a slow informer never costs an object.
+Before anything is deleted, an owner the graph does not know is asked for, so a slow informer never costs an object;
+only owners that were seen to go are known to be absent without asking.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from karmada.kube.client.client import Client
@@ -24,6 +25,9 @@ from karmada.kube.runtime.queue import Queue, QueueShutDown
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.deletes import FOREGROUND, ORPHAN
 
+SOLID, GOING, ABSENT, INVALID = "solid", "going", "absent", "invalid"
+"""An owner is there to stay; waiting for its dependents to go; not there; or namespaced, of an object that is not."""
+_REMEMBERED = 1000
 IGNORED = frozenset({GroupResource("", "events"), GroupResource("events.k8s.io", "events")})
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "ownerReferences", "finalizers", "deletionTimestamp")
 _log = get_logger("garbage-collector")
@@ -94,6 +98,8 @@ class GarbageCollector:
         self._informers: dict[GVR, Informer] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._rescan = asyncio.Event()
+        self._absent: dict[str, None] = {}
+        """Owners that were seen to go, latest last; their kind may be gone by the time their dependents are judged."""
 
     async def start(self) -> None:
         await self._follow()
@@ -143,7 +149,7 @@ class GarbageCollector:
         def changed(old: Obj | None, new: Obj | None) -> None:
             if new is None:
                 assert old is not None
-                self._forget(old["metadata"]["uid"])
+                self._deleted(old["metadata"]["uid"])
             else:
                 self._learn(gvr, new["metadata"])
 
@@ -166,6 +172,15 @@ class GarbageCollector:
             self.queue.add(node.uid)
         if node.waits_for_dependents and not (old and old.waits_for_dependents):
             self._add(d.uid for d in self.graph.dependents(node.uid))
+        if old is not None and old.owners != node.owners:
+            self._add(o["uid"] for o in old.owners if o not in node.owners and o["uid"] in self.graph.nodes)
+
+    def _deleted(self, uid: str) -> None:
+        if self.graph.dependents(uid):
+            self._absent[uid] = None
+            if len(self._absent) > _REMEMBERED:
+                del self._absent[next(iter(self._absent))]
+        self._forget(uid)
 
     def _forget(self, uid: str) -> None:
         dependents = self.graph.dependents(uid)
@@ -209,7 +224,7 @@ class GarbageCollector:
 
     async def _orphan(self, node: Node) -> None:
         for dependent in self.graph.dependents(node.uid):
-            await self._drop_owners(dependent, {node.uid})
+            await self._change_owners(dependent, lambda owners: [o for o in owners if o["uid"] != node.uid])
         await self._drop_finalizer(node, ORPHAN)
 
     async def _wait_for_dependents(self, node: Node) -> None:
@@ -225,14 +240,20 @@ class GarbageCollector:
     async def _judge(self, node: Node) -> None:
         """Delete an object none of whose owners will stay; else let it forget the owners that are gone."""
         states = {owner["uid"]: await self._owner_state(node, owner) for owner in node.owners}
-        gone = {uid for uid, state in states.items() if state != "solid"}
+        if INVALID in states.values():
+            _log.v(2).info("Left alone: it is cluster-scoped and its owner is not", name=node.name)
+            return
+        gone = {uid for uid, state in states.items() if state != SOLID}
         if len(gone) < len(states):
             if gone:
-                await self._drop_owners(node, gone)
+                await self._change_owners(node, lambda owners: [o for o in owners if o["uid"] not in gone])
             return
         policy = "Background"
-        if "going" in states.values() and any(d.owners for d in self.graph.dependents(node.uid)):
+        dependents = self.graph.dependents(node.uid)
+        if GOING in states.values() and dependents:
             policy = "Foreground"
+            if any(d.waits_for_dependents for d in dependents):  # a circle: somebody must stop waiting
+                await self._change_owners(node, _unblocking)
         elif ORPHAN in node.finalizers:
             policy = "Orphan"
         elif FOREGROUND in node.finalizers:
@@ -244,32 +265,32 @@ class GarbageCollector:
 
     async def _owner_state(self, node: Node, owner: Obj) -> str:
         known = self.graph.nodes.get(owner["uid"])
-        if known is None:
-            return "solid" if await self._exists(node, owner) else "absent"
+        if known is None or known.name != owner["name"]:
+            return ABSENT if owner["uid"] in self._absent else await self._ask(node, owner)
         if known.namespace and known.namespace != node.namespace:
-            return "absent"
-        return "going" if known.waits_for_dependents else "solid"
+            return ABSENT if node.namespace else INVALID
+        return GOING if known.waits_for_dependents else SOLID
 
-    async def _exists(self, node: Node, owner: Obj) -> bool:
-        """Ask the server for an owner that the graph has not seen."""
+    async def _ask(self, node: Node, owner: Obj) -> str:
+        """The state of an owner that the graph has not seen, from the server."""
         gvk = GVK.parse(owner["apiVersion"], owner["kind"])
         mapping = await self._client.mapper.mapping(GroupKind(gvk.group, gvk.kind))
         if mapping.namespaced and not node.namespace:
-            return False
+            return INVALID
         try:
             live = await self._client.get(mapping.gvr, owner["name"], node.namespace if mapping.namespaced else "")
         except NotFound:
-            return False
-        return bool(live["metadata"]["uid"] == owner["uid"])
+            return ABSENT
+        return SOLID if live["metadata"]["uid"] == owner["uid"] else ABSENT
 
-    async def _drop_owners(self, node: Node, uids: set[str]) -> None:
+    async def _change_owners(self, node: Node, change: Callable[[list[Obj]], list[Obj]]) -> None:
         try:
             live = await self._client.get(node.gvr, node.name, node.namespace)
             meta = live["metadata"]
             if meta["uid"] != node.uid:
                 return
-            kept = [o for o in meta.get("ownerReferences") or [] if o["uid"] not in uids]
-            patch = {"metadata": {"ownerReferences": kept or None, "resourceVersion": meta["resourceVersion"]}}
+            owners = change(meta.get("ownerReferences") or [])
+            patch = {"metadata": {"ownerReferences": owners or None, "resourceVersion": meta["resourceVersion"]}}
             await self._client.patch(node.gvr, node.name, node.namespace, patch)
         except NotFound:
             return
@@ -285,6 +306,10 @@ class GarbageCollector:
             await self._client.patch(node.gvr, node.name, node.namespace, patch)
         except NotFound:
             return
+
+
+def _unblocking(owners: list[Obj]) -> list[Obj]:
+    return [{**owner, "blockOwnerDeletion": False} for owner in owners]
 
 
 def _collectable(mapping: Mapping) -> bool:

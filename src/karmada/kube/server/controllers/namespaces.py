@@ -1,7 +1,8 @@
 """Namespace controller: empties a namespace that is being deleted, then lets it go.
 
 Every namespaced resource that discovery knows is deleted as a collection; as long as something is left (finalizers,
-grace periods, groups that do not answer), the namespace's conditions say what and why, and it is looked at again.
+grace periods, groups that do not answer), the namespace's conditions say what and why, and it is looked at again, ever
+more seldom.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import matching
+from karmada.kube.server.controllers.waiting import look_again_after
 
 NAMESPACES = GVR("", "v1", "namespaces")
 FINALIZER = "kubernetes"
-AGAIN_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -100,7 +101,7 @@ class NamespaceController:
         remains = await self._empty(key.name)
         if not remains.nothing:
             await self._report(key.name, remains)
-            return requeue(AGAIN_SECONDS)
+            return requeue(look_again_after(namespace, self._clock.now()))
         await self._finalize(key.name)
         return Done
 

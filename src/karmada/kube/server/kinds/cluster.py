@@ -76,12 +76,12 @@ def _service(service_cidr: str, port: int) -> Obj:
 
 
 def _endpoints(host: str, port: int) -> list[Obj]:
-    """The address to reach the server at; none when it advertises a name or an address that endpoints cannot have."""
+    """The address to reach the server at; none when it advertises a name or every address it has."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return []
-    if address.is_unspecified or address.is_loopback or address.is_link_local:
+    if address.is_unspecified or address.is_link_local:
         return []
     meta = {"name": "kubernetes", "namespace": "default"}
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]

@@ -1,4 +1,7 @@
-"""Endpoints and EndpointSlices: the addresses behind a Service."""
+"""Endpoints and EndpointSlices: the addresses behind a Service.
+
+Loopback addresses are allowed: on a laptop the API server's own endpoint is one.
+"""
 
 from __future__ import annotations
 
@@ -102,15 +105,13 @@ def _address(errors: list[FieldError], path: str, address: str, kind: str) -> No
         return
     if parsed.version != int(kind[3]):
         errors.append(invalid(path, address, f"must be an {kind} address"))
-    if parsed.is_unspecified or parsed.is_loopback or parsed.is_link_local or parsed.is_multicast:
+    if parsed.is_unspecified or parsed.is_link_local or parsed.is_multicast:
         errors.append(invalid(path, address, _special_range(parsed)))
 
 
 def _special_range(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
     if ip.is_unspecified:
         return f"may not be unspecified ({ip})"
-    if ip.is_loopback:
-        return "may not be in the loopback range (127.0.0.0/8, ::1/128)"
     if ip.is_link_local:
         return "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
     return "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"

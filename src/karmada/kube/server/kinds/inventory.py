@@ -73,6 +73,9 @@ GROUP_PRIORITIES: dict[str, int] = {
 }
 VERSION_PRIORITIES: dict[GroupVersion, int] = {GroupVersion("autoscaling", "v2"): 30}
 CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY = 1000, 100
+_ENDPOINTS_DEPRECATED = 33
+_PLAIN_SERVICE_NAMES = 36
+"""Minor versions from which on something holds."""
 
 
 def group_priority(group: str) -> int:
@@ -286,13 +289,15 @@ def builtin_resources(
 ) -> list[Resource]:
     """The built-in kinds of one Kubernetes version; Services get their addresses from `allocator`."""
     known = defs.kinds()
-    clock = clock or RealClock()
     found = [_resource(row, defs) for row in ROWS if GVK.parse(row.version, row.kind) in known]
+    minor = int(defs.version.split(".")[1])
     for resource in found:
         if resource.gvk == _core("Service"):
-            resource.strategy = _service_strategy(defs, allocator)
+            resource.strategy = _service_strategy(minor, allocator)
+        elif resource.gvk == _core("Endpoints") and minor < _ENDPOINTS_DEPRECATED:
+            resource.strategy = replace(resource.strategy, warnings=lambda _obj, _old: [])
         elif resource.gvk.kind == "CertificateSigningRequest":
-            resource.subresources |= _certificate_parts(clock)
+            resource.subresources |= _certificate_parts(clock or RealClock())
     return found
 
 
@@ -327,10 +332,9 @@ def _schema(defs: Definitions, gvk: GVK) -> Callable[[], Node]:
     return schema
 
 
-def _service_strategy(defs: Definitions, allocator: Allocator | None) -> Strategy:
-    """Service names became plain DNS labels in 1.36; before, they had to start with a letter."""
-    minor = int(defs.version.split(".")[1])
-    check = names.dns1123_label if minor >= 36 else names.dns1035_label
+def _service_strategy(minor: int, allocator: Allocator | None) -> Strategy:
+    """Service names became plain DNS labels; before, they had to start with a letter."""
+    check = names.dns1123_label if minor >= _PLAIN_SERVICE_NAMES else names.dns1035_label
     return replace(services.SERVICE, name_errors=check, reserve=allocator.reserve if allocator is not None else None)
 
 

@@ -201,6 +201,11 @@ def grace_period(pod: Obj, requested: int | None) -> int:
     return 1 if period < 0 else period
 
 
+def generation(pod: Obj) -> Any:
+    """The node is not what the user asked for but where the scheduler put it."""
+    return {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
+
+
 def _spec(key: str) -> Callable[[Obj], str]:
     return lambda pod: (pod.get("spec") or {}).get(key) or ""
 
@@ -227,9 +232,10 @@ POD = Strategy(
     prepare_create=prepare_create,
     validate=validate,
     validate_update=validate_update,
-    generation=lambda pod: pod.get("spec"),
+    generation=generation,
     graceful=grace_period,
     returns_deleted=True,
+    status_keeps=("ownerReferences",),
     fields={
         "spec.nodeName": _spec("nodeName"),
         "spec.host": _spec("nodeName"),

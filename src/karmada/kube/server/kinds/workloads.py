@@ -398,7 +398,7 @@ DEPLOYMENT = Strategy(
     validate_update=selector_is_immutable,
     validate_status=validate_status,
     generation=generation_of_deployment,
-    status_keeps_labels=True,
+    status_keeps=("labels",),
     scale=WorkloadScale(),
 )
 REPLICASET = Strategy(

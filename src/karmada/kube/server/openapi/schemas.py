@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import OBJECT_META, Definitions, openapi_name
+from karmada.kube.server.openapi.paths import Operation
 from karmada.kube.server.resource import Resource
 
 LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
@@ -39,6 +40,7 @@ def custom_definitions(resource: Resource) -> dict[str, Obj]:
         properties[key] = {"type": "string", "description": _DESCRIPTIONS[key]}
     properties["metadata"] = {"$ref": _PREFIX + OBJECT_META, "description": _DESCRIPTIONS["metadata"]}
     schema |= {"type": "object", "properties": properties, "x-kubernetes-group-version-kind": [gvk_extension(gvk)]}
+    name, listed_as = openapi_name(gvk), list_kind(resource)
     listed = {
         "type": "object",
         "description": f"A list of {gvk.kind}.",
@@ -47,11 +49,44 @@ def custom_definitions(resource: Resource) -> dict[str, Obj]:
             "apiVersion": properties["apiVersion"],
             "kind": properties["kind"],
             "metadata": {"$ref": _PREFIX + LIST_META, "description": "Standard list metadata."},
-            "items": {"type": "array", "items": {"$ref": _PREFIX + openapi_name(gvk)}, "description": "The objects."},
+            "items": {"type": "array", "items": {"$ref": _PREFIX + name}, "description": "The objects."},
         },
-        "x-kubernetes-group-version-kind": [gvk_extension(GVK(gvk.group, gvk.version, resource.list_kind))],
+        "x-kubernetes-group-version-kind": [gvk_extension(listed_as)],
     }
-    return {openapi_name(gvk): schema, openapi_name(GVK(gvk.group, gvk.version, resource.list_kind)): listed}
+    return {name: schema, openapi_name(listed_as): listed}
+
+
+def list_kind(resource: Resource) -> GVK:
+    return GVK(resource.gvk.group, resource.gvk.version, resource.list_kind)
+
+
+def kinds_of(resource: Resource, definitions: Definitions) -> set[str]:
+    """The names of the definitions a resource's operations take and answer."""
+    names = {definition_name(definitions, kind, custom=resource.custom) for kind in (resource.gvk, list_kind(resource))}
+    subs = (sub.kind for sub in resource.subresources.values() if sub.kind is not None)
+    return names | {definition_name(definitions, kind, custom=False) for kind in subs}
+
+
+class Spoken(NamedTuple):
+    """What an operation takes and answers: names of definitions, None for no body or a plain string."""
+
+    body: str | None
+    answer: str | None
+
+
+def spoken(operation: Operation, definitions: Definitions) -> Spoken:
+    resource, action = operation.resource, operation.action
+    own = operation.gvk == resource.gvk
+    name = definition_name(definitions, operation.gvk, custom=resource.custom and own)
+    if not own and operation.gvk not in definitions.kinds():
+        return Spoken(None, None)  # a connection: its options are in the query
+    answer = name
+    if action == "list":
+        answer = definition_name(definitions, list_kind(resource), custom=resource.custom)
+    elif action in ("delete", "deletecollection"):
+        answer = STATUS
+    bodies = {"get": None, "list": None, "patch": PATCH, "delete": DELETE_OPTIONS, "deletecollection": DELETE_OPTIONS}
+    return Spoken(bodies.get(action, name), answer)
 
 
 def references(schema: Any) -> Iterator[str]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
+from typing import Any
 
 import orjson
 
-from karmada.kube.objects.errors import NotAcceptable
-from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.discovery import etag
@@ -24,9 +23,10 @@ from karmada.kube.server.openapi.schemas import (
     PATCH,
     STATUS,
     custom_definitions,
-    definition_name,
     gvk_extension,
+    kinds_of,
     reachable,
+    spoken,
 )
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.request import Request
@@ -35,6 +35,8 @@ from karmada.kube.server.results import RawResult, Result
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _PROTOBUF_NAMES = (PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+_BEYOND_SWAGGER = frozenset({"nullable", "oneOf", "anyOf", "allOf", "not"})
+_ABOUT_MEMBERS = frozenset({"properties", "items", "additionalProperties", "required"})
 _JSON_NAMES = ("application/json", "*/*", "application/*")
 
 
@@ -47,6 +49,8 @@ class OpenApiV2:
 
     async def handle(self, request: Request) -> Result:
         media = _media(request.headers.get("Accept", ""))
+        if not media:
+            return RawResult(b"", "text/plain; charset=utf-8", 406)
         tag, packed = self._document(media)
         headers = {"ETag": f'"{tag}"', "Vary": "Accept", "Cache-Control": "public"}
         if request.headers.get("If-None-Match") == f'"{tag}"':
@@ -77,7 +81,7 @@ def _media(accept: str) -> str:
             return PROTOBUF
         if clause.media in _JSON_NAMES:
             return "application/json"
-    raise NotAcceptable(f"only the following media types are accepted: application/json, {PROTOBUF}")
+    return ""
 
 
 def build(resources: Iterable[Resource], definitions: Definitions, git_version: str) -> Obj:
@@ -86,10 +90,8 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
     paths: Obj = {}
     for resource in resources:
         if resource.custom:
-            everything |= custom_definitions(resource)
-        gvk = resource.gvk
-        listed = GVK(gvk.group, gvk.version, resource.list_kind)
-        wanted |= {definition_name(definitions, kind, custom=resource.custom) for kind in (gvk, listed)}
+            everything |= {name: _reduced(schema) for name, schema in custom_definitions(resource).items()}
+        wanted |= kinds_of(resource, definitions)
         for path, operations in paths_of(resource):
             paths[path] = _path_item(path, operations, definitions)
     return {
@@ -98,6 +100,26 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
         "paths": dict(sorted(paths.items())),
         "definitions": reachable(wanted, everything),
     }
+
+
+def _reduced(schema: Any) -> Any:
+    """A custom resource's schema in the words of Swagger, which knows neither null nor alternatives.
+
+    Where unknown members or null are welcome nothing is said of the members, or old clients would refuse them.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    shown = {key: value for key, value in schema.items() if key not in _BEYOND_SWAGGER}
+    if schema.get("nullable"):
+        return {key: value for key, value in shown.items() if key not in _ABOUT_MEMBERS and key != "type"}
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return {key: value for key, value in shown.items() if key not in _ABOUT_MEMBERS}
+    if "properties" in shown:
+        shown["properties"] = {name: _reduced(value) for name, value in shown["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if key in shown:
+            shown[key] = _reduced(shown[key])
+    return shown
 
 
 def _path_item(path: str, operations: list[Operation], definitions: Definitions) -> Obj:
@@ -110,12 +132,12 @@ def _path_item(path: str, operations: list[Operation], definitions: Definitions)
 
 def _operation(operation: Operation, definitions: Definitions) -> Obj:
     resource = operation.resource
-    name = definition_name(definitions, operation.gvk, custom=resource.custom and operation.gvk == resource.gvk)
+    body, answer = spoken(operation, definitions)
+    answered = {"$ref": f"#/definitions/{answer}"} if answer is not None else {"type": "string"}
     parameters: list[Obj] = [
         {"name": p, "in": "query", "type": PARAMETER_TYPES.get(p, "string")} for p in operation.parameters
     ]
-    body = {"patch": PATCH, "delete": DELETE_OPTIONS, "deletecollection": DELETE_OPTIONS}.get(operation.action, name)
-    if operation.action not in ("get", "list"):
+    if body is not None:
         required = operation.action in ("create", "update", "patch")
         schema = {"$ref": f"#/definitions/{body}"}
         parameters.append({"name": "body", "in": "body", "required": required, "schema": schema})
@@ -126,7 +148,7 @@ def _operation(operation: Operation, definitions: Definitions) -> Obj:
         "produces": ["application/json", "application/yaml"],
         "parameters": parameters,
         "responses": {
-            "200": {"description": "OK", "schema": {"$ref": f"#/definitions/{name}"}},
+            "200": {"description": "OK", "schema": answered},
             "401": {"description": "Unauthorized"},
         },
         "x-kubernetes-action": {"create": "post", "update": "put"}.get(operation.action, operation.action),

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from karmada.kube.objects.errors import NotAcceptable
-from karmada.kube.objects.gvk import GVK, GroupVersion
+from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.clock import Clock
 from karmada.kube.schema.builtin import Definitions
@@ -26,9 +26,10 @@ from karmada.kube.server.openapi.schemas import (
     PATCH,
     STATUS,
     custom_definitions,
-    definition_name,
     gvk_extension,
+    kinds_of,
     reachable,
+    spoken,
 )
 from karmada.kube.server.pipeline import PAGE_NOT_FOUND
 from karmada.kube.server.registry import Registry
@@ -131,7 +132,7 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
     for resource in sorted(resources, key=lambda r: r.plural):
         if resource.custom:
             everything |= custom_definitions(resource)
-        wanted |= _kinds_of(resource, definitions)
+        wanted |= kinds_of(resource, definitions)
         for path, operations in paths_of(resource):
             paths[path] = _path_item(path, operations, definitions)
     schemas = {name: _schema(schema) for name, schema in reachable(wanted, everything).items()}
@@ -144,14 +145,6 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
             "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
         },
     }
-
-
-def _kinds_of(resource: Resource, definitions: Definitions) -> set[str]:
-    gvk, custom = resource.gvk, resource.custom
-    kinds = [gvk, GVK(gvk.group, gvk.version, resource.list_kind)]
-    names = {definition_name(definitions, kind, custom=custom) for kind in kinds}
-    subs = (sub.kind for sub in resource.subresources.values() if sub.kind is not None)
-    return names | {definition_name(definitions, kind, custom=False) for kind in subs}
 
 
 def _path_item(path: str, operations: list[Operation], definitions: Definitions) -> Obj:
@@ -167,11 +160,8 @@ def _path_item(path: str, operations: list[Operation], definitions: Definitions)
 
 def _operation(operation: Operation, definitions: Definitions) -> Obj:
     resource = operation.resource
-    name = definition_name(definitions, operation.gvk, custom=resource.custom and operation.gvk == resource.gvk)
-    answer = name
-    if operation.action in ("list", "deletecollection"):
-        listed = GVK(resource.gvk.group, resource.gvk.version, resource.list_kind)
-        answer = definition_name(definitions, listed, custom=resource.custom)
+    body, answer = spoken(operation, definitions)
+    answered = _ref(answer) if answer is not None else {"type": "string"}
     shown: Obj = {
         "tags": [f"{(resource.gvk.group or 'core').split('.')[0]}_{resource.gvk.version}"],
         "operationId": operation.operation_id,
@@ -180,14 +170,13 @@ def _operation(operation: Operation, definitions: Definitions) -> Obj:
             for p in operation.parameters
         ],
         "responses": {
-            "200": {"description": "OK", "content": {"application/json": {"schema": _ref(answer)}}},
+            "200": {"description": "OK", "content": {"application/json": {"schema": answered}}},
             "401": {"description": "Unauthorized"},
         },
         "x-kubernetes-action": {"create": "post", "update": "put"}.get(operation.action, operation.action),
         "x-kubernetes-group-version-kind": gvk_extension(operation.gvk),
     }
-    body = {"patch": PATCH, "delete": DELETE_OPTIONS, "deletecollection": DELETE_OPTIONS}.get(operation.action, name)
-    if operation.action not in ("get", "list"):
+    if body is not None:
         shown["requestBody"] = {"content": {media: {"schema": _ref(body)} for media in operation.media}}
     return shown
 

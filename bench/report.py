@@ -1,0 +1,24 @@
+"""One line a figure, beside its goal."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+GOALS: dict[str, tuple[float, Callable[[float, float], bool]]] = {
+    "creates/s": (2000, operator.ge),
+    "gets/s": (6000, operator.ge),
+    "cold start, s": (1.5, operator.le),
+    "resident with 10,000 Deployments, MB": (200, operator.le),
+    "update to handler, in-process: p50, ms": (1, operator.lt),
+    "update to handler, TLS: p50, ms": (5, operator.lt),
+}
+
+
+def show(name: str, value: float, note: str = "") -> None:
+    goal = GOALS.get(name)
+    against = ""
+    if goal is not None:
+        wanted, holds = goal
+        against = f"  goal {wanted:,g}: {'reached' if holds(value, wanted) else 'MISSED'}"
+    print(f"{name:46s} {value:12,.2f}{against}{'  ' + note if note else ''}", flush=True)

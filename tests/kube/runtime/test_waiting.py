@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.runtime.tuning import tune_garbage_collection
+from karmada.kube.runtime.waiting import Backoff, cancel_and_wait, finish_within, with_timeout
+
+
+async def answer(value: int) -> int:
+    return value
+
+
+async def test_an_answer_in_time_is_returned_and_an_error_raised(clock: FakeClock) -> None:
+    assert await with_timeout(clock, answer(3), 5) == 3
+
+    async def fail() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        await with_timeout(clock, fail(), 5)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_work_that_takes_too_long_is_ended(clock: FakeClock) -> None:
+    ended = asyncio.Event()
+
+    async def slow() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    waiting = asyncio.ensure_future(with_timeout(clock, slow(), 5))
+    await clock.advance(4.9)
+    assert not waiting.done()
+    await clock.advance(0.1)
+    with pytest.raises(TimeoutError, match="no answer within 5s"):
+        await waiting
+    assert ended.is_set()
+
+
+async def test_cancelling_the_wait_ends_the_work(clock: FakeClock) -> None:
+    waiting = asyncio.ensure_future(with_timeout(clock, asyncio.Event().wait(), 5))
+    await clock.advance(1)
+    await cancel_and_wait(waiting)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_tasks_may_finish_within_their_grace(clock: FakeClock) -> None:
+    quick = asyncio.ensure_future(clock.sleep(1))
+    stuck = asyncio.ensure_future(asyncio.Event().wait())
+    finishing = asyncio.ensure_future(finish_within(clock, [quick, stuck], 3))
+    await clock.advance(2)
+    assert quick.done()
+    assert not stuck.done()
+    await clock.advance(1)
+    await finishing
+    assert not quick.cancelled()
+    assert stuck.cancelled()
+
+
+async def test_pauses_grow_to_their_most_and_start_over_after_a_quiet_time(clock: FakeClock) -> None:
+    backoff = Backoff(clock, first=1, most=5, jitter=0, reset_after=60)
+    assert [backoff.next() for _ in range(5)] == [1, 2, 4, 5, 5]
+    await clock.advance(61)
+    assert backoff.next() == 1
+    assert backoff.next() == 2
+    backoff.reset()
+    assert backoff.next() == 1
+
+
+def test_the_collector_is_tuned() -> None:
+    before = gc.get_threshold()
+    try:
+        tune_garbage_collection()
+        assert gc.get_threshold()[0] == 50_000
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

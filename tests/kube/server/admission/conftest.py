@@ -1,0 +1,95 @@
+"""A store in memory for admission to read, and attributes for it to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.schema.node import Node
+from karmada.kube.server.admission.interface import Attributes
+from karmada.kube.server.resource import ALL_VERBS, Resource
+from karmada.kube.server.user import User
+
+
+class FakeReader:
+    def __init__(self) -> None:
+        self.objects: dict[tuple[GroupResource, str, str], dict[str, Any]] = {}
+        self._version = 0
+
+    def put(self, group: str, plural: str, obj: dict[str, Any]) -> dict[str, Any]:
+        """Store an object under its own name, with a version of its own."""
+        self._version += 1
+        meta = obj.setdefault("metadata", {})
+        meta["resourceVersion"] = str(self._version)
+        meta.setdefault("uid", f"uid-{self._version}")
+        self.objects[GroupResource(group, plural), meta.get("namespace", ""), meta["name"]] = obj
+        return obj
+
+    def get(self, resource: GroupResource, namespace: str, name: str) -> dict[str, Any] | None:
+        return self.objects.get((resource, namespace, name))
+
+    def list(self, resource: GroupResource, namespace: str = "") -> list[dict[str, Any]]:
+        return [obj for (kind, where, _), obj in self.objects.items() if kind == resource and namespace in ("", where)]
+
+
+Ask = Callable[..., Attributes]
+
+
+@pytest.fixture
+def reader() -> FakeReader:
+    found = FakeReader()
+    found.put("", "namespaces", {"metadata": {"name": "ns"}})
+    return found
+
+
+@pytest.fixture
+def ask() -> Ask:
+    kinds = {
+        "pods": GVK("", "v1", "Pod"),
+        "configmaps": GVK("", "v1", "ConfigMap"),
+        "services": GVK("", "v1", "Service"),
+        "namespaces": GVK("", "v1", "Namespace"),
+        "nodes": GVK("", "v1", "Node"),
+        "persistentvolumeclaims": GVK("", "v1", "PersistentVolumeClaim"),
+        "persistentvolumes": GVK("", "v1", "PersistentVolume"),
+        "priorityclasses": GVK("scheduling.k8s.io", "v1", "PriorityClass"),
+        "ingresses": GVK("networking.k8s.io", "v1", "Ingress"),
+        "deployments": GVK("apps", "v1", "Deployment"),
+        "localsubjectaccessreviews": GVK("authorization.k8s.io", "v1", "LocalSubjectAccessReview"),
+    }
+    cluster = {"namespaces", "nodes", "persistentvolumes", "priorityclasses"}
+    resources = {
+        plural: Resource(
+            gvk=gvk,
+            plural=plural,
+            namespaced=plural not in cluster,
+            verbs=("create",) if gvk.kind.endswith("Review") else ALL_VERBS,
+            schema=Node,
+            storage=gvk,
+            storage_resource=GroupResource(gvk.group, plural),
+        )
+        for plural, gvk in kinds.items()
+    }
+
+    def make(
+        operation: str,
+        plural: str,
+        obj: dict[str, Any] | None = None,
+        old: dict[str, Any] | None = None,
+        *,
+        name: str = "x",
+        namespace: str = "ns",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Attributes:
+        resource = resources[plural]
+        where = namespace if resource.namespaced else ""
+        for found in (obj, old):
+            if found is not None:
+                found.setdefault("metadata", {}).setdefault("name", name)
+        return Attributes(operation, resource, subresource, where, name, obj, old, User("alice"), dry_run=dry_run)
+
+    return make

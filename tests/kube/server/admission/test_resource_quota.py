@@ -1,0 +1,237 @@
+"""Quotas: what counts, what is in scope, and that nobody gets more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from karmada.kube.objects.errors import Forbidden
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.quantity import Quantity
+from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.server import quota
+from karmada.kube.server.admission.resource_quota import PROMISE_SECONDS, ResourceQuota
+
+Ask = Callable[..., Any]
+
+
+def pod(cpu: str | None = None, phase: str = "Pending", **spec: Any) -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu}} if cpu else {}
+    return {
+        "metadata": {},
+        "spec": {"containers": [{"name": "c1", "resources": resources}], **spec},
+        "status": {"phase": phase},
+    }
+
+
+def put_quota(reader: Any, hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    status = {"hard": dict(hard), "used": {**dict.fromkeys(hard, "0"), **(used or {})}}
+    obj = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": hard, **spec}, "status": status}
+    reader.put("", "resourcequotas", obj)
+    return obj
+
+
+def store(reader: Any, plural: str, name: str, obj: dict[str, Any]) -> None:
+    obj["metadata"] = {"name": name, "namespace": "ns"}
+    reader.put("", plural, obj)
+
+
+async def check(plugin: ResourceQuota, attributes: Any) -> None:
+    assert plugin.handles(attributes)
+    await plugin.validate(attributes)
+
+
+async def refused(plugin: ResourceQuota, attributes: Any) -> str:
+    with pytest.raises(Forbidden) as caught:
+        await check(plugin, attributes)
+    return caught.value.message
+
+
+# --- what counts
+
+
+@pytest.mark.parametrize(
+    ("resource", "obj", "wanted"),
+    [
+        (("", "configmaps"), {}, {"configmaps": "1", "count/configmaps": "1"}),
+        (("apps", "deployments"), {}, {"count/deployments.apps": "1"}),
+        (
+            ("", "pods"),
+            pod("500m"),
+            {"pods": "1", "count/pods": "1", "cpu": "500m", "requests.cpu": "500m"},
+        ),
+        (("", "pods"), pod("500m", phase="Succeeded"), {"count/pods": "1"}),
+        (
+            ("", "services"),
+            {"spec": {"type": "LoadBalancer", "ports": [{"port": 1}, {"port": 2}]}},
+            {"services": "1", "count/services": "1", "services.loadbalancers": "1", "services.nodeports": "2"},
+        ),
+        (
+            ("", "persistentvolumeclaims"),
+            {"metadata": {}, "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "5Gi"}}}},
+            {
+                "persistentvolumeclaims": "1",
+                "count/persistentvolumeclaims": "1",
+                "requests.storage": "5Gi",
+                "fast.storageclass.storage.k8s.io/requests.storage": "5Gi",
+                "fast.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
+            },
+        ),
+    ],
+)
+def test_what_an_object_counts_for(resource: tuple[str, str], obj: dict[str, Any], wanted: dict[str, str]) -> None:
+    found = quota.usage(GroupResource(*resource), obj)
+    assert {name: str(amount) for name, amount in found.items()} == wanted
+
+
+def test_extended_resources_count_as_requests() -> None:
+    gpu = {"resources": {"requests": {"nvidia.com/gpu": "2"}, "limits": {"nvidia.com/gpu": "2"}}}
+    found = quota.usage(quota.PODS, {"metadata": {}, "spec": {"containers": [gpu]}})
+    assert found["requests.nvidia.com/gpu"] == Quantity.of(2)
+
+
+def test_a_pod_counts_for_its_peak() -> None:
+    def container(cpu: str, **fields: Any) -> dict[str, Any]:
+        return {"resources": {"requests": {"cpu": cpu}}, **fields}
+
+    spec = {
+        "containers": [container("1"), container("1")],
+        "initContainers": [container("500m", restartPolicy="Always"), container("3")],
+        "overhead": {"cpu": "100m"},
+    }
+    assert str(quota.pod_resources(spec, "requests")["cpu"]) == "3600m"
+    spec["initContainers"].pop()
+    assert str(quota.pod_resources(spec, "requests")["cpu"]) == "2600m"
+
+
+@pytest.mark.parametrize(
+    ("scopes", "obj", "wanted"),
+    [
+        (["BestEffort"], pod(), True),
+        (["BestEffort"], pod("1"), False),
+        (["NotBestEffort"], pod("1"), True),
+        (["Terminating"], pod(activeDeadlineSeconds=1), True),
+        (["NotTerminating"], pod(activeDeadlineSeconds=1), False),
+        (["Terminating", "BestEffort"], pod("1", activeDeadlineSeconds=1), False),
+    ],
+)
+def test_scopes(scopes: list[str], obj: dict[str, Any], wanted: bool) -> None:
+    assert quota.in_scope({"spec": {"scopes": scopes}}, quota.PODS, obj) is wanted
+
+
+@pytest.mark.parametrize(
+    ("operator", "wanted"), [("In", True), ("NotIn", False), ("Exists", True), ("DoesNotExist", False)]
+)
+def test_a_scope_may_name_priority_classes(operator: str, wanted: bool) -> None:
+    expression = {"scopeName": "PriorityClass", "operator": operator, "values": ["high"]}
+    found = {"spec": {"scopeSelector": {"matchExpressions": [expression]}}}
+    assert quota.in_scope(found, quota.PODS, pod(priorityClassName="high")) is wanted
+
+
+# --- admission
+
+
+async def test_without_quotas_nothing_is_refused(reader: Any, ask: Ask) -> None:
+    await check(ResourceQuota(reader), ask("CREATE", "configmaps", {}))
+
+
+async def test_who_asks_for_too_much_is_told_what_is_there(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"pods": "10", "requests.cpu": "4"}, {"pods": "10", "requests.cpu": "4"})
+    assert await refused(ResourceQuota(reader), ask("CREATE", "pods", pod("1"))) == (
+        'pods "x" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=1, used: pods=10,requests.cpu=4, '
+        "limited: pods=10,requests.cpu=4"
+    )
+
+
+async def test_only_what_is_exceeded_is_named(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"pods": "10", "requests.cpu": "4"}, {"pods": "1", "requests.cpu": "4"})
+    message = await refused(ResourceQuota(reader), ask("CREATE", "pods", pod("1")))
+    assert message.endswith("requested: requests.cpu=1, used: requests.cpu=4, limited: requests.cpu=4")
+
+
+async def test_pods_must_say_what_is_limited(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"limits.cpu": "1", "requests.memory": "1Gi", "pods": "5"})
+    assert await refused(ResourceQuota(reader), ask("CREATE", "pods", pod())) == (
+        'pods "x" is forbidden: failed quota: q: must specify limits.cpu for: c1; requests.memory for: c1'
+    )
+
+
+async def test_a_quota_that_nobody_counted_yet_lets_nothing_through(reader: Any, ask: Ask) -> None:
+    found = put_quota(reader, {"pods": "5"})
+    found["status"] = {}
+    assert (await refused(ResourceQuota(reader), ask("CREATE", "pods", pod()))).endswith(
+        "status unknown for quota: q, resources: pods"
+    )
+    await check(ResourceQuota(reader), ask("CREATE", "services", {"spec": {}}))
+
+
+async def test_what_is_there_counts_even_if_the_status_lags(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"configmaps": "2"})
+    store(reader, "configmaps", "a", {})
+    store(reader, "configmaps", "b", {})
+    assert "used: configmaps=2" in await refused(ResourceQuota(reader), ask("CREATE", "configmaps", {}))
+
+
+async def test_two_creates_in_flight_do_not_share_the_last_place(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"configmaps": "1"})
+    plugin = ResourceQuota(reader, FakeClock())
+    await check(plugin, ask("CREATE", "configmaps", {}, name="a"))
+    assert "used: configmaps=1" in await refused(plugin, ask("CREATE", "configmaps", {}, name="b"))
+
+
+async def test_a_promise_that_was_kept_counts_once(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"configmaps": "2"})
+    plugin = ResourceQuota(reader, FakeClock())
+    await check(plugin, ask("CREATE", "configmaps", {}, name="a"))
+    store(reader, "configmaps", "a", {})
+    await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
+    assert "exceeded" in await refused(plugin, ask("CREATE", "configmaps", {}, name="c"))
+
+
+async def test_a_write_that_failed_gives_its_place_back(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"configmaps": "1"})
+    plugin = ResourceQuota(reader, FakeClock())
+    first = ask("CREATE", "configmaps", {}, name="a")
+    await check(plugin, first)
+    plugin.finish(first, stored=False)
+    await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
+
+
+async def test_a_write_nobody_heard_of_again_gives_its_place_back_in_time(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"configmaps": "1"})
+    clock = FakeClock()
+    plugin = ResourceQuota(reader, clock)
+    await check(plugin, ask("CREATE", "configmaps", {}, name="a"))
+    await clock.advance(PROMISE_SECONDS)
+    await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
+
+
+async def test_a_dry_run_takes_no_place(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"configmaps": "1"})
+    plugin = ResourceQuota(reader, FakeClock())
+    await check(plugin, ask("CREATE", "configmaps", {}, name="a", dry_run=True))
+    await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
+
+
+async def test_an_update_is_charged_for_the_difference(reader: Any, ask: Ask) -> None:
+    put_quota(reader, {"requests.storage": "5Gi"}, {"requests.storage": "3Gi"})
+
+    def claim(size: str) -> dict[str, Any]:
+        return {"metadata": {}, "spec": {"resources": {"requests": {"storage": size}}}}
+
+    plugin = ResourceQuota(reader, FakeClock())
+    await check(plugin, ask("UPDATE", "persistentvolumeclaims", claim("5Gi"), claim("3Gi"), name="a"))
+    message = await refused(plugin, ask("UPDATE", "persistentvolumeclaims", claim("9Gi"), claim("3Gi"), name="a"))
+    assert "requested: requests.storage=6Gi" in message
+    await check(plugin, ask("UPDATE", "persistentvolumeclaims", claim("1Gi"), claim("3Gi"), name="a"))
+
+
+async def test_quotas_do_not_look_at_reviews_or_subresources(reader: Any, ask: Ask) -> None:
+    plugin = ResourceQuota(reader)
+    assert not plugin.handles(ask("CREATE", "localsubjectaccessreviews", {}))
+    assert not plugin.handles(ask("CREATE", "pods", {}, subresource="eviction"))
+    assert not plugin.handles(ask("UPDATE", "configmaps", {}, {}))
+    assert not plugin.handles(ask("CREATE", "nodes", {}))
+    assert plugin.handles(ask("UPDATE", "pods", {}, {}, subresource="resize"))
