@@ -1,0 +1,122 @@
+"""Whatever happens to a server and to the connections to it, an informer ends up with what the server has."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eventually import eventually
+from karmada.kube.client.client import Client
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects.errors import AlreadyExists, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["create", "update", "delete"]), st.integers(0, 5)),
+        st.tuples(st.sampled_from(["break", "restart", "compact"]), st.just(0)),
+    ),
+    min_size=5,
+    max_size=40,
+)
+
+
+class Scenario:
+    """A server that can be restarted on its data, a writer, and an informer whose handler keeps its own account."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._port = 0
+        self.heard: dict[str, str] = {}
+
+    async def start(self) -> None:
+        config = ServerConfig(data_dir=self._data_dir, port=self._port, controllers=False)
+        self.server = ApiServer(config)
+        await self.server.start()
+        self._port = self.server.port
+
+    def hear(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self.heard[new["metadata"]["name"]] = new["metadata"]["resourceVersion"]
+        else:
+            assert old is not None
+            self.heard.pop(old["metadata"]["name"])
+
+    async def step(self, what: str, number: int, count: int) -> None:
+        client, name = self.server.client(), f"item-{number}"
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"n": str(count)}}
+        try:
+            if what == "create":
+                await client.create(CONFIG_MAPS, body, "default")
+            elif what == "update":
+                await client.patch(CONFIG_MAPS, name, "default", {"data": {"n": str(count)}})
+            elif what == "delete":
+                await client.delete(CONFIG_MAPS, name, "default")
+        except (AlreadyExists, NotFound):
+            return
+        if what == "break":
+            self.server.cache.end_watches()
+        elif what == "restart":
+            await self.server.stop()
+            await self.start()
+        elif what == "compact":
+            await self.server.store.compact(self.server.store.revision)
+
+    def stored(self) -> dict[str, str]:
+        entries = self.server.cache.collection(CONFIG_MAPS.group_resource).list("default")
+        return {entry.name: str(entry.revision) for entry in entries}
+
+
+async def run(data_dir: Path, steps: list[tuple[str, int]]) -> None:
+    scenario = Scenario(data_dir)
+    await scenario.start()
+    remote = Client(HttpsTransport(load_config(scenario.server.kubeconfig)))
+    informers = [Informer(remote, CONFIG_MAPS, "default"), Informer(remote, CONFIG_MAPS, "default")]
+    informers[0].add_handler(scenario.hear)
+    for informer in informers:
+        informer.start()
+    try:
+        for count, (what, number) in enumerate(steps):
+            await scenario.step(what, number, count)
+        for informer in informers:
+            await eventually(lambda informer=informer: known(informer) == scenario.stored(), within=20.0)
+        assert scenario.heard == scenario.stored()
+    finally:
+        for informer in informers:
+            await informer.stop()
+        await remote.close()
+        await scenario.server.stop()
+
+
+def known(informer: Informer) -> dict[str, str]:
+    return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in informer.list()}
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_an_informer_equals_the_server_after_any_history(certificates: Path, steps: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        data_dir = Path(place) / "data"
+        data_dir.mkdir(mode=0o700)
+        if (certificates / "pki").exists():
+            shutil.copytree(certificates / "pki", data_dir / "pki")
+        asyncio.run(run(data_dir, steps))
+
+
+@pytest.mark.parametrize("order", [["compact", "restart"], ["restart", "compact", "break"], ["compact", "break"]])
+def test_an_informer_recovers_when_its_version_is_gone(certificates: Path, tmp_path: Path, order: list[str]) -> None:
+    steps = [("create", n) for n in range(4)] + [("update", 1), ("delete", 2)]
+    steps += [(what, 0) for what in order] + [("update", 0), ("create", 2), ("delete", 3)]
+    asyncio.run(run(tmp_path / "data", steps))
