@@ -60,14 +60,14 @@ from karmada.kube.server.storage.syncer import Checkpoint, Syncer
 
 log = logging.getLogger(__name__)
 
-_FORMAT = 1
+FORMAT = 1
 _SCHEMA = f"""
 BEGIN;
 CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, live INTEGER NOT NULL, prev INTEGER NOT NULL, value BLOB);
 CREATE INDEX log_by_key ON log (key, rev, live);
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 INSERT INTO meta VALUES ('compacted', 0), ('swept', 0);
-PRAGMA user_version = {_FORMAT};
+PRAGMA user_version = {FORMAT};
 COMMIT;
 """
 _LATEST = "SELECT rev, value FROM log WHERE key = ? AND rev <= ? ORDER BY rev DESC LIMIT 1"
@@ -178,8 +178,8 @@ class SqliteStore(LocalStore):
         version = self._cursor.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             self._cursor.executescript(_SCHEMA)
-        elif version != _FORMAT:
-            raise StoreUnavailable(f"{self.path} has format {version}; this program knows format {_FORMAT}")
+        elif version != FORMAT:
+            raise StoreUnavailable(f"{self.path} has format {version}; this program knows format {FORMAT}")
 
     async def close(self) -> None:
         """Waits for the writes in flight; what comes later is refused."""
@@ -210,14 +210,11 @@ class SqliteStore(LocalStore):
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         revision = self._readable(revision)
-        low, end = max(prefix, after and after + "\0"), prefix_end(prefix) or _LAST_KEY
-        rows = self._read(_RANGE, (low, end, revision, limit or -1))
-        items = [Stored(*row) for row in rows]
-        items.sort(key=lambda stored: stored.key)
-        remaining = 0
-        if limit and len(items) == limit:
-            remaining = self._read(_COUNT, (items[-1].key + "\0", end, revision))[0][0]
-        return Page(items, revision, remaining)
+        try:
+            rows, remaining = read_range(self._cursor, prefix, after, limit, revision)
+        except sqlite3.Error as e:
+            raise StoreUnavailable(f"cannot read {self.path}: {e}") from e
+        return Page([Stored(*row) for row in rows], revision, remaining)
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
         end = prefix_end(prefix) or _LAST_KEY
@@ -429,6 +426,17 @@ class SqliteStore(LocalStore):
         except sqlite3.Error as e:
             self._roll_back(e)
             raise StoreUnavailable(f"cannot compact {self.path}: {e}") from e
+
+
+def read_range(
+    cursor: sqlite3.Cursor, prefix: str, after: str, limit: int, revision: int
+) -> tuple[list[tuple[str, bytes, int]], int]:
+    """Key, value and revision of what a range holds at a revision, in key order; and how many come after those."""
+    low, end = max(prefix, after and after + "\0"), prefix_end(prefix) or _LAST_KEY
+    rows = sorted(cursor.execute(_RANGE, (low, end, revision, limit or -1)).fetchall())
+    if not limit or len(rows) < limit:
+        return rows, 0
+    return rows, cursor.execute(_COUNT, (rows[-1][0] + "\0", end, revision)).fetchone()[0]
 
 
 def _stored(key: str, row: tuple[int, bytes | None] | None) -> Stored | None:

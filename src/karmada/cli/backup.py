@@ -1,0 +1,87 @@
+"""`karmadactl backup` and `restore`: the state of a control plane in one file, from and to any store."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from karmada.kube.server.storage import dump
+from karmada.kube.server.storage.interface import StoreUnavailable
+from karmada.kube.server.storage.open import open_store
+from karmada.kube.server.storage.sqlite_reader import SqliteReader
+
+_STORAGE = click.option(
+    "--storage",
+    required=True,
+    help="The store, as the server's own flag names it: sqlite:///path/to/state.db or etcd://host:port,…",
+)
+
+
+def _progress(word: str) -> dump.Progress:
+    def show(count: int) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{word} {count:,} objects", nl=False, err=True)
+
+    return show
+
+
+def _run(work: Callable[[], Awaitable[int]]) -> int:
+    async def run() -> int:
+        return await work()
+
+    try:
+        count = asyncio.run(run())
+    except (dump.BadDump, StoreUnavailable, OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    if sys.stderr.isatty():
+        click.echo("", err=True)
+    return count
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_STORAGE
+def backup(file: Path, storage: str) -> None:
+    """Copy everything into FILE, as it is at one moment; servers may go on working.
+
+    The copy has every object with its uid, Secrets included: FILE is made readable for you alone. The certificates and
+    keys in the data directory are not part of it.
+    """
+
+    async def work() -> int:
+        parts = urlsplit(storage)
+        source = SqliteReader(parts.path) if parts.scheme == "sqlite" else open_store(storage)
+        await source.open()
+        try:
+            return await dump.back_up(source, file, _progress("Copied"))
+        finally:
+            await source.close()
+
+    if file.exists():
+        raise click.ClickException(f"{file} exists; remove it or choose another name")
+    click.echo(f"{_run(work):,} objects in {file}")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_STORAGE
+def restore(file: Path, storage: str) -> None:
+    """Put what FILE holds into an empty store; no server may use it meanwhile.
+
+    Objects come back as they were, uids included. Their resourceVersions are new, so clients list again.
+    """
+
+    async def work() -> int:
+        store = open_store(storage)
+        await store.open()
+        try:
+            return await dump.restore(store, file, _progress("Restored"))
+        finally:
+            await store.close()
+
+    click.echo(f"{_run(work):,} objects from {file}")
