@@ -9,14 +9,13 @@ from collections.abc import Iterable
 
 import orjson
 
-from karmada.kube.objects.errors import BadRequest
+from karmada.kube.objects.errors import BadRequest, invalid
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.entry import Entry
 from karmada.kube.server.negotiation import JSON, YAML, Form
 from karmada.kube.server.resource import Resource
 from karmada.kube.server.results import ListResult, ObjectResult
 from karmada.kube.server.tables import Printer, printer_for, printer_of_kind, table, table_of
-
 
 _INCLUDES = ("", "Metadata", "Object", "None")
 
@@ -28,10 +27,8 @@ def dumps(value: object, *, pretty: bool = False) -> bytes:
 def included(asked: str, form: Form) -> str:
     """How much of each object a Table's rows carry."""
     if form.transform == "Table" and asked not in _INCLUDES:
-        why = "must be 'Metadata', 'Object', 'None', or empty"
-        raise BadRequest(
-            f"Unable to convert to Table as requested: includeObject: Invalid value: {orjson.dumps(asked).decode()}: {why}"
-        )
+        why = invalid("includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
+        raise BadRequest(f"Unable to convert to Table as requested: {why}")
     return asked or "Metadata"
 
 
@@ -107,12 +104,14 @@ def list_object(result: ListResult, *, typed_items: bool = False) -> Obj:
 
 def _join(resource: Resource, metadata: Obj, entries: list[Entry]) -> bytes:
     head = orjson.dumps({"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata})
-    if resource.custom:
-        items = b",".join([entry.raw for entry in entries])
-    else:
-        cut = len(type_prefix(resource))
-        items = b",".join([b"{" + entry.raw[cut:] for entry in entries])
-    return b'%b,"items":[%b]}' % (head[:-1], items)
+    opening, cut = (b"", 0) if resource.custom else (b"{", len(type_prefix(resource)))
+    pieces: list[bytes | memoryview] = [head[:-1], b',"items":[']
+    for entry in entries:
+        pieces += (opening, memoryview(entry.raw)[cut:], b",")
+    if entries:
+        pieces.pop()
+    pieces.append(b"]}")
+    return b"".join(pieces)
 
 
 def type_prefix(resource: Resource) -> bytes:
