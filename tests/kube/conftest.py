@@ -1,12 +1,10 @@
+"""A fake API server for the client and runtime rooms, and the clock their tests turn."""
+
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "fakes"))
 
 from fake_api import FakeApi, FakeTransport
 from karmada.kube.client.client import Client
