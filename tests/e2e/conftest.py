@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 import pytest
 
 from programs import Program, Result, ServerProcess
+
+OLDEST_MINOR = 26
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +37,14 @@ def own_server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="session")
 def kubectl_path() -> str:
+    """The kubectl on PATH; one too old for the commands used here has tests of its own (test_old_kubectl)."""
     path = shutil.which("kubectl")
     if path is None:
         pytest.fail("kubectl is not on PATH; install it (Debian: kubernetes-client)")
+    told = subprocess.run([path, "version", "--client", "-o", "json"], capture_output=True, text=True, check=True)
+    version = json.loads(told.stdout)["clientVersion"]
+    if int(version["minor"].rstrip("+")) < OLDEST_MINOR:
+        pytest.skip(f"kubectl 1.{OLDEST_MINOR} or newer is needed, this is {version['gitVersion']}")
     return path
 
 
