@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 SECRETS = GVR("", "v1", "secrets")
@@ -452,3 +454,43 @@ async def test_random_graphs_deleted_in_one_go_end_as_the_model_says(world: Worl
         model.owners.pop(name, None)
     model.collect()
     await agree(world, model)
+
+
+# restarts
+
+
+async def test_what_a_stopped_server_left_undone_is_done_after_the_next_start(
+    certificates: Path, tmp_path: Path
+) -> None:
+    """The first server runs no controllers, so that every deletion stops half-way, as in a crash."""
+    storage = f"sqlite://{tmp_path}/state.db"
+    first = ApiServer(ServerConfig(data_dir=certificates, storage=storage, port=0, controllers=False))
+    await first.start()
+    client = first.client(user_agent="tests")
+
+    async def make(name: str, *owners: Obj) -> Obj:
+        meta = {"name": name, "namespace": "default", "ownerReferences": list(owners)}
+        return await client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+
+    for policy in ("Background", "Foreground", "Orphan"):
+        owner = await make(f"{policy.lower()}-owner")
+        await make(f"{policy.lower()}-child", owned_by(owner, block=True))
+        await client.delete(CONFIG_MAPS, f"{policy.lower()}-owner", "default", propagation=policy)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}
+    await client.create(NAMESPACES, namespace)
+    await client.create(
+        CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "going"}}
+    )
+    await client.delete(NAMESPACES, "going")
+    await first.stop()
+
+    second = ApiServer(ServerConfig(data_dir=certificates, storage=storage, port=0))
+    await second.start()
+    try:
+        world = World(second, second.client(user_agent="tests"))
+        await eventually(lambda: world.gone(CONFIG_MAPS, "background-child", "foreground-owner", "foreground-child"))
+        await eventually(lambda: world.gone(CONFIG_MAPS, "orphan-owner"))
+        assert "ownerReferences" not in world.get(CONFIG_MAPS, "orphan-child")["metadata"]
+        await eventually(lambda: world.get(NAMESPACES, "going", "") is None)
+    finally:
+        await second.stop()

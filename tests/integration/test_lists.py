@@ -14,6 +14,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.storage.interface import StoreUnavailable
 from streams import CONFIGMAPS, config_map, create, put, revision
 from wire import Http
 
@@ -221,6 +222,7 @@ async def test_a_match_that_means_nothing_is_refused(http: Http, query: str, why
     [
         ("resourceVersion=abc", "invalid resource version: "),
         ("resourceVersion=-1", "invalid resource version: "),
+        ("resourceVersion=1_0", "invalid resource version: "),
         ("continue=!!!", "invalid continue token: "),
         ("continue=e30", "invalid continue token: "),
         ("limit=x", "strconv.ParseInt: parsing"),
@@ -293,3 +295,23 @@ async def test_a_list_in_another_version_shows_the_same_objects(http: Http) -> N
         assert "apiVersion" not in page["items"][0]
         rest = (await http("GET", path.format(version) + f"?limit=2&continue={page['metadata']['continue']}")).json()
         assert names(rest) == ["c"]
+
+
+@pytest.mark.parametrize("failure", ["slow", "away"])
+async def test_nothing_old_is_shown_as_current_when_the_store_does_not_answer(
+    http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    async def fresh() -> bool:
+        if failure == "away":
+            raise StoreUnavailable("gone")
+        return False
+
+    monkeypatch.setattr(server.cache, "fresh", fresh)
+    for path, verb in ((CONFIGMAPS, "list"), (f"{CONFIGMAPS}/a", "get"), (f"{CONFIGMAPS}?watch=1", "watch")):
+        answer = await http("GET", path)
+        status = answer.json()
+        assert (answer.code, status["reason"], answer.headers["Retry-After"]) == (500, "ServerTimeout", "1")
+        assert status["message"] == (
+            f"The {verb} operation against configmaps could not be completed at this time, please try again."
+        )
+    assert (await http("GET", f"{CONFIGMAPS}?resourceVersion=0")).code == 200

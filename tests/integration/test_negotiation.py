@@ -423,10 +423,13 @@ async def test_a_list_of_one_name_is_allowed_to_who_may_list_that_name(http: Htt
     assert (await http("POST", f"{rbac}/rolebindings", binding)).code == 201
     ann = {"Impersonate-User": "ann"}
     for query, code in (
-        ("?fieldSelector=metadata.name%3Da", 200), ("?fieldSelector=metadata.name%3Da&watch=1&timeoutSeconds=1", 200),
+        ("?fieldSelector=metadata.name%3Da", 200), ("?fieldSelector=metadata.name%3Db&watch=1", 403),
         ("?fieldSelector=metadata.name%3Db", 403), ("", 403),
     ):  # fmt: skip
         assert (await http("GET", CONFIGMAPS + query, headers=ann)).code == code, query
+    await create(http, "a")
+    async with watching(http, f"{CONFIGMAPS}?watch=1&fieldSelector=metadata.name%3Da", ann) as events:
+        assert (await events.next())["object"]["metadata"]["name"] == "a"
 
 
 @pytest.mark.parametrize(
@@ -445,3 +448,16 @@ async def test_a_missing_object(http: Http, path: str, message: str, details: di
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
         "reason": "NotFound", "details": details, "code": 404,
     }  # fmt: skip
+
+
+async def test_a_server_that_is_full_turns_away_ordinary_requests_only(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karmada.kube.server.http.MAX_IN_FLIGHT", 0)
+    ann = {"Impersonate-User": "ann"}
+    answer = await http("GET", CONFIGMAPS, headers=ann)
+    assert (answer.code, answer.json()["reason"], answer.headers["Retry-After"]) == (429, "TooManyRequests", "1")
+    for path in (f"{CONFIGMAPS}?watch=1", "/apis/coordination.k8s.io/v1/namespaces/default/leases/x"):
+        assert (await http("GET", path, headers=ann)).code == 403, path  # she may not, but she is heard
+    assert (await http("GET", "/readyz", anonymous=True)).code == 200
+    assert (await http("GET", CONFIGMAPS)).code == 200

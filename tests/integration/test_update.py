@@ -81,6 +81,12 @@ async def test_name_and_namespace_of_the_body_must_be_those_of_the_url(http: Htt
     assert await revision(http) == before
 
 
+async def test_the_body_must_have_a_name(http: Http) -> None:
+    ok(await http("POST", CONFIGMAPS, configmap()), 201)
+    status = refused(await http("PUT", f"{CONFIGMAPS}/c", {"data": {}}), 400, "BadRequest")
+    assert status["message"] == ("the name of the object (c based on URL) was undeterminable: name must be provided")
+
+
 async def test_what_does_not_exist_cannot_be_updated(http: Http) -> None:
     status = refused(await http("PUT", f"{DEPLOYMENTS}/web", deployment()), 404, "NotFound")
     assert status["message"] == 'deployments.apps "web" not found'
@@ -251,36 +257,37 @@ GENERATIONS: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "change"), GENERATIONS, ids=[p.rsplit("/", 1)[1] for p, _, _ in GENERATIONS])
-async def test_the_generation_rises_by_one_when_the_kind_says_so(http: Http, path: str, body: Any, change: Any) -> None:
-    created = ok(await http("POST", path, {**body, "metadata": {"name": "x"}}), 201)
-    assert created["metadata"]["generation"] == 1
-    finalizer = {"metadata": {"finalizers": ["example.io/hold"]}}
-    assert ok(await patch(http, f"{path}/x", finalizer))["metadata"]["generation"] == 1
-    assert ok(await patch(http, f"{path}/x", change))["metadata"]["generation"] == 2
-    assert ok(await patch(http, f"{path}/x", change))["metadata"]["generation"] == 2
-    deleted = ok(await http("DELETE", f"{path}/x", {"propagationPolicy": "Background"}))
-    assert deleted["metadata"]["generation"] == 3
+async def test_the_generation_rises_by_one_when_the_kind_says_so(http: Http) -> None:
+    for index, (collection, body, change) in enumerate(GENERATIONS):
+        path = f"{collection}/x{index}"
+        created = ok(await http("POST", collection, {**body, "metadata": {"name": f"x{index}"}}), 201)
+        assert created["metadata"]["generation"] == 1
+        finalizer = {"metadata": {"finalizers": ["example.io/hold"]}}
+        assert ok(await patch(http, path, finalizer))["metadata"]["generation"] == 1
+        assert ok(await patch(http, path, change))["metadata"]["generation"] == 2
+        assert ok(await patch(http, path, change))["metadata"]["generation"] == 2
+        deleted = ok(await http("DELETE", path, {"propagationPolicy": "Background"}))
+        assert deleted["metadata"]["generation"] == 3
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "change"),
-    [
-        (CONFIGMAPS, {}, {"data": {"a": "2"}}),
-        (f"{CORE}/secrets", {}, {"data": {"a": "Mg=="}}),
-        (f"{CORE}/services", {"spec": {"ports": [{"port": 80}]}}, {"spec": {"sessionAffinity": "ClientIP"}}),
-        ("/api/v1/namespaces", {}, {"metadata": {"labels": {"a": "b"}}}),
-        ("/api/v1/nodes", {}, {"spec": {"unschedulable": True}}),
-        (f"{CORE}/serviceaccounts", {}, {"automountServiceAccountToken": False}),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", {}, {"rules": []}),
-        (LEASES, {"spec": {}}, {"spec": {"holderIdentity": "x", "leaseDurationSeconds": 3}}),
-        (f"{CORE}/endpoints", {}, {"subsets": [{"addresses": [{"ip": "1.2.3.4"}]}]}),
-        (f"{CORE}/resourcequotas", {"spec": {"hard": {"pods": "1"}}}, {"spec": {"hard": {"pods": "2"}}}),
-    ],
-)
-async def test_other_kinds_have_no_generation(http: Http, path: str, body: Any, change: Any) -> None:
-    ok(await http("POST", path, {**body, "metadata": {"name": "x"}}), 201)
-    assert "generation" not in ok(await patch(http, f"{path}/x", change))["metadata"]
+NO_GENERATION: list[tuple[str, Any, Any]] = [
+    (CONFIGMAPS, {}, {"data": {"a": "2"}}),
+    (f"{CORE}/secrets", {}, {"data": {"a": "Mg=="}}),
+    (f"{CORE}/services", {"spec": {"ports": [{"port": 80}]}}, {"spec": {"sessionAffinity": "ClientIP"}}),
+    ("/api/v1/namespaces", {}, {"metadata": {"labels": {"a": "b"}}}),
+    ("/api/v1/nodes", {}, {"spec": {"unschedulable": True}}),
+    (f"{CORE}/serviceaccounts", {}, {"automountServiceAccountToken": False}),
+    ("/apis/rbac.authorization.k8s.io/v1/clusterroles", {}, {"rules": []}),
+    (LEASES, {"spec": {}}, {"spec": {"holderIdentity": "x", "leaseDurationSeconds": 3}}),
+    (f"{CORE}/endpoints", {}, {"subsets": [{"addresses": [{"ip": "1.2.3.4"}]}]}),
+    (f"{CORE}/resourcequotas", {"spec": {"hard": {"pods": "1"}}}, {"spec": {"hard": {"pods": "2"}}}),
+]
+
+
+async def test_other_kinds_have_no_generation(http: Http) -> None:
+    for path, body, change in NO_GENERATION:
+        ok(await http("POST", path, {**body, "metadata": {"name": "x"}}), 201)
+        assert "generation" not in ok(await patch(http, f"{path}/x", change))["metadata"], path
 
 
 async def test_concurrent_unconditional_puts_are_serialised_and_their_managers_kept(

@@ -80,9 +80,9 @@ async def test_without_a_version_a_watch_tells_the_current_state_first(http: Htt
 
 @pytest.mark.parametrize("value", ["1", "true", "", "yes"])
 async def test_watch_is_on_unless_it_says_false_or_0(http: Http, server: ApiServer, value: str) -> None:
-    path = f"{CONFIGMAPS}?watch={value}&timeoutSeconds=1&resourceVersion={server.cache.revision}"
-    async with watching(http, path) as events:
-        assert await events.rest() == []
+    async with watching(http, f"{CONFIGMAPS}?watch={value}&resourceVersion={server.cache.revision}") as events:
+        await create(http, "a")
+        assert told([await events.next()]) == [("ADDED", "a")]
 
 
 @pytest.mark.parametrize("value", ["0", "false"])
@@ -99,8 +99,11 @@ async def test_the_legacy_watch_prefix_watches(http: Http) -> None:
     for name in ("one", "two"):
         await create(http, name, labels={"mine": "yes"})
     prefix = "/api/v1/watch"
-    async with watching(http, f"{prefix}/namespaces/default/configmaps/one?timeoutSeconds=1") as events:
-        assert told(await events.rest()) == [("ADDED", "one")]
+    async with watching(http, f"{prefix}/namespaces/default/configmaps/two") as events:
+        assert told([await events.next()]) == [("ADDED", "two")]
+        for name in ("one", "two"):
+            await put(http, name, labels={"mine": "yes"}, changed="yes")
+        assert told([await events.next()]) == [("MODIFIED", "two")]
     for path in ("/namespaces/default/configmaps", "/configmaps"):
         async with watching(http, f"{prefix}{path}?labelSelector=mine") as events:
             assert told(await events.take(2)) == [("ADDED", "one"), ("ADDED", "two")]
@@ -145,9 +148,9 @@ async def test_an_object_that_begins_or_ceases_to_match_appears_or_disappears(ht
         await http("DELETE", f"{CONFIGMAPS}/x")
         await create(http, "y", labels={"colour": "blue"})
         assert told([await events.next()]) == [("ADDED", "y")]
-    replay = f"{CONFIGMAPS}?watch=1&labelSelector=colour%3Dblue&timeoutSeconds=1&resourceVersion={revision(made)}"
+    replay = f"{CONFIGMAPS}?watch=1&labelSelector=colour%3Dblue&resourceVersion={revision(made)}"
     async with watching(http, replay) as events:
-        assert told(await events.rest()) == [("ADDED", "x"), ("MODIFIED", "x"), ("DELETED", "x"), ("ADDED", "y")]
+        assert told(await events.take(4)) == [("ADDED", "x"), ("MODIFIED", "x"), ("DELETED", "x"), ("ADDED", "y")]
 
 
 async def test_a_field_selector_follows_transitions_too(http: Http, server: ApiServer) -> None:
@@ -207,8 +210,9 @@ async def test_bookmarks_come_only_when_asked_for_and_say_how_far_all_is_told(
         assert await silent.rest() == []
 
 
-async def test_a_bookmark_comes_before_the_end(http: Http, server: ApiServer) -> None:
-    path = f"{CONFIGMAPS}?watch=1&timeoutSeconds=3&allowWatchBookmarks=true&resourceVersion={server.cache.revision}"
+async def test_a_bookmark_comes_before_the_end(http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_module, "BEFORE_END_SECONDS", 0.5)
+    path = f"{CONFIGMAPS}?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={server.cache.revision}"
     async with watching(http, path) as events:
         assert [event["type"] for event in await events.rest()] == ["BOOKMARK"]
 
@@ -230,9 +234,9 @@ async def test_too_old_a_version_is_told_in_the_stream_which_then_ends(
 async def test_history_of_one_resource_outlives_churn_in_another(http: Http, client: Client, server: ApiServer) -> None:
     made = (await http("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "quiet"}})).json()
     await forget_history(server, client)
-    path = f"/api/v1/namespaces/default/secrets?watch=1&timeoutSeconds=1&resourceVersion={revision(made) - 1}"
+    path = f"/api/v1/namespaces/default/secrets?watch=1&resourceVersion={revision(made) - 1}"
     async with watching(http, path) as events:
-        assert told(await events.rest()) == [("ADDED", "quiet")]
+        assert told([await events.next()]) == [("ADDED", "quiet")]
 
 
 async def test_a_version_of_the_future_is_told_in_the_stream(
@@ -305,10 +309,12 @@ async def test_a_streamed_list_waits_for_the_version_it_is_asked_for(http: Http,
 
 
 async def test_a_streamed_list_without_bookmarks_has_none(http: Http) -> None:
-    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
     await create(http, "a", labels={"mine": "yes"})
     async with watching(http, f"{CONFIGMAPS}?{query}&labelSelector=mine") as events:
-        assert told(await events.rest()) == [("ADDED", "a")]
+        assert told([await events.next()]) == [("ADDED", "a")]
+        await create(http, "b", labels={"mine": "yes"})
+        assert told([await events.next()]) == [("ADDED", "b")]
 
 
 @pytest.mark.parametrize("version", ["", "&resourceVersion=0"])
@@ -412,6 +418,14 @@ async def test_a_slow_consumer_is_cut_off_and_resumes_without_a_gap(
         seen = await events.rest()
     position = revision(seen[-1]["object"]) if seen else start
     assert len(seen) < count
-    async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={position}&timeoutSeconds=1") as resumed:
-        seen += await resumed.rest()
+    async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={position}") as resumed:
+        seen += await resumed.take(count - len(seen))
     assert told(seen) == [("ADDED", f"n-{n:04d}") for n in range(count)]
+
+
+async def test_head_of_a_watch_answers_its_headers_and_nothing_else(http: Http, server: ApiServer) -> None:
+    collection = server.cache.collection(GroupResource("", "configmaps"))
+    before = collection.watchers
+    answer = await http("HEAD", f"{CONFIGMAPS}?watch=1")
+    assert (answer.code, answer.body) == (200, b"")
+    await eventually(lambda: collection.watchers == before)

@@ -19,7 +19,12 @@ from karmada.kube.server.config import DEFAULT_PORT, ServerConfig
     default=Path("~/.karmada"),
     help="Certificates, keys, state and admin.kubeconfig; made with mode 0700 when it does not exist.",
 )
-@click.option("--storage", default="", help="sqlite:///path or memory://  [default: state.db in the data directory]")
+@click.option(
+    "--storage",
+    default="",
+    help="sqlite:///path, etcd://host:port,host:port[?cacert=&cert=&key=&prefix=] or memory://  "
+    "[default: state.db in the data directory]",
+)
 @click.option("--bind-address", default="127.0.0.1", help="Address to listen on.")
 @click.option("--port", default=DEFAULT_PORT, help="Port to listen on; 0 takes a free one.")
 @click.option("--advertise-address", default="", help="Address clients use.  [default: the bind address]")
@@ -104,6 +109,7 @@ async def serve(config: ServerConfig, verbosity: int) -> None:
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.server.app import ApiServer
+    from karmada.kube.server.auth.shared_keys import share_keys_through
 
     setup(verbosity=verbosity)
     tune_garbage_collection()
@@ -112,6 +118,8 @@ async def serve(config: ServerConfig, verbosity: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
     config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if config.shares_storage:
+        await share_keys_through(config.storage, config.data_dir / "pki")
     server = ApiServer(config)
     await server.start()
     click.echo(f"Kubernetes API {config.git_version} at {server.url}")

@@ -45,7 +45,7 @@ class Services:
 
     def create(self, name: str, *, stored: bool = True, **spec: Any) -> dict[str, Any]:
         obj = self.make(name, **spec)
-        taken = self.allocator.reserve(obj, None, self)
+        taken = self.allocator.choose(obj, None)
         if stored:
             self._put(name, obj)
         if taken is not None:
@@ -57,7 +57,7 @@ class Services:
         new = {"metadata": dict(old["metadata"]), "spec": {"ports": [{"port": 80}], **spec}, "status": old["status"]}
         SERVICE.default(new)
         SERVICE.prepare_update(new, old)
-        taken = self.allocator.reserve(new, old, self)
+        taken = self.allocator.choose(new, old)
         self._put(name, new)
         if taken is not None:
             taken.finish(True)
@@ -191,7 +191,7 @@ def test_services_that_were_there_before_keep_what_they_have() -> None:
     later = Allocator(services)
     other = services.make("b", clusterIP="10.96.0.10")
     with pytest.raises(Invalid):
-        later.reserve(other, None, services)
+        later.choose(other, None)
     assert first["spec"]["clusterIP"] == "10.96.0.10"
 
 
@@ -226,7 +226,7 @@ def test_two_creates_in_flight_never_get_the_same() -> None:
     services = Services(cidr="10.0.0.0/27", ports=(30000, 30029))
     made = [services.make(str(i), type="NodePort") for i in range(30)]
     for obj in made:
-        services.allocator.reserve(obj, None, services)
+        services.allocator.choose(obj, None)
     assert max(Counter(obj["spec"]["clusterIP"] for obj in made).values()) == 1
     assert max(Counter(obj["spec"]["ports"][0]["nodePort"] for obj in made).values()) == 1
 
@@ -244,7 +244,7 @@ def test_dual_stack() -> None:
 
 def test_a_service_that_is_wrong_in_itself_is_left_to_validation() -> None:
     services = Services()
-    assert services.allocator.reserve(services.make("a", clusterIP="ten"), None, services) is None
+    assert services.allocator.choose(services.make("a", clusterIP="ten"), None) is None
 
 
 actions = st.lists(st.tuples(st.sampled_from(["create", "delete", "fail", "retype"]), st.integers(0, 6)), max_size=40)

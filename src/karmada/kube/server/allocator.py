@@ -16,9 +16,11 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from karmada.kube.objects.errors import ApiError, FieldError, InternalError, Invalid, invalid
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import ApiError, FieldError, InternalError, Invalid, ServiceUnavailable, invalid
 from karmada.kube.objects.gvk import GroupKind, GroupResource
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.claims import Claims
 from karmada.kube.server.collection import Collection
 from karmada.kube.server.entry import DELETED
 from karmada.kube.server.kinds import services
@@ -30,6 +32,7 @@ Owner = tuple[str, str, str]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _RANDOM_TRIES = 32
+_CLAIM_TRIES = 20
 _ALLOCATED_IP = "provided IP is already allocated"
 _ALLOCATED_PORT = "provided port is already allocated"
 _NO_DUAL_STACK = "this cluster is not configured for dual-stack services"
@@ -42,7 +45,8 @@ class Full(Exception):
 class Pool:
     """The numbers from `low` to `high` and who has them; the first `static` of them are given out last."""
 
-    def __init__(self, low: int, high: int, static: int) -> None:
+    def __init__(self, name: str, low: int, high: int, static: int) -> None:
+        self.name = name
         self.low, self.high = low, high
         self._dynamic = min(low + static, high)
         self._owners: dict[int, Owner] = {}
@@ -92,7 +96,7 @@ class _Range:
         if network.version == 4 and network.num_addresses > 2:
             last -= 1
         size = last - first + 1
-        self.pool = Pool(first, last, _static_part(size, 16, 256) if size > 16 else 0)
+        self.pool = Pool(self.family.lower(), first, last, _static_part(size, 16, 256) if size > 16 else 0)
 
     def number(self, ip: str) -> int:
         return int(ipaddress.ip_address(ip))
@@ -122,15 +126,23 @@ class Taken:
 
 class Allocator:
     def __init__(
-        self, reader: Reader, service_cidr: str = "10.96.0.0/12", node_ports: tuple[int, int] = (30000, 32767)
+        self,
+        reader: Reader,
+        service_cidr: str = "10.96.0.0/12",
+        node_ports: tuple[int, int] = (30000, 32767),
+        claims: Claims | None = None,
     ) -> None:
-        """`service_cidr` may name two networks, one of each family, with a comma between them."""
+        """`service_cidr` may name two networks, one of each family, with a comma between them.
+
+        `claims` is for servers that give out the same ranges together.
+        """
+        self._claims = claims
         self._reader = reader
         networks = [ipaddress.ip_network(text.strip()) for text in service_cidr.split(",")]
         self._ranges = {found.family: found for found in map(_Range, networks)}
         self._default_family = f"IPv{networks[0].version}"
         low, high = node_ports
-        self._ports = Pool(low, high, _static_part(high - low + 1, 32, 128) if high - low >= 16 else 0)
+        self._ports = Pool("nodeport", low, high, _static_part(high - low + 1, 32, 128) if high - low >= 16 else 0)
         self._in_flight: dict[Owner, int] = {}
         self._loaded = False
 
@@ -186,7 +198,48 @@ class Allocator:
 
     # --- giving out
 
-    def reserve(self, obj: Obj, old: Obj | None, _reader: Reader) -> Taken | None:
+    async def reserve(self, obj: Obj, old: Obj | None) -> Taken | None:
+        """In place: what the Service needs and does not have, claimed where other servers might take it, too."""
+        if self._claims is None:
+            return self.choose(obj, old)
+        for _ in range(_CLAIM_TRIES):
+            spec = copy_json(obj.get("spec") or {})
+            taken = self.choose(obj, old)
+            lost = await self._claim(taken) if taken is not None else None
+            if lost is None:
+                return taken
+            obj["spec"] = spec
+            if lost in self._held(obj):
+                raise Invalid.of(
+                    GroupKind("", "Service"), obj["metadata"].get("name") or "", [self._refusal(*lost, obj)]
+                )
+        raise ServiceUnavailable("other servers keep taking the addresses this one chooses", retry_after=1)
+
+    async def _claim(self, taken: Taken) -> tuple[Pool, int] | None:
+        """Claim all that was taken; else give all of it back and tell what another server has."""
+        assert self._claims is not None
+        claimed: list[str] = []
+        for pool, number in taken.took:
+            name = f"{pool.name}-{number}"
+            if not await self._claims.claim(name, taken.owner):
+                taken.finish(False)
+                for mine in claimed:
+                    await self._claims.release(mine, taken.owner)
+                return pool, number
+            claimed.append(name)
+        return None
+
+    def _refusal(self, pool: Pool, number: int, obj: Obj) -> FieldError:
+        """Why a value that was asked for by name cannot be had."""
+        if pool is self._ports:
+            ports = obj["spec"].get("ports") or []
+            at = next((index for index, port in enumerate(ports) if port.get("nodePort") == number), None)
+            path = "spec.healthCheckNodePort" if at is None else f"spec.ports[{at}].nodePort"
+            return invalid(path, number, _ALLOCATED_PORT)
+        ip = next(r.text(number) for r in self._ranges.values() if r.pool is pool)
+        return invalid("spec.clusterIPs", [ip], f"failed to allocate IP {ip}: {_ALLOCATED_IP}")
+
+    def choose(self, obj: Obj, old: Obj | None) -> Taken | None:
         """In place: what the Service needs and does not have; refuses what it may not have.
 
         A Service that is wrong in itself is left alone: validation says what is wrong with it.

@@ -36,6 +36,7 @@ from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_configuration
 from karmada.kube.server.bodies import Bodies
 from karmada.kube.server.cache import Cache
+from karmada.kube.server.claims import Claims
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.builtin import BuiltinControllers
 from karmada.kube.server.custom_resources import CustomResources
@@ -90,7 +91,7 @@ class ApiServer:
         self._requests()
         self._documents()
         self.custom_resources = CustomResources(self.registry, self.cache, self.webhooks.post)
-        self.controllers = BuiltinControllers(self) if config.controllers else None
+        self.controllers = BuiltinControllers(self, elect=config.shares_storage) if config.controllers else None
         self._ready = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -116,7 +117,8 @@ class ApiServer:
 
     def _requests(self) -> None:
         config, clock, cache = self.config, self.clock, self.cache
-        self.allocator = Allocator(cache, config.service_cidr, config.node_ports)
+        self.claims = Claims(cache, clock) if config.shares_storage else None
+        self.allocator = Allocator(cache, config.service_cidr, config.node_ports, self.claims)
         self.registry.add(builtin_resources(self.definitions, self.allocator, clock))
         self.webhooks = WebhookClient(ServiceRouter(cache))
         hooks = (MutatingWebhooks, ValidatingWebhooks)

@@ -101,7 +101,9 @@ class Bodies:
     def normalize(self, obj: Obj, gvk: GVK, node: Node, *, custom: bool = False) -> list[str]:
         """In place: prune and check against the schema; what a strict reader says of the fields that went."""
         meta = obj.get("metadata")
-        if meta.__class__ is dict and meta.get("managedFields") == []:
+        if meta is None:
+            obj.pop("metadata", None)
+        elif meta.__class__ is dict and meta.get("managedFields") == []:
             meta["managedFields"] = [{}]  # the same wish, in the form that is not taken for nothing said
         try:
             return [f'unknown field "{path}"' for path in normalize(node, obj, custom=custom)]

@@ -16,12 +16,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.collection import Collection
 from karmada.kube.server.entry import CORE, Entry, encode_value, entry_of, prefix, split_key, storage_key
-from karmada.kube.server.storage.interface import Compacted, Event, PushStore, Store, StoreUnavailable
+from karmada.kube.server.storage.interface import Compacted, Event, Progress, PushStore, Store, StoreUnavailable
 from karmada.kube.server.subscription import Subscribers, Subscription
 
 __all__ = ["Cache", "Collection", "Entry", "Subscription", "encode_value", "prefix", "storage_key"]
@@ -85,8 +86,12 @@ class Cache:
 
     async def fresh(self, timeout: float = _FRESH_SECONDS) -> bool:
         """Wait until everything that is acknowledged to anybody by now is here; False if that takes too long."""
-        if self._pushed or self.revision >= (latest := (await self.store.range(_NOWHERE, limit=1)).revision):
+        if self._pushed:
             return True
+        try:
+            latest = (await self.store.range(_NOWHERE, limit=1)).revision
+        except StoreUnavailable as e:
+            raise ServiceUnavailable(f"the store cannot be read: {e}", retry_after=1) from e
         return await self.wait_for(latest, timeout)
 
     async def wait_for(self, revision: int, timeout: float) -> bool:
@@ -171,6 +176,8 @@ class Cache:
             try:
                 async for events in store.watch("", since=self.revision):
                     self._apply(events)
+                    if isinstance(events, Progress):
+                        self._advance(events.revision)
             except Compacted:
                 log.warning("the store has compacted what came after revision %d; loading it anew", self.revision)
                 await self._reload()

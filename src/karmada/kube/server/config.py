@@ -13,7 +13,7 @@ class ServerConfig:
     data_dir: Path
     """Certificates, keys and (with SQLite) the state; 0700, its files 0600."""
     storage: str = ""
-    """sqlite:///path or memory://; empty: sqlite in `data_dir`."""
+    """sqlite:///path, etcd://host:port,… or memory://; empty: sqlite in `data_dir`."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     advertise_host: str = ""
@@ -31,6 +31,11 @@ class ServerConfig:
     controllers: bool = True
     """Run the built-in controllers (namespaces, garbage collection, tokens, certificates)."""
     audit_log: Path | None = None
+
+    @property
+    def shares_storage(self) -> bool:
+        """Other servers may use the same store."""
+        return self.storage.startswith("etcd:")
 
     @property
     def git_version(self) -> str:

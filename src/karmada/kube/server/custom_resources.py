@@ -19,7 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.cache import Cache
@@ -76,7 +76,7 @@ class CustomResources:
 
     def sync(self, name: str, crd: Obj | None) -> None:
         """Serve what the CRD says now."""
-        served = crd if crd is not None and is_served(crd) else None
+        served = _to_serve(crd) if crd is not None and is_served(crd) else None
         state = _state(served) if served is not None else ()
         known, resources = self._served.get(name, ((), []))
         if known != state:
@@ -107,6 +107,15 @@ class CustomResources:
         return convert
 
 
+def _to_serve(crd: Obj) -> Obj:
+    """The CRD itself; one that goes without a served version has its storage version served, so its objects can go."""
+    spec = crd["spec"]
+    if not is_terminating(crd) or any(version.get("served") for version in spec["versions"]):
+        return crd
+    versions = [{**version, "served": bool(version.get("storage"))} for version in spec["versions"]]
+    return {**crd, "spec": {**spec, "versions": versions}}
+
+
 def _state(crd: Obj) -> tuple[object, ...]:
     """What of a CRD makes a difference to how its objects are served; watches go on while this stays the same."""
     return (crd["metadata"]["uid"], crd["spec"], (crd.get("status") or {}).get("acceptedNames"))
@@ -114,12 +123,24 @@ def _state(crd: Obj) -> tuple[object, ...]:
 
 class CustomResourceDefinitionController:
     name = "customresourcedefinitions"
-    watches = (Watch(CRDS),)
 
     def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
         self._client = client
         self._crds = informers.of(CRDS)
         self._clock = clock
+        self.watches = (Watch(CRDS, map_to=self._concerned),)
+
+    def _concerned(self, crd: Obj) -> list[Key]:
+        """The CRD, and those of its group that wait for names it may have let go of."""
+        return [
+            key_of(crd),
+            *(
+                key_of(other)
+                for other in self._crds.list()
+                if other["spec"]["group"] == crd["spec"]["group"]
+                and not has_condition((other.get("status") or {}).get("conditions"), "NamesAccepted")
+            ),
+        ]
 
     async def reconcile(self, key: Key) -> Result:
         crd = self._crds.get(key)
@@ -159,10 +180,10 @@ class CustomResourceDefinitionController:
 
     async def _delete_objects(self, crd: Obj) -> bool:
         """Delete every object; whether any is left."""
-        spec = crd["spec"]
-        version = next((v["name"] for v in spec["versions"] if v.get("served")), None)
-        if version is None:
-            return False
+        if not is_served(crd):
+            return False  # it never had its names, so it has no objects
+        spec = _to_serve(crd)["spec"]
+        version = next(v["name"] for v in spec["versions"] if v.get("served"))
         gvr = GVR(spec["group"], version, spec["names"]["plural"])
         try:
             for obj in (await self._client.list_all(gvr)).items:
@@ -171,7 +192,7 @@ class CustomResourceDefinitionController:
                     await self._delete(gvr, meta)
             return bool((await self._client.list_all(gvr)).items)
         except NotFound:
-            return False
+            return True  # the registry is about to follow
 
     async def _delete(self, gvr: GVR, meta: Obj) -> None:
         try:

@@ -22,7 +22,7 @@ from karmada.kube.server.options import DEFAULT_WRITE, WriteOptions, delete_opti
 from karmada.kube.server.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.reads import Reads
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.request import Request
+from karmada.kube.server.request import Request, RequestInfo
 from karmada.kube.server.resource import Resource
 from karmada.kube.server.results import ListResult, ObjectResult, Result
 from karmada.kube.server.scaling import Scaling
@@ -77,7 +77,7 @@ class Handlers:
         info = request.info
         if resource.namespaced and not info.namespace and info.verb not in ("list", "watch"):
             raise NotFound.resource() if resource.custom else MethodNotAllowed()
-        if not resource.namespaced and info.namespace and resource.plural != "namespaces":
+        if not resource.namespaced and info.namespace and not _is_namespace_itself(info):
             raise NotFound.resource()
         endpoint = self.endpoints.get(Place(resource.storage_resource, info.subresource))
         if endpoint is not None:
@@ -115,6 +115,9 @@ class Handlers:
 
         def parse() -> Obj:
             obj = self.body(request, resource, options)
+            if not (obj.get("metadata") or {}).get("name"):
+                why = "name must be provided"
+                raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: {why}")
             place(obj, resource, namespace, name)
             return obj
 
@@ -251,6 +254,11 @@ class Handlers:
 
         result: Result = await patch_or_create(patcher, update, None, info.subresource)
         return result
+
+
+def _is_namespace_itself(info: RequestInfo) -> bool:
+    """namespaces/<name>, whose path reads like that of something inside the namespace."""
+    return info.resource == "namespaces" and info.name == info.namespace
 
 
 def _forget_version(changed: Obj, live_version: str | None) -> None:

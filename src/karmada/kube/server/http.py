@@ -12,7 +12,7 @@ import random
 import ssl
 import uuid
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -29,6 +29,7 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.runtime.clock import Clock
+from karmada.kube.server.audit import Answered, Record
 from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.rbac import Authorizer
@@ -36,8 +37,9 @@ from karmada.kube.server.encoding import dumps, encode_list, encode_object, incl
 from karmada.kube.server.metrics import RequestMetrics
 from karmada.kube.server.negotiation import JSON, PLAIN, Form, negotiate, wants_pretty
 from karmada.kube.server.pipeline import Pipeline
-from karmada.kube.server.request import Query, Request, parse_path
+from karmada.kube.server.request import CONNECT_SUBRESOURCES, Query, Request, parse_path
 from karmada.kube.server.results import ListResult, RawResult, Result, TakeOver, WatchResult
+from karmada.kube.server.user import User
 from karmada.kube.server.watching import Frames, lines
 
 MAX_BODY = 3 * 1024 * 1024
@@ -62,7 +64,7 @@ class HttpFront:
         authorizer: Authorizer,
         clock: Clock,
         metrics: RequestMetrics,
-        audit: Callable[[Request, int, str], None] | None = None,
+        audit: Record | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._authenticator = authenticator
@@ -106,23 +108,25 @@ class HttpFront:
         headers = raw.headers
         info = parse_path(raw.method, path, query)
         audit_id = headers.get("Audit-Id") or _audit_id()
+        caller: User | None = None
         request: Request | None = None
-        watching = info.verb == "watch"
-        if watching:
+        long_running = info.verb == "watch" or info.subresource in CONNECT_SUBRESOURCES
+        if long_running:
             self._long_running += 1
         else:
             self._in_flight += 1
         try:
-            user = self._authenticator.authenticate(headers, _peer_certificate(raw), _protocols(headers))
-            user = impersonate(user, headers, self._authorizer)
-            if self._in_flight > MAX_IN_FLIGHT and not (watching or user.is_master or path in _UNLIMITED_PATHS):
+            caller = self._authenticator.authenticate(headers, _peer_certificate(raw), _protocols(headers))
+            user = impersonate(caller, headers, self._authorizer)
+            exempt = long_running or user.is_master or info.resource == "leases" or path in _UNLIMITED_PATHS
+            if self._in_flight > MAX_IN_FLIGHT and not exempt:
                 raise TooManyRequests("too many requests, please try again later.", retry_after=1)
             request = Request(raw.method, info, query, headers, user, raw=raw)
             result = await self._result(raw, request)
             response = await self._respond(raw, request, result, audit_id)
             status = response.status
         except ApiError as error:
-            if watching and isinstance(error, (Expired, Timeout)):
+            if info.verb == "watch" and isinstance(error, (Expired, Timeout)):
                 response = self._ended_watch(error, request, audit_id)
             else:
                 response = self._error(error, request, query_text, headers.get("User-Agent", ""), audit_id)
@@ -136,13 +140,14 @@ class HttpFront:
             response = self._error(fault, request, query_text, "", audit_id)
             status = 500
         finally:
-            if watching:
+            if long_running:
                 self._long_running -= 1
             else:
                 self._in_flight -= 1
-            self._metrics.observe(info, status, self._clock.monotonic() - started)
-            if self._audit is not None and request is not None:
-                self._audit(request, status, audit_id)
+            seconds = self._clock.monotonic() - started
+            self._metrics.observe(info, status, seconds)
+            if self._audit is not None:
+                self._audit(Answered(raw, info, caller, request, status, audit_id, seconds))
         return response
 
     async def _result(self, raw: web.BaseRequest, request: Request) -> Result:
@@ -211,6 +216,9 @@ class HttpFront:
         writer = await response.prepare(raw)
         assert writer is not None
         writer.send_headers()
+        if raw.method == "HEAD":
+            result.subscription.close()
+            return response
         async for piece in lines(result, form, include, self._clock):
             await response.write(piece)
         await response.write_eof()

@@ -51,6 +51,7 @@ class Pipeline:
     def authorize(self, request: Request) -> None:
         attributes = attributes_of(request.info)
         decision = self._authorizer.authorize(request.user, attributes)
+        request.authorized = decision.allowed
         if not decision.allowed:
             raise denied(request.user, attributes, decision.reason)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound, Timeout
+from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound, ServerTimeout, Timeout
 from karmada.kube.objects.selectors import FieldRequirement
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.cache import Cache
@@ -21,7 +21,7 @@ from karmada.kube.server.entry import Entry, entry_of, prefix
 from karmada.kube.server.options import ListOptions
 from karmada.kube.server.resource import Resource
 from karmada.kube.server.results import ListResult, ObjectResult, WatchResult
-from karmada.kube.server.storage.interface import Compacted, FutureRevision
+from karmada.kube.server.storage.interface import Compacted, FutureRevision, StoreUnavailable
 from karmada.kube.server.versions import Versions
 
 FRESHNESS_SECONDS = 3.0
@@ -57,7 +57,7 @@ class Reads:
         return entry
 
     async def get(self, resource: Resource, namespace: str, name: str, options: ListOptions) -> ObjectResult:
-        await self._reach(options.resource_version)
+        await self._reach(options.resource_version, resource, "get")
         entry = self.entry(resource, namespace, name)
         if self._versions.same(resource):
             return ObjectResult(entry=entry, resource=resource)
@@ -116,6 +116,8 @@ class Reads:
                 raise _expired(after, continuing=bool(options.token)) from None
             except FutureRevision as error:
                 raise too_large(revision, error.revision) from None
+            except StoreUnavailable:
+                raise _not_now(resource, "list") from None
             entries += selection.filter([entry_of(*stored) for stored in page.items])
             if not page.remaining or not limit or len(entries) >= limit:
                 return await self._cut(resource, entries, at, limit, options, page.remaining)
@@ -130,7 +132,7 @@ class Reads:
         selection = self.selection(resource, options)
         if name and not selection.name:
             selection = selection._replace(name=name)
-        since = await self._reach(options.resource_version)
+        since = await self._reach(options.resource_version, resource, "watch")
         collection = self._cache.collection(resource.storage_resource)
         synthetic = options.send_initial_events
         if synthetic is None:
@@ -155,19 +157,21 @@ class Reads:
             convert=None if self._versions.same(resource) else self._versions.converter(resource),
         )
 
-    async def _reach(self, text: str) -> int:
+    async def _reach(self, text: str, resource: Resource, verb: str) -> int:
         """Wait until the cache is as new as the client asks for; "" asks for all that is acknowledged anywhere."""
         if text == "0":
             return 0
         if not text:
-            await self._cache.fresh()
+            try:
+                fresh = await self._cache.fresh()
+            except StoreUnavailable:
+                fresh = False
+            if not fresh:
+                raise _not_now(resource, verb)
             return 0
-        try:
-            wanted = int(text)
-        except ValueError:
-            wanted = -1
-        if wanted < 0:
+        if not (text.isascii() and text.isdigit()):
             raise BadRequest(f'invalid resource version: strconv.ParseUint: parsing "{text}": invalid syntax')
+        wanted = int(text)
         if wanted > self._cache.revision and not await self._cache.wait_for(wanted, FRESHNESS_SECONDS):
             raise too_large(wanted, self._cache.revision)
         return wanted
@@ -207,7 +211,7 @@ class Reads:
                 raise BadRequest("specifying resource version is not allowed when using continue")
             revision, after = _decode_token(options.token)
             return await self._page(resource, namespace, selection, options, revision, after)
-        wanted = await self._reach(options.resource_version)
+        wanted = await self._reach(options.resource_version, resource, "list")
         collection = self._cache.collection(resource.storage_resource)
         exact = options.match == "Exact" or (wanted > 0 and options.limit > 0 and not options.match)
         if exact and collection.changed > wanted:
@@ -222,6 +226,14 @@ def _unknown_field(resource: Resource, path: str) -> str:
     if resource.strategy.fields or resource.custom:
         return f"field label not supported: {path}"
     return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def _not_now(resource: Resource, verb: str) -> ServerTimeout:
+    """The store does not tell what is current."""
+    named = resource.group_resource
+    details: Obj = {"group": named.group} if named.group else {}
+    message = f"The {verb} operation against {named} could not be completed at this time, please try again."
+    return ServerTimeout(message, details={**details, "kind": named.resource}, retry_after=1)
 
 
 def too_large(wanted: int, current: int) -> Timeout:

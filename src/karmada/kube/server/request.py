@@ -98,6 +98,7 @@ class Request:
     raw: Any = None
     """The HTTP front's own request, for handlers that take over the connection (upgrades, proxying)."""
     warnings: list[str] = field(default_factory=list)
+    authorized: bool = False
 
     @property
     def in_process(self) -> bool:

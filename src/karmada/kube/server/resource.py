@@ -85,8 +85,8 @@ class Strategy:
     """(obj, old): takes the place of `validate` on updates where what was wrong before may stay (custom resources)."""
     validate_status: Callable[[Obj, Obj], list[FieldError]] = _no_update_errors
     warnings: Callable[[Obj, Obj | None], list[str]] = _no_warnings
-    reserve: Callable[[Obj, Obj | None, Reader], Reservation | None] | None = None
-    """(obj, old, reader): allocate what must be unique (cluster IPs, node ports), set it in `obj`; raises ApiError."""
+    reserve: Callable[[Obj, Obj | None], Awaitable[Reservation | None]] | None = None
+    """(obj, old): allocate what must be unique (cluster IPs, node ports), set it in `obj`; raises ApiError."""
     generation: Callable[[Obj], Any] | None = None
     """The part of the object whose change raises metadata.generation; None: the kind has no generation."""
     name_errors: Callable[[str], list[str]] | None = None

@@ -108,9 +108,8 @@ class Writes:
             strategy.default(obj)
         meta["uid"] = str(uuid.uuid4())
         meta["creationTimestamp"] = rfc3339(self._clock.now())
-        if resource.has_status and not strategy.keeps_status_on_create and obj.get("status"):
-            obj["status"] = {}
-            strategy.default(obj)
+        if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
+            _wipe_status(resource, obj)
         if strategy.generation is not None:
             meta["generation"] = 1
         return await self._create_named(request, resource, namespace, obj, options, attributes)
@@ -132,7 +131,7 @@ class Writes:
                 meta["name"] = attributes.name = prefix[:_MAX_GENERATED] + names.random_suffix()
             if attempt == 0:
                 resource.strategy.prepare_create(obj)
-            reservation = self._reserve(resource, obj, None)
+            reservation = await self._reserve(resource, obj, None)
             stored = False
             try:
                 self._validate_create(request, resource, namespace, obj)
@@ -271,7 +270,7 @@ class Writes:
             and strategy.generation(new) != strategy.generation(old)
         ):
             meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
-        reservation = self._reserve(resource, new, old) if not subresource else None
+        reservation = await self._reserve(resource, new, old) if not subresource else None
         stored = False
         try:
             self._validate_update(request, resource, new, old, subresource)
@@ -336,9 +335,9 @@ class Writes:
         else:
             new["metadata"].pop("managedFields", None)
 
-    def _reserve(self, resource: Resource, obj: Obj, old: Obj | None) -> Reservation | None:
+    async def _reserve(self, resource: Resource, obj: Obj, old: Obj | None) -> Reservation | None:
         reserve = resource.strategy.reserve
-        return reserve(obj, old, self._cache) if reserve is not None else None
+        return await reserve(obj, old) if reserve is not None else None
 
     def _finish(self, attributes: Attributes, reservation: Reservation | None, stored: bool) -> None:
         if reservation is not None:
@@ -405,6 +404,15 @@ def _dedupe_owners(request: Request, meta: Obj) -> None:
         request.warn(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+"
         )
+
+
+def _wipe_status(resource: Resource, obj: Obj) -> None:
+    """Nothing has happened to a new object yet. A built-in kind shows that as an empty status, a custom one as none."""
+    if resource.custom:
+        del obj["status"]
+    elif obj["status"]:
+        obj["status"] = {}
+        resource.strategy.default(obj)
 
 
 def _carry_over(new: Obj, old: Obj) -> Obj:

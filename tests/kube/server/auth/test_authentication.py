@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from auth_fakes import NOW, FakeReader, account
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from multidict import CIMultiDict
 
+from auth_fakes import NOW, FakeReader, account
 from karmada.kube.objects.errors import Unauthorized
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file, without_bearer
 from karmada.kube.server.auth.frontproxy import authentication_config, remote_headers

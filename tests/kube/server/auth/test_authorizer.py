@@ -4,10 +4,10 @@ import itertools
 from typing import Any
 
 import pytest
-from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes, Decision

@@ -4,8 +4,8 @@ import base64
 from typing import Any
 
 import pytest
-from auth_fakes import NOW, FakeReader
 
+from auth_fakes import NOW, FakeReader
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.bootstrap_tokens import (
     authenticate,

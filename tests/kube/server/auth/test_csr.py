@@ -5,13 +5,13 @@ import ipaddress
 from typing import Any
 
 import pytest
-from auth_fakes import NOW, FakeReader, authorizer, binding, role, rule
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from auth_fakes import NOW, FakeReader, authorizer, binding, role, rule
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.escalation import (

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from auth_fakes import FakeReader, authorizer, binding, role, rule
 from multidict import CIMultiDict
 
+from auth_fakes import FakeReader, authorizer, binding, role, rule
 from karmada.kube.objects.errors import BadRequest, Forbidden
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.user import User

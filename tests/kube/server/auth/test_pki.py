@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from auth_fakes import NOW
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from auth_fakes import NOW
 from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.pki import DAY, CertificateAuthority, Pki, PkiError
 

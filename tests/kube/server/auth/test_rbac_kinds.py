@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 
+from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.bootstrap_policy import (

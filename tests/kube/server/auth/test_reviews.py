@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from auth_fakes import NOW, FakeReader, account, authorizer, binding, role, rule, urls
 
+from auth_fakes import NOW, FakeReader, account, authorizer, binding, role, rule, urls
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file

@@ -4,8 +4,8 @@ import base64
 from typing import Any
 
 import pytest
-from auth_fakes import NOW, FakeReader, account
 
+from auth_fakes import NOW, FakeReader, account
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.jwt import KeySet, SigningKey, TokenError, unverified_claims

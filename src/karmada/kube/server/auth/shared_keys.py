@@ -16,6 +16,7 @@ from karmada.kube.server.auth.files import private_directory, read_optional, wri
 from karmada.kube.server.auth.pki import Pki
 from karmada.kube.server.entry import encode_value
 from karmada.kube.server.storage.interface import RevisionConflict, Store
+from karmada.kube.server.storage.open import open_store
 
 KEY = "internal/keys/shared"
 FILES = ("ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key")
@@ -23,6 +24,16 @@ FILES = ("ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key
 
 class ForeignKeys(ValueError):
     """The data directory belongs to another control plane."""
+
+
+async def share_keys_through(url: str, directory: Path) -> None:
+    """`share_keys` with the store at this address."""
+    store = open_store(url)
+    await store.open()
+    try:
+        await share_keys(store, directory)
+    finally:
+        await store.close()
 
 
 async def share_keys(store: Store, directory: Path) -> None:

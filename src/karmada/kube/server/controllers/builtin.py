@@ -1,11 +1,23 @@
-"""The controllers that come with the API server, put together: what a bare control plane needs to be one."""
+"""The controllers that come with the API server, put together: what a bare control plane needs to be one.
+
+A server with a store of its own runs them itself. Where several servers share a store, a lease says which of them does;
+the others have their informers ready and take over when it is lost.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import uuid
 from typing import TYPE_CHECKING
 
 from karmada.kube.client.client import Client
-from karmada.kube.runtime.manager import Manager
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.runtime.leader import LeaderElector
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.manager import LeadershipLost, Manager
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.claims import ClaimSweeper
 from karmada.kube.server.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner
 from karmada.kube.server.controllers.certificates import CertificateSigning
 from karmada.kube.server.controllers.cluster_roles import ClusterRoleAggregation
@@ -18,19 +30,61 @@ from karmada.kube.server.custom_resources import CustomResourceDefinitionControl
 if TYPE_CHECKING:
     from karmada.kube.server.app import ApiServer
 
+LEASE = ("kube-controller-manager", "kube-system")
+RETRY_SECONDS = 1.0
+log = get_logger("controllers")
+
 
 class BuiltinControllers:
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ApiServer, *, elect: bool) -> None:
         self._server = server
-        clock = server.clock
+        self._elect = elect
+        self.manager: Manager | None = None
+        self.garbage_collector: GarbageCollector | None = None
+        self._turns: asyncio.Task[None] | None = None
+        server.custom_resources.changed.append(self._resources_changed)
 
-        def client(name: str) -> Client:
-            return server.client(user_agent=name)
+    async def start(self) -> None:
+        if self._elect:
+            self._turns = asyncio.create_task(self._take_turns(), name="controllers")
+            return
+        self.manager = self._make(None)
+        await self.manager.start()
 
-        self.manager = Manager(client("kube-controller-manager"), clock=clock)
-        informers, shared = self.manager.informers, self.manager.client
-        ca = server.pki.ca
-        self.garbage_collector = GarbageCollector(client("garbage-collector"), clock)
+    async def stop(self) -> None:
+        if self._turns is not None:
+            await cancel_and_wait(self._turns)
+            self._turns = None
+        elif self.manager is not None:
+            await self.manager.stop()
+        self.manager = None
+
+    async def _take_turns(self) -> None:
+        """Stand for election, work while elected, stand again."""
+        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        while True:
+            client = self._client("kube-controller-manager")
+            elector = LeaderElector(client, *LEASE, identity, clock=self._server.clock)
+            self.manager = self._make(elector)
+            try:
+                await self.manager.run()
+            except LeadershipLost:
+                log.info("Another server runs the controllers now")
+            except (ApiError, TimeoutError) as error:
+                log.error("The controllers stopped, trying again", error)
+            await self._server.clock.sleep(RETRY_SECONDS)
+
+    def _resources_changed(self) -> None:
+        if self.garbage_collector is not None:
+            self.garbage_collector.resources_changed()
+
+    def _client(self, name: str) -> Client:
+        return self._server.client(user_agent=name)
+
+    def _make(self, elector: LeaderElector | None) -> Manager:
+        server, clock, client = self._server, self._server.clock, self._client
+        manager = Manager(client("kube-controller-manager"), clock=clock, elector=elector)
+        informers, shared, ca = manager.informers, manager.client, server.pki.ca
         for reconciler in (
             CustomResourceDefinitionController(client("customresourcedefinitions"), informers, clock),
             NamespaceController(client("namespace-controller"), informers, clock),
@@ -42,13 +96,10 @@ class BuiltinControllers:
             ClusterRoleAggregation(shared, informers),
             TtlAfterFinished(shared, informers, clock),
         ):
-            self.manager.add(reconciler)
-        self.manager.add_component(self.garbage_collector, needs_leader=True)
-        self.manager.add_component(EventExpiry(shared, clock), needs_leader=True)
-        server.custom_resources.changed.append(self.garbage_collector.resources_changed)
-
-    async def start(self) -> None:
-        await self.manager.start()
-
-    async def stop(self) -> None:
-        await self.manager.stop()
+            manager.add(reconciler)
+        self.garbage_collector = GarbageCollector(client("garbage-collector"), clock)
+        manager.add_component(self.garbage_collector, needs_leader=True)
+        manager.add_component(EventExpiry(shared, clock), needs_leader=True)
+        if server.claims is not None:
+            manager.add_component(ClaimSweeper(server.claims, clock), needs_leader=True)
+        return manager

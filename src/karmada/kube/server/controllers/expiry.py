@@ -27,9 +27,10 @@ _log = get_logger("expiry")
 
 
 def last_written(event: Obj) -> float:
-    """The latest time an Event tells of itself."""
+    """The latest time an Event tells of itself, or that somebody wrote to it."""
     times = [
         event["metadata"].get("creationTimestamp"),
+        *(entry.get("time") for entry in event["metadata"].get("managedFields") or ()),
         event.get("lastTimestamp"),
         event.get("eventTime"),
         (event.get("series") or {}).get("lastObservedTime"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.server.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
@@ -42,15 +42,17 @@ class Operation:
     media: tuple[str, ...]
     resource: Resource
     subresource: str = ""
+    everywhere: bool = False
+    """Over all namespaces."""
 
     @property
     def operation_id(self) -> str:
         scope = "Namespaced" if self.resource.namespaced else ""
         group = "".join(part.capitalize() for part in (self.resource.gvk.group or "core").split(".")[:1])
-        verb = {"get": "read", "update": "replace", "deletecollection": "deleteCollection"}.get(
-            self.action, self.action
-        )
+        verb = _OPERATION_VERBS.get(self.action, self.action)
         version = self.resource.gvk.version.capitalize()
+        if self.everywhere:
+            return f"{verb}{group}{version}{self.resource.gvk.kind}ForAllNamespaces"
         return f"{verb}{group}{version}{scope}{self.resource.gvk.kind}{self.subresource.capitalize()}"
 
 
@@ -70,7 +72,8 @@ def paths_of(resource: Resource) -> Iterator[tuple[str, list[Operation]]]:
     yield scoped, _operations(resource, _COLLECTION, resource.verbs)
     yield f"{scoped}/{{name}}", _operations(resource, _ITEM, resource.verbs)
     if resource.namespaced and "list" in resource.verbs:
-        yield f"{base}/{resource.plural}", _operations(resource, (("get", "list"),), resource.verbs)
+        [everywhere] = _operations(resource, (("get", "list"),), resource.verbs)
+        yield f"{base}/{resource.plural}", [replace(everywhere, everywhere=True)]
     for name, sub in sorted(resource.subresources.items()):
         yield f"{scoped}/{{name}}/{name}", _operations(resource, _SUB, sub.verbs, name, sub.kind)
 

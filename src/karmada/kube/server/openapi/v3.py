@@ -39,6 +39,7 @@ from karmada.kube.server.results import RawResult, Result
 
 _YEAR = 365 * 24 * 3600
 _ROOT = "/openapi/v3"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
 
 class OpenApiV3:
@@ -62,6 +63,7 @@ class OpenApiV3:
     def _index(self) -> dict[str, Obj]:
         remote = self.remote()
         keys = {_key(version): self._hash(version) for version in self._registry.versions()}
+        keys |= {key: self._page_hash(key) for key in self._pages()}
         keys |= {key: tag for key, (tag, _) in remote.items()}
         return {key: {"serverRelativeURL": f"{_ROOT}/{key}?hash={tag}"} for key, tag in sorted(keys.items())}
 
@@ -70,11 +72,10 @@ class OpenApiV3:
         if remote is not None:
             tag, packed = remote
         else:
-            version = _version(key)
-            if version is None or not self._registry.serves(version):
+            found = self._own(key)
+            if found is None:
                 return PAGE_NOT_FOUND
-            tag = self._hash(version)
-            packed = self._packed(key, version, tag)
+            tag, packed = found
         headers = {"ETag": f'"{tag}"', "Vary": "Accept"}
         asked = request.query.get("hash")
         if asked and asked != tag:
@@ -90,6 +91,28 @@ class OpenApiV3:
             return RawResult(packed, "application/json", 200, headers)
         return RawResult(zlib.decompress(packed, 31), "application/json", 200, headers)
 
+    def _own(self, key: str) -> tuple[str, bytes] | None:
+        version = _version(key)
+        if version is not None and self._registry.serves(version):
+            tag = self._hash(version)
+            return tag, self._packed(key, version, tag)
+        page = self._pages().get(key)
+        if page is None:
+            return None
+        return self._page_hash(key), _pack(build_page(*page, self._definitions, self._git_version))
+
+    def _pages(self) -> dict[str, tuple[str, str]]:
+        """What is no group-version: key → its path and the definition it answers."""
+        groups = {version.group for version in self._registry.versions() if version.group}
+        return {
+            "api": ("/api/", _META + "APIVersions"),
+            "apis": ("/apis/", _META + "APIGroupList"),
+            "version": ("/version/", "io.k8s.apimachinery.pkg.version.Info"),
+        } | {f"apis/{group}": (f"/apis/{group}/", _META + "APIGroup") for group in groups}
+
+    def _page_hash(self, key: str) -> str:
+        return hashlib.sha512(f"{self._definitions.version} {self._git_version} {key}".encode()).hexdigest().upper()
+
     def _hash(self, version: GroupVersion) -> str:
         parts = hashlib.sha512(f"{self._definitions.version} {self._git_version} {version}".encode())
         for resource in sorted(self._registry.in_version(version), key=lambda r: r.plural):
@@ -102,10 +125,13 @@ class OpenApiV3:
         known = self._documents.get(key)
         if known is None or known[0] != tag:
             document = build(self._registry.in_version(version), self._definitions, self._git_version)
-            packer = zlib.compressobj(4, zlib.DEFLATED, 31)
-            packed = packer.compress(orjson.dumps(document)) + packer.flush()
-            known = self._documents[key] = (tag, packed)
+            known = self._documents[key] = (tag, _pack(document))
         return known[1]
+
+
+def _pack(document: Obj) -> bytes:
+    packer = zlib.compressobj(4, zlib.DEFLATED, 31)
+    return packer.compress(orjson.dumps(document)) + packer.flush()
 
 
 def _accepts_json(accept: str) -> bool:
@@ -135,13 +161,24 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
         wanted |= kinds_of(resource, definitions)
         for path, operations in paths_of(resource):
             paths[path] = _path_item(path, operations, definitions)
-    schemas = {name: _schema(schema) for name, schema in reachable(wanted, everything).items()}
+    return _document(paths, reachable(wanted, everything), git_version)
+
+
+def build_page(path: str, answer: str, definitions: Definitions, git_version: str) -> Obj:
+    """The document of one page that only answers GET."""
+    answered = {"description": "OK", "content": {"application/json": {"schema": _ref(answer)}}}
+    name = "".join(part.capitalize() for part in path.replace(".", "/").split("/"))
+    operation = {"operationId": f"get{name}", "responses": {"200": answered, "401": {"description": "Unauthorized"}}}
+    return _document({path: {"get": operation}}, reachable([answer], dict(definitions.raws())), git_version)
+
+
+def _document(paths: Obj, definitions: dict[str, Obj], git_version: str) -> Obj:
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": git_version},
         "paths": dict(sorted(paths.items())),
         "components": {
-            "schemas": schemas,
+            "schemas": {name: _schema(schema) for name, schema in definitions.items()},
             "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
         },
     }
