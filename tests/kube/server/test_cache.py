@@ -21,6 +21,7 @@ from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.server import collection as collection_module
+from karmada.kube.server import subscription as subscription_module
 from karmada.kube.server.cache import Cache, encode_value, storage_key
 from karmada.kube.server.collection import Collection
 from karmada.kube.server.entry import Change, Entry, entry_of
@@ -336,6 +337,18 @@ async def test_a_reader_that_lags_too_far_is_let_go(pods: Collection, write: Wri
     assert [batch async for batch in slow] == []
     assert not quick.ended
     assert pods.watchers == 1
+
+
+async def test_a_reader_that_lags_by_too_many_bytes_is_let_go(
+    pods: Collection, write: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription_module, "MAX_PENDING_BYTES", 500)
+    slow, quick = await pods.subscribe(), await pods.subscribe()
+    for i in range(20):
+        await write.put("a", f"p{i}")
+        quick.drain()
+    assert slow.ended
+    assert not quick.ended
 
 
 async def test_progress_of_an_ended_subscription_claims_nothing_it_did_not_deliver(

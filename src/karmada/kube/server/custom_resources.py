@@ -34,6 +34,7 @@ from karmada.kube.server.crd import (
     is_terminating,
     terminating_status,
 )
+from karmada.kube.server.entry import DELETED
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.resource import Resource
 from karmada.kube.server.subscription import Subscription
@@ -54,11 +55,19 @@ class CustomResources:
         """Called when resources came or went."""
 
     async def start(self) -> None:
+        subscription = await self._subscribe()
+        self._task = asyncio.create_task(self._follow(subscription), name="custom-resources")
+
+    async def _subscribe(self) -> Subscription:
+        """From now on every change; first all there is."""
         collection = self._cache.collection(CRDS.group_resource)
         subscription = await collection.subscribe()
-        for entry in collection.list():
-            self.sync(entry.name, entry.object())
-        self._task = asyncio.create_task(self._follow(subscription), name="custom-resources")
+        there = {entry.name: entry for entry in collection.list()}
+        for name in self._served.keys() - there.keys():
+            self._sync(name, None)
+        for name, entry in there.items():
+            self._sync(name, entry.object())
+        return subscription
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -66,13 +75,18 @@ class CustomResources:
             self._task = None
 
     async def _follow(self, subscription: Subscription) -> None:
-        async for batch in subscription:
-            for change in batch:
-                gone = change.type == "DELETED"
-                try:
-                    self.sync(change.entry.name, None if gone else change.entry.object())
-                except ValueError as error:
-                    _log.error("Cannot serve a CustomResourceDefinition", error, name=change.entry.name)
+        """A subscription ends when the cache had to be loaded anew: then look at everything once more."""
+        while True:
+            async for batch in subscription:
+                for change in batch:
+                    self._sync(change.entry.name, None if change.type == DELETED else change.entry.object())
+            subscription = await self._subscribe()
+
+    def _sync(self, name: str, crd: Obj | None) -> None:
+        try:
+            self.sync(name, crd)
+        except ValueError as error:
+            _log.error("Cannot serve a CustomResourceDefinition", error, name=name)
 
     def sync(self, name: str, crd: Obj | None) -> None:
         """Serve what the CRD says now."""

@@ -21,6 +21,10 @@ log = logging.getLogger(__name__)
 Matches: TypeAlias = Callable[[Entry], bool]
 
 
+MAX_PENDING_BYTES = 64 << 20
+"""What may wait for a reader: large objects end a slow watch before they fill the memory."""
+
+
 class Revisions(Protocol):
     """Where the cache stands."""
 
@@ -31,7 +35,7 @@ class Subscription:
     """Changes of one resource in strictly rising revision order, as the selector makes them look."""
 
     __slots__ = (
-        "_leave", "_limit", "_matches", "_on_wake", "_pending", "_position", "_progress", "_waiter",
+        "_bytes", "_leave", "_limit", "_matches", "_on_wake", "_pending", "_position", "_progress", "_waiter",
         "_woken", "buffer", "ended", "name", "namespace",
     )  # fmt: skip
 
@@ -54,6 +58,7 @@ class Subscription:
         self._matches = matches
         self._pending: list[Change] = []
         self._limit = buffer
+        self._bytes = 0
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
         self._on_wake: Callable[[], None] | None = None
@@ -71,6 +76,7 @@ class Subscription:
         """What came since the last call."""
         pending, self._pending = self._pending, []
         self._limit = self.buffer
+        self._bytes = 0
         return pending
 
     def on_wake(self, callback: Callable[[], None]) -> None:
@@ -109,7 +115,8 @@ class Subscription:
             change = seen
         pending = self._pending
         pending.append(change)
-        if len(pending) > self._limit:
+        self._bytes += len(change.entry.raw)
+        if len(pending) > self._limit or self._bytes > MAX_PENDING_BYTES:
             self._end()  # too slow
         if self._woken:
             return False
