@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventually import eventually
 
+from eventually import eventually
 from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.server.storage import sqlite as sqlite_module
 from karmada.kube.server.storage.interface import Compacted, RevisionConflict, StoreLocked, StoreUnavailable
