@@ -2,7 +2,7 @@
 
 Every committed write gets the next revision of one counter; a write is a compare-and-swap on the key's last revision;
 a watch delivers every later write in order, without gaps; old revisions can be read until they are compacted away.
-Values are opaque bytes. Backends: memory, sqlite (and later etcd), each one small file behind this interface.
+Values are opaque bytes. Backends: memory, sqlite and etcd, each behind this interface.
 
 Keys are ordered by their bytes in UTF-8, which for Python strings is the plain `<`.
 """
@@ -26,6 +26,14 @@ class Event(NamedTuple):
     value: bytes | None
     revision: int
     previous: Stored | None
+
+
+class Progress(list[Event]):
+    """An empty batch of a watch: everything that concerns it up to `revision` has been delivered."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__()
+        self.revision = revision
 
 
 class Page(NamedTuple):
@@ -97,7 +105,10 @@ class Store(Protocol):
         """
 
     def watch(self, prefix: str, *, since: int) -> AsyncIterator[list[Event]]:
-        """Every write after revision `since`, in order, in batches; Compacted if that history is gone."""
+        """Every write after revision `since`, in order, in batches; Compacted if that history is gone.
+
+        A store whose counter also counts what others write tells by a `Progress` now and then how far it is.
+        """
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
         """The first `limit` (0: all) writes with since < revision <= until, in order; Compacted if they are gone."""
