@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from wire import Answer, Http

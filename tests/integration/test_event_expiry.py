@@ -11,10 +11,10 @@ import pytest
 from callers import server_with_clock
 from eventually import eventually
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.server.app import ApiServer
 from wire import Http
 

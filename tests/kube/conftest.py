@@ -8,7 +8,7 @@ import pytest
 
 from fake_api import FakeApi, FakeTransport
 from karmada.kube.client.client import Client
-from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.logging import set_verbosity, verbosity
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 from karmada.kube.client.discovery import NoMatch, RESTMapper, discover
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupVersion
-from karmada.kube.runtime.clock import FakeClock
 
 WIDGETS = GVR("example.io", "v1", "widgets")
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
@@ -52,7 +52,7 @@ async def test_a_resource_answers_to_all_its_names(api: FakeTransport, word: str
 async def test_a_kind_that_appears_at_run_time_is_found_by_asking_again(
     fake: FakeApi, api: FakeTransport, clock: FakeClock
 ) -> None:
-    mapper = RESTMapper(api, timing=clock)
+    mapper = RESTMapper(api, clock=clock)
     with pytest.raises(NoMatch):
         await mapper.mapping(GVK("example.io", "v1", "Widget"))
     fake.kinds[WIDGETS] = ("Widget", True, ())
@@ -65,7 +65,7 @@ async def test_a_kind_that_appears_at_run_time_is_found_by_asking_again(
 async def test_misses_do_not_ask_more_often_than_the_interval_allows(
     fake: FakeApi, api: FakeTransport, clock: FakeClock
 ) -> None:
-    mapper = RESTMapper(api, timing=clock, min_interval=10)
+    mapper = RESTMapper(api, clock=clock, min_interval=10)
     await mapper.catalog()
     before = len(fake.calls)
     for _ in range(5):

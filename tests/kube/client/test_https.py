@@ -19,8 +19,8 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.config import ExecConfig, Impersonation, Material, RestConfig
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
-from karmada.kube.runtime.clock import FakeClock
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[..., Awaitable[str]]
@@ -50,8 +50,8 @@ async def serve() -> AsyncIterator[Serve]:
 async def connect() -> AsyncIterator[Open]:
     made: list[HttpsTransport] = []
 
-    def start(server: str, *, timing: Any = None, **options: Any) -> HttpsTransport:
-        extra = {"timing": timing} if timing else {}
+    def start(server: str, *, clock: Any = None, **options: Any) -> HttpsTransport:
+        extra = {"clock": clock} if clock else {}
         transport = HttpsTransport(RestConfig(server=server, **options), **extra)
         made.append(transport)
         return transport
@@ -132,7 +132,7 @@ async def test_a_plug_in_runs_once_until_its_answer_expires(
 ) -> None:
     config = plugin(tmp_path, {"token": "t", "expirationTimestamp": "2023-11-14T22:23:20Z"})
     server = await serve(echo)
-    transport = connect(server, exec=config, timing=clock)
+    transport = connect(server, exec=config, clock=clock)
     answers = await asyncio.gather(*(transport.call(GET) for _ in range(3)))
     assert [headers_of(a, "Authorization") for a in answers] == [["Bearer t1!"]] * 3
     await clock.advance(minutes=10)
@@ -238,7 +238,7 @@ async def test_a_busy_server_is_asked_again_when_it_says(serve: Serve, connect: 
             return web.json_response(TooManyRequests("busy").status(), status=429, headers={"Retry-After": "2"})
         return web.json_response({"body": await request.json()})
 
-    transport = connect(await serve(busy), timing=clock)
+    transport = connect(await serve(busy), clock=clock)
     call = asyncio.ensure_future(transport.call(Call("POST", "/x", body={"a": 1})))
     while not call.done():
         await asyncio.sleep(0.001)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from karmada.kube.client.limiter import AdaptiveLimiter
-from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.objects.clock import FakeClock
 
 
 async def test_it_lets_no_more_through_than_its_limit_and_serves_in_order() -> None:
@@ -50,7 +50,7 @@ async def test_an_unused_limit_does_not_grow() -> None:
 
 
 async def test_a_burst_of_refusals_halves_once_per_cooldown(clock: FakeClock) -> None:
-    limiter = AdaptiveLimiter(initial=16, cooldown=1, timing=clock)
+    limiter = AdaptiveLimiter(initial=16, cooldown=1, clock=clock)
     for _ in range(16):
         await limiter.acquire()
     for _ in range(8):

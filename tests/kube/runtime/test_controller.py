@@ -9,9 +9,9 @@ import pytest
 from eventually import eventually
 from fake_api import CONFIG_MAPS, PODS, FakeApi
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, ServiceUnavailable
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.runtime.controller import Controller, Done, Result, Retry, Terminal, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key

@@ -6,9 +6,9 @@ import pytest
 
 from fake_api import EVENTS, FakeApi
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden, ServiceUnavailable
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 
 POD: Obj = {

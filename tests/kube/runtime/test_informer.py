@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from eventually import eventually
 from fake_api import CONFIG_MAPS, PODS, FakeApi, FakeTransport
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from fake_api import LEASES, FakeApi, FakeTransport
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call, ConnectionFailed
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ServiceUnavailable
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.runtime.leader import LeaderElector
 
 

@@ -8,9 +8,9 @@ import pytest
 from eventually import eventually
 from fake_api import CONFIG_MAPS, LEASES, PODS, FakeApi
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.runtime.controller import Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.leader import LeaderElector

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventually import eventually
-from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.queue import Queue, QueueShutDown
 
 

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.tuning import tune_garbage_collection
 from karmada.kube.runtime.waiting import Backoff, cancel_and_wait, finish_within, with_timeout
 

@@ -4,10 +4,10 @@ import pytest
 
 from fake_api import CONFIG_MAPS, FakeApi
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.runtime.writes import (
     add_finalizer,
     create_or_update,

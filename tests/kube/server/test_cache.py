@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.server import collection as collection_module
 from karmada.kube.server import subscription as subscription_module
 from karmada.kube.server.cache import Cache, encode_value, storage_key

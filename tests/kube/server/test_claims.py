@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Invalid
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.server.allocator import Allocator
 from karmada.kube.server.cache import Cache
 from karmada.kube.server.claims import CLAIMS, SERVICES, Claims

@@ -17,8 +17,8 @@ from typing import Protocol
 import orjson
 
 from karmada.kube.client.config import ExecConfig, RestConfig
-from karmada.kube.client.timing import SYSTEM, Timing
 from karmada.kube.client.tls import FileReader, MaterialReader
+from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 
@@ -72,17 +72,17 @@ class StaticCredentials:
 
 
 class ExecCredentials:
-    def __init__(self, config: RestConfig, plugin: ExecConfig, *, timing: Timing = SYSTEM) -> None:
+    def __init__(self, config: RestConfig, plugin: ExecConfig, *, clock: Clock = SYSTEM) -> None:
         self._config = config
         self._plugin = plugin
-        self._timing = timing
+        self._clock = clock
         self._known: Credential | None = None
         self._expires: float | None = None
         self._lock = asyncio.Lock()
 
     async def get(self) -> Credential:
         async with self._lock:
-            if self._known is None or (self._expires is not None and self._timing.now() >= self._expires):
+            if self._known is None or (self._expires is not None and self._clock.now() >= self._expires):
                 self._known = self._read(await self._run())
             return self._known
 
@@ -160,7 +160,7 @@ class ExecCredentials:
         return cluster
 
 
-def credentials_for(config: RestConfig, *, timing: Timing = SYSTEM) -> Credentials:
+def credentials_for(config: RestConfig, *, clock: Clock = SYSTEM) -> Credentials:
     if config.exec is not None and not config.token and not config.token_file:
-        return ExecCredentials(config, config.exec, timing=timing)
+        return ExecCredentials(config, config.exec, clock=clock)
     return StaticCredentials(config)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from karmada.kube.client.timing import SYSTEM, Timing
 from karmada.kube.client.transport import Call, Transport
+from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError, NotAcceptable, NotFound
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupResource, GroupVersion
 from karmada.kube.objects.types import Obj
@@ -203,9 +203,9 @@ def _legacy_mappings(group_version: GroupVersion, resources: list[Obj]) -> Itera
 
 
 class RESTMapper:
-    def __init__(self, transport: Transport, *, timing: Timing = SYSTEM, min_interval: float = 1.0) -> None:
+    def __init__(self, transport: Transport, *, clock: Clock = SYSTEM, min_interval: float = 1.0) -> None:
         self._transport = transport
-        self._timing = timing
+        self._clock = clock
         self._min_interval = min_interval
         self._catalog: Catalog | None = None
         self._read_at = 0.0
@@ -223,7 +223,7 @@ class RESTMapper:
 
     async def _read(self) -> Catalog:
         try:
-            self._read_at = self._timing.monotonic()
+            self._read_at = self._clock.monotonic()
             self._catalog = await discover(self._transport)
             return self._catalog
         finally:
@@ -262,4 +262,4 @@ class RESTMapper:
 
     def _may_refresh(self) -> bool:
         """A reading under way started before the question came, but is the newest answer there will soon be."""
-        return self._reading is not None or self._timing.monotonic() - self._read_at >= self._min_interval
+        return self._reading is not None or self._clock.monotonic() - self._read_at >= self._min_interval

@@ -25,9 +25,9 @@ from yarl import URL
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
 from karmada.kube.client.limiter import AdaptiveLimiter
-from karmada.kube.client.timing import SYSTEM, Timing
 from karmada.kube.client.tls import MaterialReader, client_context
 from karmada.kube.client.transport import Call, ConnectionFailed, Socket, WatchEvent
+from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError, error_from_status
 from karmada.kube.objects.types import Obj
 
@@ -46,11 +46,11 @@ _GENERIC = {
 
 
 class HttpsTransport:
-    def __init__(self, config: RestConfig, *, timing: Timing = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
+    def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
         self.config = config
-        self.limiter = limiter or AdaptiveLimiter(timing=timing)
-        self._timing = timing
-        self._credentials = credentials_for(config, timing=timing)
+        self.limiter = limiter or AdaptiveLimiter(clock=clock)
+        self._clock = clock
+        self._credentials = credentials_for(config, clock=clock)
         self._base = config.server.rstrip("/")
         self._secure = self._base.startswith("https://")
         self._ca = MaterialReader(config.ca)
@@ -82,7 +82,7 @@ class HttpsTransport:
             pause = _retry_after(status, headers)
             if pause is None or attempt == _MAX_RETRIES:
                 raise _failure(status, headers, body)
-            await self._timing.sleep(pause)
+            await self._clock.sleep(pause)
         raise AssertionError("unreachable")
 
     async def _exchange(
@@ -171,15 +171,15 @@ class HttpsTransport:
 
     async def wait_ready(self, *, within: float = 30.0) -> None:
         """Wait until a server that is just starting says it is ready; raises its last refusal otherwise."""
-        end = self._timing.monotonic() + within
+        end = self._clock.monotonic() + within
         while True:
             try:
                 await self.call(Call("GET", "/readyz"))
                 return
             except (ApiError, ConnectionFailed):
-                if self._timing.monotonic() > end:
+                if self._clock.monotonic() > end:
                     raise
-                await self._timing.sleep(0.05)
+                await self._clock.sleep(0.05)
 
     # the pieces of a request
 

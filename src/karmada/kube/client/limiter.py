@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from karmada.kube.client.timing import SYSTEM, Timing
+from karmada.kube.objects.clock import SYSTEM, Clock
 
 
 class AdaptiveLimiter:
@@ -22,13 +22,13 @@ class AdaptiveLimiter:
         minimum: int = 1,
         maximum: int = 512,
         cooldown: float = 1.0,
-        timing: Timing = SYSTEM,
+        clock: Clock = SYSTEM,
     ) -> None:
         self._limit = float(initial)
         self._minimum = minimum
         self._maximum = maximum
         self._cooldown = cooldown
-        self._timing = timing
+        self._clock = clock
         self._halved_at = float("-inf")
         self._waiters: deque[asyncio.Future[None]] = deque()
         self.in_flight = 0
@@ -61,13 +61,13 @@ class AdaptiveLimiter:
         """A request ended; `overloaded`: the server said it was too much."""
         if overloaded:
             self._decrease()
-        elif self.in_flight >= self.limit and self._timing.monotonic() - self._halved_at >= self._cooldown:
+        elif self.in_flight >= self.limit and self._clock.monotonic() - self._halved_at >= self._cooldown:
             self._limit = min(self._maximum, self._limit + 1 / self._limit)
         self.in_flight -= 1
         self._admit()
 
     def _decrease(self) -> None:
-        now = self._timing.monotonic()
+        now = self._clock.monotonic()
         if now - self._halved_at >= self._cooldown:
             self._halved_at = now
             self._limit = max(self._minimum, min(self._limit, self.in_flight) / 2)

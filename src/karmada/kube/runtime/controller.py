@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of

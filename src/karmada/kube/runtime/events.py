@@ -17,11 +17,11 @@ from typing import Final, Generic, TypeVar
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import ApiError, NotFound, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 

@@ -23,11 +23,11 @@ from typing import TypeAlias
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import ApiError, Expired, Gone, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, IndexFn
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import Backoff, cancel_and_wait

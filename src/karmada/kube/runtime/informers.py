@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.runtime.cache import IndexFn
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.runtime.informer import Informer
 
 

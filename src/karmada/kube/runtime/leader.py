@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import with_timeout
 

@@ -12,8 +12,8 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.runtime.controller import Controller, Reconciler
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Informers

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
-from karmada.kube.runtime.clock import Clock, RealClock
+from karmada.kube.objects.clock import Clock, RealClock
 
 K = TypeVar("K", bound=Hashable)
 

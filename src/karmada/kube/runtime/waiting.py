@@ -7,7 +7,7 @@ import random
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-from karmada.kube.runtime.clock import Clock
+from karmada.kube.objects.clock import Clock
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, Conflict, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.mergepatch import create_merge_patch
-from karmada.kube.runtime.clock import Clock, RealClock
 
 T = TypeVar("T")
 Outcome: TypeAlias = Literal["created", "updated", "unchanged"]

@@ -14,9 +14,9 @@ from pathlib import Path
 import orjson
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.admission.chain import default_chain
@@ -139,7 +139,7 @@ class ApiServer:
         deletes = Deletes(cache, versions, self.admission, writes, clock)
         self.handlers = Handlers(self.registry, bodies, reads, writes, deletes, clock, self._may_create)
         self.handlers.scaling.schema = lambda: self.definitions.node("io.k8s.api.autoscaling.v1.Scale")
-        self.pipeline = Pipeline(self.registry, self.handlers, self.authorizer)
+        self.pipeline = Pipeline(self.registry, self.handlers, self.authorizer, cache.catch_up)
         self.endpoints = Endpoints(
             self.handlers, self.definitions, cache, self.authorizer, self.authenticator, self.issuer, clock
         )

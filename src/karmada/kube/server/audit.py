@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.request import Request, RequestInfo
 from karmada.kube.server.user import User
 

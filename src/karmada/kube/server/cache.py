@@ -16,10 +16,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.collection import Collection
 from karmada.kube.server.entry import CORE, Entry, encode_value, entry_of, prefix, split_key, storage_key
 from karmada.kube.server.storage.interface import Compacted, Event, Progress, PushStore, Store, StoreUnavailable
@@ -93,6 +93,14 @@ class Cache:
         except StoreUnavailable as e:
             raise ServiceUnavailable(f"the store cannot be read: {e}", retry_after=1) from e
         return await self.wait_for(latest, timeout)
+
+    async def catch_up(self) -> bool:
+        """Whether something came that was not here before, now that everything acknowledged anywhere is."""
+        if self._pushed:
+            return False
+        before = self.revision
+        await self.fresh()
+        return self.revision > before
 
     async def wait_for(self, revision: int, timeout: float) -> bool:
         """Whether the cache has reached the revision, waiting for it at most this long."""

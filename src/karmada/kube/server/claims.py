@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.cache import Cache

@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Callable
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import has_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of

@@ -7,10 +7,10 @@ Otherwise it removes the object at once.
 
 from __future__ import annotations
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import DELETE, Attributes
 from karmada.kube.server.cache import Cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import (
     BadRequest,
     Conflict,
@@ -19,7 +20,6 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.rbac import Authorizer

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import BadRequest, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import Reset
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.schema.node import Node
 from karmada.kube.server.bodies import Bodies
 from karmada.kube.server.deletes import Deletes

@@ -19,6 +19,7 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import (
     ApiError,
     Expired,
@@ -28,7 +29,6 @@ from karmada.kube.objects.errors import (
     TooManyRequests,
 )
 from karmada.kube.objects.times import parse_duration
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.audit import Answered, Record
 from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.impersonation import impersonate

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import (
     AlreadyExists,
@@ -26,7 +27,6 @@ from karmada.kube.patch.jsonpatch import MAX_OPERATIONS, JsonPatchError, apply_j
 from karmada.kube.patch.managedfields import Reset
 from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.patch.strategic import apply_strategic_merge_patch
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.schema.decode import parse_json
 from karmada.kube.schema.node import Node
 from karmada.kube.server.bodies import Bodies, repeated, strict_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from karmada.kube.objects.errors import MethodNotAllowed, NotFound
+from karmada.kube.objects.errors import Conflict, Forbidden, Invalid, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
@@ -17,6 +17,7 @@ from karmada.kube.server.handlers import Handlers
 from karmada.kube.server.negotiation import negotiate
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.request import CONNECT_SUBRESOURCES, Request, RequestInfo
+from karmada.kube.server.resource import Resource
 from karmada.kube.server.results import RawResult, Result
 
 PathHandler = Callable[[Request], Awaitable[Result]]
@@ -40,8 +41,16 @@ def attributes_of(info: RequestInfo) -> AuthzAttributes:
 
 
 class Pipeline:
-    def __init__(self, registry: Registry, handlers: Handlers, authorizer: Authorizer) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        handlers: Handlers,
+        authorizer: Authorizer,
+        catch_up: Callable[[], Awaitable[bool]],
+    ) -> None:
+        """`catch_up` brings current state up to date and tells whether that changed anything."""
         self._registry = registry
+        self._catch_up = catch_up
         self._handlers = handlers
         self._authorizer = authorizer
         self.paths: dict[str, PathHandler] = {}
@@ -68,9 +77,20 @@ class Pipeline:
             if self._registry.serves(version):
                 raise NotFound.resource()
             return PAGE_NOT_FOUND
-        if not request.in_process and info.verb in _WRITES and info.subresource not in CONNECT_SUBRESOURCES:
-            kind = "list" if info.verb == "deletecollection" else "object"
-            negotiate(request.headers.get("Accept", ""), kind)  # before anything is written
+        if info.verb in _WRITES and info.subresource not in CONNECT_SUBRESOURCES:
+            if not request.in_process:
+                kind = "list" if info.verb == "deletecollection" else "object"
+                negotiate(request.headers.get("Accept", ""), kind)  # before anything is written
+            return await self._write(request, resource)
+        return await self._handlers.handle(request, resource)
+
+    async def _write(self, request: Request, resource: Resource) -> Result:
+        """A write is refused only for what is so now: where other servers write too, the cache may lag a moment."""
+        try:
+            return await self._handlers.handle(request, resource)
+        except (NotFound, Conflict, Forbidden, Invalid):
+            if not await self._catch_up():
+                raise
         return await self._handlers.handle(request, resource)
 
     async def _path(self, request: Request) -> Result:

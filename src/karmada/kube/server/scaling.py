@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import BadRequest, Invalid, invalid
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.schema.node import Node
 from karmada.kube.server.bodies import Bodies
 from karmada.kube.server.options import ListOptions, WriteOptions, write_options

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 
 import orjson
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.encoding import partial
 from karmada.kube.server.entry import Change, Entry
 from karmada.kube.server.negotiation import Form

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 import orjson
 
 from karmada.kube.objects import names
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import (
     AlreadyExists,
@@ -30,7 +31,6 @@ from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import after_admission, entries_of, same_but_times, update_managers
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.cache import Cache, encode_value, storage_key

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import Quantity
-from karmada.kube.runtime.clock import FakeClock
 from karmada.kube.server import quota
 from karmada.kube.server.admission.resource_quota import PROMISE_SECONDS, ResourceQuota
 

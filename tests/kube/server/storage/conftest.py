@@ -1,22 +1,53 @@
-"""A fresh store of each kind, for the contract that all of them keep."""
+"""A fresh store of each kind, for the contract that all of them keep; etcd is a real one."""
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "fakes"))
 
+from etcd_cluster import EtcdCluster
 from karmada.kube.server.storage.interface import Store
 from karmada.kube.server.storage.open import open_store
 
+_numbers = itertools.count()
 
-@pytest.fixture(params=["memory", "sqlite"])
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
+    """One member for all tests that do not harm it; each store has a prefix of its own."""
+    cluster = EtcdCluster(tmp_path_factory.mktemp("etcd"))
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(params=["memory", "sqlite", "etcd"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store = open_store("memory://" if request.param == "memory" else f"sqlite://{tmp_path}/state.db")
+    store = open_store(_url(request, tmp_path))
     await store.open()
     yield store
     await store.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """One inside this process, which orders what one turn of the loop asks for and tells listeners first."""
+    store = open_store(_url(request, tmp_path))
+    await store.open()
+    yield store
+    await store.close()
+
+
+def _url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "memory":
+        return "memory://"
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path}/state.db"
+    etcd: EtcdCluster = request.getfixturevalue("etcd")
+    return f"{etcd.url}?prefix=/contract/{next(_numbers)}"

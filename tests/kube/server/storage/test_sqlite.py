@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from eventually import eventually
-from karmada.kube.runtime.clock import FakeClock
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.server.storage import sqlite as sqlite_module
 from karmada.kube.server.storage.interface import Compacted, RevisionConflict, StoreLocked, StoreUnavailable
 from karmada.kube.server.storage.maintenance import maintain

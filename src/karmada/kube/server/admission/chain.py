@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.server.admission.default_ingress_class import DefaultIngressClass
 from karmada.kube.server.admission.default_toleration_seconds import DefaultTolerationSeconds
 from karmada.kube.server.admission.interface import Attributes, Plugin

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.server import quota as quotas
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GroupResource, GroupVersion
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger

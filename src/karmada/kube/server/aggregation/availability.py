@@ -16,11 +16,11 @@ import aiohttp
 import orjson
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.meta import get_condition, set_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger

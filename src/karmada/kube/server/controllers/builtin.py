@@ -7,6 +7,7 @@ the others have their informers ready and take over when it is lost.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import uuid
 from typing import TYPE_CHECKING
@@ -61,7 +62,7 @@ class BuiltinControllers:
 
     async def _take_turns(self) -> None:
         """Stand for election, work while elected, stand again."""
-        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
         while True:
             client = self._client("kube-controller-manager")
             elector = LeaderElector(client, *LEASE, identity, clock=self._server.clock)

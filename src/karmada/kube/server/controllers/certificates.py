@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping, NoMatch
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueShutDown

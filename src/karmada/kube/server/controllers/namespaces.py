@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, Conflict, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import set_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key

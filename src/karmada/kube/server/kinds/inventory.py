@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from karmada.kube.objects import names
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK, GroupResource, GroupVersion
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock, RealClock
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.node import Node
 from karmada.kube.server.allocator import Allocator

@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotAcceptable
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.clock import Clock
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.negotiation import parse_accept
 from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, paths_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from karmada.kube.runtime.clock import Clock
+from karmada.kube.objects.clock import Clock
 from karmada.kube.server.storage.interface import Compacted, Store, StoreUnavailable
 
 INTERVAL = 300.0

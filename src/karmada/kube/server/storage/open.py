@@ -1,10 +1,19 @@
-"""From an address to a store: `memory://`, `sqlite:///absolute/path` (or `sqlite:relative/path`)."""
+"""From an address to a store.
+
+- `memory://`
+- `sqlite:///absolute/path` or `sqlite:relative/path`
+- `etcd://host:port,host:port`, with `?prefix=` for the keys, and for TLS `cacert=`, `cert=` and `key=` (files in PEM)
+"""
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from karmada.kube.server.storage.interface import Store
+
+_ETCD_PORT = 2379
+_ETCD_OPTIONS = ("cacert", "cert", "key", "prefix")
 
 
 def open_store(url: str) -> Store:
@@ -18,4 +27,44 @@ def open_store(url: str) -> Store:
         from karmada.kube.server.storage.sqlite import SqliteStore
 
         return SqliteStore(unquote(parts.path))
-    raise ValueError(f'unknown store "{url}" (known: memory://, sqlite:///path/to/file)')
+    if parts.scheme == "etcd" and parts.netloc and not parts.path.strip("/"):
+        return _etcd(url, parts)
+    raise ValueError(f'unknown store "{url}" (known: memory://, sqlite:///path/to/file, etcd://host:port,host:port)')
+
+
+def _etcd(url: str, parts: SplitResult) -> Store:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = sorted(options.keys() - set(_ETCD_OPTIONS))
+    if unknown:
+        raise ValueError(f'store "{url}": unknown option "{unknown[0]}" (known: {", ".join(_ETCD_OPTIONS)})')
+    empty = sorted(name for name, value in options.items() if not value.strip("/"))
+    if empty:
+        raise ValueError(f'store "{url}": option "{empty[0]}" is empty')
+    if ("cert" in options) != ("key" in options):
+        raise ValueError(f'store "{url}": cert and key go together')
+    if "cert" in options and "cacert" not in options:
+        raise ValueError(f'store "{url}": cert and key need cacert, the authority of the servers')
+    addresses = [_with_port(url, host) for host in parts.netloc.split(",")]
+    try:
+        from karmada.kube.server.storage.etcd import DEFAULT_PREFIX, EtcdStore, TlsFiles
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f'store "{url}" needs the Python package of {error.name}: pip install pykarmada[etcd]'
+        ) from error
+
+    tls = None
+    if "cacert" in options:
+        own = [Path(options[name]) if name in options else None for name in ("cert", "key")]
+        tls = TlsFiles(Path(options["cacert"]), *own)
+    return EtcdStore(addresses, prefix=options.get("prefix", DEFAULT_PREFIX), tls=tls)
+
+
+def _with_port(url: str, address: str) -> str:
+    """`host:port`; the port may be left out, an IPv6 address stands in brackets."""
+    host, colon, port = address.rpartition(":")
+    if not colon or address.endswith("]"):
+        host, port = address, str(_ETCD_PORT)
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not host or "@" in host or (":" in host and not bracketed) or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f'store "{url}": "{address}" is not host:port')
+    return f"{host}:{port}"

@@ -9,7 +9,7 @@ import asyncio
 import heapq
 import itertools
 import time
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Clock(Protocol):
@@ -31,6 +31,10 @@ class RealClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+SYSTEM: Final[Clock] = RealClock()
+"""The machine's own time, the default of everything that waits."""
 
 
 class FakeClock:

@@ -1,0 +1,161 @@
+"""Two servers on one etcd: one identity, one set of addresses, one of them runs the controllers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from etcd_cluster import EtcdCluster
+from programs import Program, ServerProcess, eventually
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def etcd(tmp_path: Path) -> Iterator[EtcdCluster]:
+    cluster = EtcdCluster(tmp_path / "etcd", size=1)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def servers(etcd: EtcdCluster, tmp_path: Path) -> Iterator[list[ServerProcess]]:
+    """Two servers that know of each other nothing but the store's address."""
+    started = [ServerProcess(tmp_path / name, arguments=["--storage", etcd.url]) for name in ("one", "two")]
+    for server in started:
+        server.start()
+    yield started
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def clients(servers: list[ServerProcess], kubectl_path: str, tmp_path: Path) -> list[Program]:
+    return [Program([kubectl_path], tmp_path, server.kubeconfig) for server in servers]
+
+
+def test_credentials_of_one_server_are_good_at_the_other(
+    servers: list[ServerProcess], clients: list[Program], kubectl_path: str, tmp_path: Path
+) -> None:
+    one, two = clients
+    crossed = tmp_path / "crossed"
+    crossed.touch(mode=0o600)
+    crossed.write_text(servers[0].kubeconfig.read_text().replace(servers[0].url, servers[1].url))
+    assert "system:masters" in Program([kubectl_path], tmp_path, crossed)("auth", "whoami").out
+    one("create", "serviceaccount", "robot")
+    token = one("create", "token", "robot").out.strip()
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    answer = two("create", "-o", "json", "-f", "-", stdin=json.dumps(review)).json()
+    assert answer["status"]["user"]["username"] == "system:serviceaccount:default:robot"
+
+
+def test_what_one_server_acknowledged_the_other_one_knows(clients: list[Program]) -> None:
+    one, two = clients
+    for number in range(10):
+        one("create", "namespace", f"n{number}")
+        two("-n", f"n{number}", "create", "configmap", "settings", "--from-literal=a=1")
+        one("-n", f"n{number}", "patch", "configmap", "settings", "--type=merge", "-p", '{"data":{"a":"2"}}')
+        assert two("-n", f"n{number}", "get", "cm", "settings", "-o", "jsonpath={.data.a}").out == "2"
+        two("-n", f"n{number}", "delete", "configmap", "settings")
+        assert one("-n", f"n{number}", "get", "cm", "settings", check=False).code != 0
+
+
+def test_no_address_is_given_out_twice(clients: list[Program]) -> None:
+    def create(number: int) -> None:
+        clients[number % 2]("create", "service", "nodeport", f"svc-{number}", "--tcp=80:80")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(create, range(60)))
+    listed = clients[0]("get", "services", "-o", "json").json()["items"]
+    made = [service for service in listed if service["metadata"]["name"].startswith("svc-")]
+    assert len(made) == 60
+    assert len({service["spec"]["clusterIP"] for service in made}) == 60
+    assert len({service["spec"]["ports"][0]["nodePort"] for service in made}) == 60
+
+
+def test_when_the_server_that_runs_the_controllers_dies_the_other_takes_over(
+    servers: list[ServerProcess], clients: list[Program]
+) -> None:
+    def holder() -> str:
+        lease = clients[1]("-n", "kube-system", "get", "lease", "kube-controller-manager", "-o", "json", check=False)
+        return lease.json()["spec"]["holderIdentity"] if lease.code == 0 else ""
+
+    first = eventually(holder, seconds=30)
+    eventually(lambda: clients[0]("get", "sa", "default", check=False).code == 0)
+    leading = next(n for n, server in enumerate(servers) if server.process and f"_{server.process.pid}_" in first)
+    servers[leading].kill()
+    left = clients[1 - leading]
+
+    def emptied() -> bool:
+        return left("get", "namespace", "goner", check=False).code != 0
+
+    left("create", "namespace", "goner")
+    left("delete", "namespace", "goner", "--wait=false")
+    eventually(emptied, seconds=60)
+
+
+def test_a_dump_goes_from_sqlite_to_etcd_and_back_byte_for_byte(etcd: EtcdCluster, tmp_path: Path) -> None:
+    ctl = Program([sys.executable, "-m", "karmada.cli.karmadactl"], tmp_path, tmp_path / "none")
+    source = tmp_path / "source.db"
+    fill(source, 10_000)
+    ctl("backup", str(tmp_path / "first"), "--storage", f"sqlite://{source}")
+    ctl("restore", str(tmp_path / "first"), "--storage", f"{etcd.url}?prefix=/copy/", timeout=120)
+    ctl("backup", str(tmp_path / "second"), "--storage", f"{etcd.url}?prefix=/copy/", timeout=120)
+    ctl("restore", str(tmp_path / "second"), "--storage", f"sqlite://{tmp_path}/target.db", timeout=120)
+    assert content(source) == content(tmp_path / "target.db")
+
+
+def fill(path: Path, count: int) -> None:
+    import asyncio
+
+    from karmada.kube.server.storage.sqlite import SqliteStore
+
+    async def run() -> None:
+        store = SqliteStore(path)
+        await store.open()
+        for first in range(0, count, 1000):
+            writes = [
+                store.write(f"core/configmaps/default/c{n:05d}", value(n), expected=0)
+                for n in range(first, first + 1000)
+            ]
+            await asyncio.gather(*writes)
+        await store.close()
+
+    asyncio.run(run())
+
+
+def value(number: int) -> bytes:
+    meta = {"name": f"c{number:05d}", "namespace": "default", "uid": f"uid-{number}"}
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"é": "x" * 200}}).encode()
+
+
+def content(path: Path) -> dict[str, bytes]:
+    import asyncio
+
+    from karmada.kube.server.storage.sqlite_reader import SqliteReader
+
+    async def read() -> dict[str, bytes]:
+        reader = SqliteReader(path)
+        await reader.open()
+        page = await reader.range("")
+        await reader.close()
+        return {stored.key: stored.value for stored in page.items}
+
+    return asyncio.run(read())
+
+
+def test_a_directory_with_other_keys_is_refused(
+    etcd: EtcdCluster, servers: list[ServerProcess], tmp_path: Path
+) -> None:
+    stranger = ServerProcess(tmp_path / "stranger")
+    stranger.start()
+    stranger.stop()
+    stranger.arguments = ["--storage", etcd.url]
+    with pytest.raises(AssertionError, match="another control plane"):
+        stranger.start()
