@@ -61,7 +61,7 @@ def main(
     audit_log_path: Path | None,
     verbosity: int,
 ) -> None:
-    """Serve the Kubernetes API, without Docker and without etcd, from one process.
+    """Serve the Kubernetes API from one process: no Docker, and no etcd unless you want it.
 
     On the first start it makes its certificates; then it writes admin.kubeconfig into the data directory and serves
     until it is interrupted. Every answered write is on disk.
