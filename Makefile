@@ -1,4 +1,6 @@
 # Everything here works on a fresh clone with nothing but python3 (3.11 or newer) and make.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,11 +17,12 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "==> Making $(VENV) (once; about half a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 3.11 or newer is needed, this is " + sys.version)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[dev]' \
+		| sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
 	@touch $(STAMP)
 	@echo "==> Installed"
 
-up: $(STAMP) ## Start the API server; its kubeconfig is $(DATA)/admin.kubeconfig
+up: $(STAMP) ## Start the API server; its kubeconfig is ~/.karmada/admin.kubeconfig
 	@$(BIN)/karmada-apiserver --data-dir $(DATA)
 
 test: $(STAMP) ## Run all tests (real kubectl and helm included)
