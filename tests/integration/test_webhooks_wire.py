@@ -178,3 +178,31 @@ async def test_a_collection_is_asked_about_one_by_one(http: Http, hook: Hook) ->
     await hook.install(http, "validating", ["configmaps"])
     ok(await http("DELETE", f"{CONFIGMAPS}?labelSelector=x%3Dy"))
     assert [(r["operation"], r["name"]) for r in hook.seen] == [("DELETE", "a"), ("DELETE", "b")]
+
+
+async def test_a_connection_is_asked_about_as_such(http: Http, hook: Hook) -> None:
+    await hook.install(http, "validating", ["pods/exec"])
+    ok(await http("POST", "/api/v1/namespaces/default/pods", pod()), 201)
+    path = "/api/v1/namespaces/default/pods/p/exec?command=ls&command=-l&container=c&stdout=true"
+    hook.verdict = lambda _request: {"allowed": False, "status": {"message": "no shells", "code": 403}}
+    answer = await http("POST", path)
+    assert (answer.code, "no shells" in answer.json()["message"]) == (403, True)
+    [seen] = hook.seen
+    assert (seen["operation"], seen["subResource"], seen["name"]) == ("CONNECT", "exec", "p")
+    assert seen["kind"] == {"group": "", "version": "v1", "kind": "PodExecOptions"}
+    assert seen["object"]["command"] == ["ls", "-l"]
+    assert seen["object"]["stdout"] is True
+
+
+async def test_an_eviction_is_asked_about_once(http: Http, hook: Hook) -> None:
+    ok(await http("POST", "/api/v1/namespaces/default/pods", pod()), 201)
+    await hook.install(http, "validating", ["pods", "pods/*"])
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "default"}}
+    ok(await http("POST", "/api/v1/namespaces/default/pods/p/eviction", eviction), 201)
+    assert [(r["operation"], r.get("subResource")) for r in hook.seen] == [("CREATE", "eviction")]
+    assert hook.seen[0]["kind"] == {"group": "policy", "version": "v1", "kind": "Eviction"}
+
+
+def pod() -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "image": "x:1"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}

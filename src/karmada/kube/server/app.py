@@ -19,7 +19,7 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.schema.builtin import Definitions
-from karmada.kube.server.admission.chain import default_chain
+from karmada.kube.server.admission.chain import Chain, default_chain
 from karmada.kube.server.admission.policies import ValidatingPolicies
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.aggregation.aggregator import Aggregator
@@ -140,8 +140,19 @@ class ApiServer:
         self.handlers = Handlers(self.registry, bodies, reads, writes, deletes, clock, self._may_create)
         self.handlers.scaling.schema = lambda: self.definitions.node("io.k8s.api.autoscaling.v1.Scale")
         self.pipeline = Pipeline(self.registry, self.handlers, self.authorizer, cache.catch_up)
+        unasked = Chain([])
+        inner_writes = Writes(cache, versions, unasked, clock)
         self.endpoints = Endpoints(
-            self.handlers, self.definitions, cache, self.authorizer, self.authenticator, self.issuer, clock
+            self.handlers,
+            self.definitions,
+            cache,
+            self.authorizer,
+            self.authenticator,
+            self.issuer,
+            clock,
+            self.admission,
+            inner_writes,
+            Deletes(cache, versions, unasked, inner_writes, clock),
         )
         self.endpoints.install()
         self.metrics = RequestMetrics()

@@ -21,10 +21,13 @@ from karmada.kube.objects.errors import (
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
+from karmada.kube.server.admission.chain import Chain
+from karmada.kube.server.admission.interface import CONNECT, CREATE, Attributes
 from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.auth.reviews import review
 from karmada.kube.server.auth.tokens import TokenIssuer, request_token
+from karmada.kube.server.deletes import Deletes
 from karmada.kube.server.handlers import Handlers, Place, created, place
 from karmada.kube.server.kinds.pod_subresources import bind, binding_errors, mark_evicted
 from karmada.kube.server.kinds.policy import evict
@@ -32,7 +35,7 @@ from karmada.kube.server.options import WriteOptions, delete_options, write_opti
 from karmada.kube.server.request import Query, Request
 from karmada.kube.server.resource import Reader, Resource
 from karmada.kube.server.results import ObjectResult, RawResult, Result
-from karmada.kube.server.writes import CONFLICT_TRIES, Change
+from karmada.kube.server.writes import CONFLICT_TRIES, Change, Writes
 
 PODS = GroupResource("", "pods")
 _PODS_GVR = GVR("", "v1", "pods")
@@ -53,6 +56,7 @@ _TOKEN_REQUEST = GVK(_AUTHENTICATION, "v1", "TokenRequest")
 _BINDING = GVK("", "v1", "Binding")
 _EVICTION = GVK("policy", "v1", "Eviction")
 _UPDATE = WriteOptions("UpdateOptions")
+_CONNECT_KINDS = {"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions"}
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -72,7 +76,11 @@ class Endpoints:
         authenticator: Authenticator,
         issuer: TokenIssuer,
         clock: Clock,
+        admission: Chain,
+        writes: Writes,
+        deletes: Deletes,
     ) -> None:
+        """`writes` and `deletes` ask no admission: what is asked about is the POST itself, not what follows from it."""
         self._handlers = handlers
         self._definitions = definitions
         self._reader = reader
@@ -80,6 +88,9 @@ class Endpoints:
         self._authenticator = authenticator
         self._issuer = issuer
         self._clock = clock
+        self._admission = admission
+        self._writes = writes
+        self._deletes = deletes
         self.connector: Connector | None = None
 
     def install(self) -> None:
@@ -121,6 +132,7 @@ class Endpoints:
         body = self._posted(request, _TOKEN_REQUEST)
         info = request.info
         account = self._handlers.reads.entry(resource, info.namespace, info.name).object()
+        await self._admit(request, resource, CREATE, body)
         return created(request_token(account, body, self._issuer, self._reader, warnings=request.warnings))
 
     async def _bind(self, request: Request, resource: Resource) -> Result:
@@ -130,6 +142,7 @@ class Endpoints:
         errors = binding_errors(binding)
         if errors:
             raise Invalid.of(_BINDING.group_kind, name, errors)
+        await self._admit(request, resource, CREATE, binding)
         options = write_options(request.query, "CreateOptions")
 
         async def change(pod: Obj) -> Obj:
@@ -144,7 +157,7 @@ class Endpoints:
     ) -> ObjectResult:
         pods = self._handlers.registry.get(_PODS_GVR)
         assert pods is not None
-        return await self._handlers.writes.update(
+        return await self._writes.update(
             request, pods, request.info.namespace, name, options, change, subresource=subresource, patch=True
         )
 
@@ -154,6 +167,7 @@ class Endpoints:
         place(eviction, resource, info.namespace, info.name)
         options = delete_options(Query({}), eviction.get("deleteOptions"))
         dry_run = options.dry_run or bool(request.query.all("dryRun"))
+        await self._admit(request, resource, CREATE, eviction)
         await self._spend(request, resource, dry_run=dry_run)
         if not dry_run:
 
@@ -162,7 +176,7 @@ class Endpoints:
                 return mark_evicted(pod, self._clock.now())
 
             await self._update_pod(request, info.name, _UPDATE, mark, "status")
-            await self._handlers.deletes.delete(request, resource, info.namespace, info.name, options)
+            await self._deletes.delete(request, resource, info.namespace, info.name, options)
         return ObjectResult(obj=_SUCCESS, status=201)
 
     async def _spend(self, request: Request, resource: Resource, *, dry_run: bool) -> None:
@@ -184,13 +198,20 @@ class Endpoints:
 
             name = budget["metadata"]["name"]
             try:
-                await self._handlers.writes.update(
-                    request, budgets, info.namespace, name, _UPDATE, spend, subresource="status"
-                )
+                await self._writes.update(request, budgets, info.namespace, name, _UPDATE, spend, subresource="status")
             except (Conflict, NotFound):
                 continue
             return
         raise TooManyRequests("the disruption budget changes too fast to be spent", retry_after=1)
+
+    async def _admit(self, request: Request, resource: Resource, operation: str, obj: Obj) -> None:
+        info = request.info
+        attributes = Attributes(
+            operation, resource, info.subresource, info.namespace, info.name, obj, None, request.user,
+            dry_run=bool(request.query.all("dryRun")), warnings=request.warnings,
+        )  # fmt: skip
+        await self._admission.admit(attributes)
+        await self._admission.validate(attributes)
 
     async def _connect(self, request: Request, resource: Resource) -> Result:
         info = request.info
@@ -200,6 +221,8 @@ class Endpoints:
         if info.subresource == "proxy":
             name = _proxied_name(name)
         obj = self._handlers.reads.entry(resource, info.namespace if resource.namespaced else "", name).object()
+        if info.subresource != "log":
+            await self._admit(request, resource, CONNECT, connect_options(request, resource))
         if self.connector is not None:
             return await self.connector.connect(request, resource, obj)
         if resource.gvk.kind == "Service":
@@ -209,6 +232,22 @@ class Endpoints:
         if info.subresource == "log":
             return RawResult(b"", "text/plain", 204)
         raise BadRequest(f"pod {name} does not have a host assigned")
+
+
+def connect_options(request: Request, resource: Resource) -> Obj:
+    """What is asked of a connection, in the form in which admission sees it."""
+    info, query = request.info, request.query
+    kind = _CONNECT_KINDS.get(info.subresource) or f"{resource.gvk.kind}ProxyOptions"
+    options: Obj = {"kind": kind, "apiVersion": "v1"}
+    if info.subresource == "proxy":
+        return options | ({"path": info.rest} if info.rest else {})
+    options |= {flag: True for flag in ("stdin", "stdout", "stderr", "tty") if query.flag(flag)}
+    if query.get("container"):
+        options["container"] = query.get("container")
+    if query.all("command"):
+        options["command"] = query.all("command")
+    ports = [int(port) for text in query.all("ports") for port in text.split(",") if port.isdigit()]
+    return options | ({"ports": ports} if ports else {})
 
 
 def _proxied_name(name: str) -> str:
