@@ -16,10 +16,8 @@ from karmada.kube.server.kinds.scheduling import SYSTEM_PRIORITIES
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _DESCRIPTIONS = {
-    "system-cluster-critical": (
-        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."
-    ),
-    "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
+    "system-cluster-critical": "For pods the cluster cannot do without, on whichever node they run.",
+    "system-node-critical": "For pods their own node cannot do without.",
 }
 _LABELS = {"component": "apiserver", "provider": "kubernetes"}
 _SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
