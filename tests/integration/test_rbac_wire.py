@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -395,3 +396,33 @@ async def test_one_can_list_what_one_may_do(http: Http, jane: Caller) -> None:
     assert status["incomplete"] is False
     other = await jane("POST", f"{ACCESS}/selfsubjectrulesreviews", {"spec": {"namespace": "kube-system"}})
     assert rule("configmaps", "get") not in other.json()["status"]["resourceRules"]
+
+
+async def test_a_right_to_one_name_cannot_be_stretched_by_a_tricky_field_selector(
+    server: ApiServer, http: Http
+) -> None:
+    """What the authoriser takes for the name must be what the list is narrowed to."""
+    for name in ("mine", "theirs"):
+        body = {"metadata": {"name": name}, "stringData": {"a": "b"}}
+        assert (await http("POST", "/api/v1/namespaces/default/secrets", body)).code == 201
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"], "resourceNames": ["mine"]}
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    assert (await http("POST", f"{rbac}/roles", {"metadata": {"name": "one"}, "rules": [rule]})).code == 201
+    binding = {
+        "metadata": {"name": "one"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"},
+        "subjects": [{"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    assert (await http("POST", f"{rbac}/rolebindings", binding)).code == 201
+    eve = {"Impersonate-User": "eve"}
+
+    async def listed(selector: str) -> int | list[str]:
+        path = f"/api/v1/namespaces/default/secrets?fieldSelector={quote(selector)}"
+        answer = await http("GET", path, headers=eve)
+        return [o["metadata"]["name"] for o in answer.json()["items"]] if answer.code == 200 else answer.code
+
+    assert await listed("metadata.name=mine") == ["mine"]
+    assert await listed("metadata.name=theirs") == 403
+    assert await listed(r"metadata.namespace!=x\,metadata.name=mine") == 403
+    assert await listed("metadata.name=mine,metadata.name=theirs") in ([], 403)
+    assert await listed("metadata.name!=nothing") == 403

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.objects.selectors import parse_fields
 from karmada.kube.server.user import User
 
 _WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -151,9 +152,10 @@ def _verb(method: str, query: Query, name: str, subresource: str, watching: bool
 
 
 def _selected_name(field_selector: str) -> str:
-    """A list of one name is authorised as if it were that object."""
-    for part in field_selector.split(",") if field_selector else ():
-        path, equals, value = part.partition("=")
-        if path == "metadata.name" and equals:
-            return value.removeprefix("=")
-    return ""
+    """A list of one name is authorised as if it were that object; read by the parser that selects, so both agree."""
+    if not field_selector:
+        return ""
+    try:
+        return parse_fields(field_selector).exact("metadata.name") or ""
+    except ValueError:
+        return ""
