@@ -116,7 +116,9 @@ def test_what_is_wrong_is_said(tmp_path: Path, change: Obj, message: str) -> Non
         load_config(path)
 
 
-@pytest.mark.parametrize(("text", "message"), [("a: [", "error parsing YAML"), ("just text", "not a kubeconfig")])
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: [", "error converting YAML to JSON"), ("just text", "not a kubeconfig")]
+)
 def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)

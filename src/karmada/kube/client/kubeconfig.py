@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.client.config import DEFAULT_TIMEOUT, ExecConfig, Impersonation, Material, RestConfig
-from karmada.kube.client.manifests import load_yaml
 from karmada.kube.objects.types import Obj
+from karmada.kube.schema.yamlio import load_yaml
 
 _CLUSTER_PATHS = ("certificate-authority",)
 _USER_PATHS = ("client-certificate", "client-key", "tokenFile")

@@ -8,23 +8,18 @@ can take, it may be taken over, and `sweep` removes it.
 
 from __future__ import annotations
 
-import asyncio
-
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.cache import Cache
 from karmada.kube.server.entry import encode_value, entry_of, prefix, storage_key
-from karmada.kube.server.storage.interface import RevisionConflict, StoreUnavailable
+from karmada.kube.server.storage.interface import RevisionConflict
 
 CLAIMS = GroupResource("internal", "claims")
 SERVICES = GroupResource("", "services")
 STALE_SECONDS = 120.0
 SWEEP_SECONDS = 600.0
-log = get_logger("claims")
 Owner = tuple[str, str, str]
 """Namespace, name and uid of a Service."""
 
@@ -80,33 +75,6 @@ class Claims:
     def _claim(self, name: str, owner: Owner) -> bytes:
         meta = {"name": name, "creationTimestamp": rfc3339(self._clock.now())}
         return encode_value({"apiVersion": "internal/v1", "kind": "Claim", "metadata": meta, "owner": list(owner)})
-
-
-class ClaimSweeper:
-    """Sweeps the claims from time to time; one server of those that share a store does it."""
-
-    name = "claim-sweeper"
-
-    def __init__(self, claims: Claims, clock: Clock) -> None:
-        self._claims = claims
-        self._clock = clock
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=self.name)
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            await cancel_and_wait(self._task)
-            self._task = None
-
-    async def _run(self) -> None:
-        while True:
-            await self._clock.sleep(SWEEP_SECONDS)
-            try:
-                await self._claims.sweep()
-            except StoreUnavailable as error:
-                log.error("Cannot sweep the claims, trying again later", error)
 
 
 def _owner(claim: Obj) -> Owner:

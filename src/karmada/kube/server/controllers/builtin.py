@@ -17,8 +17,10 @@ from karmada.kube.objects.errors import ApiError
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
+from karmada.kube.runtime.periodic import Periodic
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.claims import ClaimSweeper
+from karmada.kube.server import claims
+from karmada.kube.server.controllers import expiry
 from karmada.kube.server.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner
 from karmada.kube.server.controllers.certificates import CertificateSigning
 from karmada.kube.server.controllers.cluster_roles import ClusterRoleAggregation
@@ -100,7 +102,9 @@ class BuiltinControllers:
             manager.add(reconciler)
         self.garbage_collector = GarbageCollector(client("garbage-collector"), clock)
         manager.add_component(self.garbage_collector, needs_leader=True)
-        manager.add_component(EventExpiry(shared, clock), needs_leader=True)
+        rounds = [Periodic("event-expiry", EventExpiry(shared, clock).sweep, expiry.SWEEP_SECONDS, clock)]
         if server.claims is not None:
-            manager.add_component(ClaimSweeper(server.claims, clock), needs_leader=True)
+            rounds.append(Periodic("claims", server.claims.sweep, claims.SWEEP_SECONDS, clock))
+        for periodic in rounds:
+            manager.add_component(periodic, needs_leader=True)
         return manager

@@ -6,7 +6,7 @@ import asyncio
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.times import parse_time
@@ -14,16 +14,13 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import matching
-from karmada.kube.runtime.waiting import cancel_and_wait
 
 EVENTS = GVR("", "v1", "events")
 JOBS = GVR("batch", "v1", "jobs")
 EVENT_SECONDS = 3600.0
 SWEEP_SECONDS = 60.0
 _PAGE = 200
-_log = get_logger("expiry")
 
 
 def last_written(event: Obj) -> float:
@@ -41,28 +38,9 @@ def last_written(event: Obj) -> float:
 class EventExpiry:
     """Sweeps through the Events page by page, so that many of them never hold up anything else."""
 
-    name = "event-expiry"
-
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=self.name)
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            await cancel_and_wait(self._task)
-            self._task = None
-
-    async def _run(self) -> None:
-        while True:
-            await self._clock.sleep(SWEEP_SECONDS)
-            try:
-                await self.sweep()
-            except ApiError as error:
-                _log.error("Cannot sweep the events, trying again later", error)
 
     async def sweep(self) -> None:
         token = ""

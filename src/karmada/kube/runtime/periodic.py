@@ -1,0 +1,39 @@
+"""Work that is due again and again: a pause, a round, a pause. A round that fails is logged and tried again later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import cancel_and_wait
+
+log = get_logger("periodic")
+
+
+class Periodic:
+    """A component for a Manager."""
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[None]], seconds: float, clock: Clock) -> None:
+        self.name = name
+        self._work = work
+        self._seconds = seconds
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            await cancel_and_wait(self._task)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            await self._clock.sleep(self._seconds)
+            try:
+                await self._work()
+            except Exception as error:
+                log.exception("A round failed, trying again later", error, work=self.name)

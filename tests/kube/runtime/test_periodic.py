@@ -1,0 +1,28 @@
+"""Work that is due again and again."""
+
+from __future__ import annotations
+
+from karmada.kube.objects.clock import FakeClock
+from karmada.kube.runtime.periodic import Periodic
+
+
+async def test_a_round_follows_every_pause_even_after_a_failure() -> None:
+    clock, rounds = FakeClock(), 0
+
+    async def work() -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            raise ValueError("not this time")
+
+    periodic = Periodic("sweep", work, 60, clock)
+    await periodic.start()
+    await clock.advance(59)
+    assert rounds == 0
+    await clock.advance(1)
+    assert rounds == 1
+    await clock.advance(minutes=3)
+    assert rounds == 4
+    await periodic.stop()
+    await clock.advance(minutes=3)
+    assert rounds == 4
