@@ -36,6 +36,7 @@ UPDATE: Final = "Update"
 MAX_UPDATE_ENTRIES: Final = 10
 _ANCIENT: Final = "ancient-changes"
 _EMPTY_META: Final[Obj] = {}
+_SORTED: Final = orjson.OPT_SORT_KEYS
 _INVALID_AFTER_ADMISSION: Final = (
     ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
     "admission controller; please fix your requests: "
@@ -301,6 +302,13 @@ def sort_entries(entries: list[Obj]) -> list[Obj]:
     return entries
 
 
+def same_value(old: Any, new: Any) -> bool:
+    """Equal as JSON: to Python true is 1, to JSON it is not."""
+    if old != new:
+        return False
+    return old is new or orjson.dumps(old, option=_SORTED) == orjson.dumps(new, option=_SORTED)
+
+
 def same_but_times(old: Obj, new: Obj) -> bool:
     """Whether two objects differ in nothing but the times of their managedFields."""
     if old is new:
@@ -308,7 +316,7 @@ def same_but_times(old: Obj, new: Obj) -> bool:
     if len(old) != len(new):
         return False
     for key, value in new.items():
-        if key != "metadata" and (key not in old or old[key] != value):
+        if key != "metadata" and (key not in old or not same_value(old[key], value)):
             return False
     return _same_metadata(old.get("metadata") or {}, new.get("metadata") or {})
 

@@ -144,6 +144,8 @@ class Manager:
         if self._leader_task is not None:
             await cancel_and_wait(self._leader_task)
             self._leader_task = None
+        for controller in self.controllers.values():
+            controller.queue.shut_down()  # none takes a new key while the others stop
         while self._started:
             component = self._started.pop()
             try:

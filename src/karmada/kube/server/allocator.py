@@ -25,6 +25,7 @@ from karmada.kube.server.collection import Collection
 from karmada.kube.server.entry import DELETED
 from karmada.kube.server.kinds import services
 from karmada.kube.server.resource import Reader
+from karmada.kube.server.storage.interface import StoreUnavailable
 
 SERVICES = GroupResource("", "services")
 Owner = tuple[str, str, str]
@@ -63,6 +64,10 @@ class Pool:
     def free(self, number: int, owner: Owner) -> None:
         if self._owners.get(number) == owner:
             del self._owners[number]
+
+    def numbers(self) -> Iterable[int]:
+        """Those that are taken."""
+        return self._owners.keys()
 
     def choose(self, owner: Owner) -> int:
         """Take any free number."""
@@ -111,16 +116,17 @@ def _static_part(size: int, divisor: int, most: int) -> int:
 
 @dataclass(slots=True)
 class Taken:
-    """What one write took, and what it lets go of when it succeeds."""
+    """What one write took."""
 
     owner: Owner
     _done: Callable[[Taken], None]
     took: list[tuple[Pool, int]] = field(default_factory=list)
-    drops: list[tuple[Pool, int]] = field(default_factory=list)
 
-    def finish(self, stored: bool) -> None:
-        for pool, number in self.drops if stored else self.took:
-            pool.free(number, self.owner)
+    def finish(self, stored: bool | None) -> None:
+        """Only a write that surely failed gives back what it took; what a Service lets go of is freed when seen."""
+        if stored is False:
+            for pool, number in self.took:
+                pool.free(number, self.owner)
         self._done(self)
 
 
@@ -205,7 +211,7 @@ class Allocator:
         for _ in range(_CLAIM_TRIES):
             spec = copy_json(obj.get("spec") or {})
             taken = self.choose(obj, old)
-            lost = await self._claim(taken) if taken is not None else None
+            lost = await self._claim_or_free(taken) if taken is not None else None
             if lost is None:
                 return taken
             obj["spec"] = spec
@@ -214,6 +220,16 @@ class Allocator:
                     GroupKind("", "Service"), obj["metadata"].get("name") or "", [self._refusal(*lost, obj)]
                 )
         raise ServiceUnavailable("other servers keep taking the addresses this one chooses", retry_after=1)
+
+    async def _claim_or_free(self, taken: Taken) -> tuple[Pool, int] | None:
+        try:
+            return await self._claim(taken)
+        except StoreUnavailable as error:
+            taken.finish(False)
+            raise ServiceUnavailable(f"the store cannot be reached: {error}", retry_after=1) from error
+        except BaseException:
+            taken.finish(False)
+            raise
 
     async def _claim(self, taken: Taken) -> tuple[Pool, int] | None:
         """Claim all that was taken; else give all of it back and tell what another server has."""
@@ -261,8 +277,6 @@ class Allocator:
         except ApiError:
             taken.finish(False)
             raise
-        now = set(self._held(obj))
-        taken.drops = [held for held in had if held not in now]
         return taken
 
     def _settle(self, taken: Taken) -> None:
@@ -322,9 +336,18 @@ class Allocator:
             return
         errors.append(invalid("spec.clusterIPs", [ip], f"failed to allocate IP {ip}: {why}"))
 
+    def _choose(self, pool: Pool, taken: Taken) -> int:
+        """Any free number; when there seems to be none, those whose owner is gone are freed first."""
+        try:
+            return pool.choose(taken.owner)
+        except Full:
+            for number in list(pool.numbers()):
+                self._is_free(pool, number)
+            return pool.choose(taken.owner)
+
     def _any_ip(self, found: _Range, taken: Taken) -> str:
         try:
-            number = found.pool.choose(taken.owner)
+            number = self._choose(found.pool, taken)
         except Full:
             raise InternalError.of("failed to allocate a serviceIP: range is full") from None
         taken.took.append((found.pool, number))
@@ -373,7 +396,7 @@ class Allocator:
 
     def _any_port(self, taken: Taken) -> int:
         try:
-            number = self._ports.choose(taken.owner)
+            number = self._choose(self._ports, taken)
         except Full:
             raise InternalError.of("failed to allocate a nodePort: range is full") from None
         taken.took.append((self._ports, number))

@@ -173,6 +173,7 @@ class ApiServer:
         config = self.config
         self.health = Health()
         self.health.add("etcd", lambda: self.store.last_error is None)
+        self.health.add("watch-cache", lambda: self.cache.alive)
         self.health.add("informer-sync", lambda: self._ready, pages=("readyz",))
         self.health.add("shutdown", lambda: self._ready, pages=("readyz",))
         self.aggregator = Aggregator(

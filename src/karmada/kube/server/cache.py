@@ -102,6 +102,15 @@ class Cache:
         await self.fresh()
         return self.revision > before
 
+    async def reach_conflict(self, revision: int, timeout: float) -> bool:
+        """Have what a write conflicted with: its revision, or (0) that the key is gone."""
+        return await (self.wait_for(revision, timeout) if revision else self.fresh(timeout))
+
+    @property
+    def alive(self) -> bool:
+        """Whether it follows the store."""
+        return not any(task.done() for task in self._tasks)
+
     async def wait_for(self, revision: int, timeout: float) -> bool:
         """Whether the cache has reached the revision, waiting for it at most this long."""
         if self.revision >= revision:
@@ -118,8 +127,15 @@ class Cache:
     async def _reach(self, revision: int) -> None:
         if self.revision < revision:
             waiter: asyncio.Future[None] = self._loop.create_future()
-            heapq.heappush(self._waiters, (revision, next(self._order), waiter))
-            await waiter
+            entry = (revision, next(self._order), waiter)
+            heapq.heappush(self._waiters, entry)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if entry in self._waiters:
+                    self._waiters.remove(entry)
+                    heapq.heapify(self._waiters)
+                raise
 
     # Loading
 
@@ -192,6 +208,10 @@ class Cache:
             except StoreUnavailable as e:
                 log.warning("lost the store, trying again: %s", e)
                 await self._clock.sleep(_RETRY_SECONDS)
+            except Exception:
+                log.exception("cannot follow the store; loading it anew")
+                await self._clock.sleep(_RETRY_SECONDS)
+                await self._reload()
 
     async def _reload(self) -> None:
         try:

@@ -59,8 +59,8 @@ class Collection:
     ) -> None:
         self.resource = resource
         self.count = 0
-        self.changed = 0
-        """The revision of the last change."""
+        self.changed = floor
+        """The revision of the last change; at least that of the load, before which anything may have happened."""
         self._store = store
         self._position = position
         self._subscribers = subscribers
@@ -213,7 +213,8 @@ class Collection:
         self._buckets.clear()
         self._namespaces.clear()
         self._history.clear()
-        self._history_bytes = self.count = self.changed = 0
+        self._history_bytes = self.count = 0
+        self.changed = floor
         self._floor = floor
         self._subscribers.end()
 

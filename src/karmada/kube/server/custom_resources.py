@@ -85,8 +85,8 @@ class CustomResources:
     def _sync(self, name: str, crd: Obj | None) -> None:
         try:
             self.sync(name, crd)
-        except ValueError as error:
-            _log.error("Cannot serve a CustomResourceDefinition", error, name=name)
+        except Exception as error:  # noqa: BLE001 - one definition's trouble must not cost the others
+            _log.exception("Cannot serve a CustomResourceDefinition", error, name=name)
 
     def sync(self, name: str, crd: Obj | None) -> None:
         """Serve what the CRD says now."""

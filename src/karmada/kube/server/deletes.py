@@ -43,14 +43,14 @@ class Deletes:
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
             live = entry.object()
-            _check_preconditions(resource, name, live, options)
+            check_preconditions(resource, name, live, options)
             await self._admit(request, resource, namespace, name, live, options)
             try:
                 return await self._delete_once(resource, namespace, entry, options)
             except RevisionConflict as conflict:
                 if options.resource_version:
                     raise Conflict.stale(resource.group_resource, name) from None
-                await self._cache.wait_for(conflict.revision, CATCH_UP_SECONDS)
+                await self._cache.reach_conflict(conflict.revision, CATCH_UP_SECONDS)
         raise Conflict.stale(resource.group_resource, name)
 
     async def delete_all(
@@ -141,7 +141,7 @@ class Deletes:
         return ObjectResult(obj=success(entry.name, resource, entry.object()["metadata"]["uid"]))
 
 
-def _check_preconditions(resource: Resource, name: str, live: Obj, options: DeleteOptions) -> None:
+def check_preconditions(resource: Resource, name: str, live: Obj, options: DeleteOptions) -> None:
     meta = live["metadata"]
     if options.uid and options.uid != meta["uid"]:
         why = (

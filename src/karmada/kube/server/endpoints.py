@@ -6,6 +6,7 @@ plugs in; without one the answers are those of a cluster whose pods are not sche
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from karmada.kube.objects.clock import Clock
@@ -27,7 +28,7 @@ from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.auth.reviews import review
 from karmada.kube.server.auth.tokens import TokenIssuer, request_token
-from karmada.kube.server.deletes import Deletes
+from karmada.kube.server.deletes import Deletes, check_preconditions
 from karmada.kube.server.handlers import Handlers, Place, created, place
 from karmada.kube.server.kinds.pod_subresources import bind, binding_errors, mark_evicted
 from karmada.kube.server.kinds.policy import evict
@@ -168,6 +169,9 @@ class Endpoints:
         options = delete_options(Query({}), eviction.get("deleteOptions"))
         dry_run = options.dry_run or bool(request.query.all("dryRun"))
         await self._admit(request, resource, CREATE, eviction)
+        pod = self._handlers.reads.entry(resource, info.namespace, info.name).object()
+        check_preconditions(resource, info.name, pod, options)
+        options = replace(options, resource_version="")  # the mark below is a write of its own
         await self._spend(request, resource, dry_run=dry_run)
         if not dry_run:
 

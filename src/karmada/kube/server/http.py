@@ -159,9 +159,11 @@ class HttpFront:
             request.body = await _read_body(raw)
         seconds = min(_requested_seconds(request.query), WRITE_SECONDS)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as deadline:
                 return await self._pipeline.run(request)
         except TimeoutError:
+            if not deadline.expired():
+                raise
             raise Timeout(
                 f"Timeout: request did not complete within requested timeout - context deadline exceeded ({seconds:g}s)"
             ) from None
@@ -213,9 +215,13 @@ class HttpFront:
         headers["Content-Type"] = form.media
         response = web.StreamResponse(headers=headers)
         response.enable_chunked_encoding()
-        writer = await response.prepare(raw)
-        assert writer is not None
-        writer.send_headers()
+        try:
+            writer = await response.prepare(raw)
+            assert writer is not None
+            writer.send_headers()
+        except BaseException:
+            result.subscription.close()
+            raise
         if raw.method == "HEAD":
             result.subscription.close()
             return response

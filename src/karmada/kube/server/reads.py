@@ -210,6 +210,8 @@ class Reads:
             if options.resource_version not in ("", "0"):
                 raise BadRequest("specifying resource version is not allowed when using continue")
             revision, after = _decode_token(options.token)
+            if revision > self._cache.revision and not await self._cache.wait_for(revision, FRESHNESS_SECONDS):
+                raise too_large(revision, self._cache.revision)
             return await self._page(resource, namespace, selection, options, revision, after)
         wanted = await self._reach(options.resource_version, resource, "list")
         collection = self._cache.collection(resource.storage_resource)
@@ -266,4 +268,6 @@ def _decode_token(token: str) -> tuple[int, str]:
         or ".." in start.split("/")
     ):
         raise BadRequest("invalid continue token: incorrect encoded start or unsupported version")
+    if revision == 0 or revision < -1:
+        raise BadRequest(f"invalid continue token: incorrect revision {revision}")
     return revision, start.removesuffix("\0")

@@ -31,8 +31,8 @@ class Reader(Protocol):
 class Reservation(Protocol):
     """Something taken for an object while it is being written (an address, a port)."""
 
-    def finish(self, stored: bool) -> None:
-        """The write went through (keep it) or did not (give it back)."""
+    def finish(self, stored: bool | None) -> None:
+        """The write went through (keep it), did not (give it back), or nobody knows (None: keep it)."""
 
 
 class Scale(Protocol):

@@ -30,11 +30,11 @@ from karmada.kube.objects.errors import (
 from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.managedfields import after_admission, entries_of, same_but_times, update_managers
+from karmada.kube.patch.managedfields import after_admission, entries_of, same_but_times, same_value, update_managers
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.cache import Cache, encode_value, storage_key
-from karmada.kube.server.entry import Entry
+from karmada.kube.server.entry import Entry, entry_of
 from karmada.kube.server.kinds.metadata import metadata_errors, metadata_update_errors
 from karmada.kube.server.options import WriteOptions
 from karmada.kube.server.request import Request
@@ -132,14 +132,15 @@ class Writes:
             if attempt == 0:
                 resource.strategy.prepare_create(obj)
             reservation = await self._reserve(resource, obj, None)
-            stored = False
+            stored: bool | None = False
             try:
                 self._validate_create(request, resource, namespace, obj)
                 await self._admission.validate(attributes)
                 if options.dry_run:
                     return self._dry_create(resource, namespace, obj)
-                stored = True  # from here on the outcome may stay unknown: what was taken stays taken
+                stored = None  # until the store has answered, nobody knows
                 entry = await self._put(resource, namespace, obj, expected=0)
+                stored = True
             except RevisionConflict:
                 stored = False
                 if attempt + 1 < tries:
@@ -207,7 +208,7 @@ class Writes:
             except RevisionConflict as conflict:
                 if conditional:
                     raise Conflict.stale(resource.group_resource, name) from None
-                if not await self._cache.wait_for(conflict.revision, CATCH_UP_SECONDS):
+                if not await self._cache.reach_conflict(conflict.revision, CATCH_UP_SECONDS):
                     raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1) from None
         raise Conflict.stale(resource.group_resource, name)
 
@@ -264,26 +265,25 @@ class Writes:
             meta = _put_back(resource, subresource, new, old)
             _repair(request, new, entries)
             strategy.default(new)
-        if (
-            strategy.generation is not None
-            and subresource != "status"
-            and strategy.generation(new) != strategy.generation(old)
-        ):
+        generation = strategy.generation if subresource != "status" else None
+        if generation is not None and not same_value(generation(old), generation(new)):
             meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
         reservation = await self._reserve(resource, new, old) if not subresource else None
-        stored = False
+        stored: bool | None = False
         try:
             self._validate_update(request, resource, new, old, subresource)
             await self._admission.validate(attributes)
             if _lets_go(resource, new, old):
                 return await self._finish_deletion(resource, namespace, entry, new, options)
             if same_but_times(old, new):
+                await self._still_live(resource, namespace, entry)
                 return await self._answer(resource, entry, 200)
             if options.dry_run:
                 return ObjectResult(obj=new, resource=resource)
             meta.pop("resourceVersion", None)
-            stored = True
+            stored = None
             fresh = await self._put(resource, namespace, new, expected=entry.revision)
+            stored = True
         except RevisionConflict:
             stored = False
             raise
@@ -339,7 +339,14 @@ class Writes:
         reserve = resource.strategy.reserve
         return await reserve(obj, old) if reserve is not None else None
 
-    def _finish(self, attributes: Attributes, reservation: Reservation | None, stored: bool) -> None:
+    async def _still_live(self, resource: Resource, namespace: str, entry: Entry) -> None:
+        """Nothing to write is an answer only if the object is what it seems: another server may have changed it."""
+        if await self._cache.catch_up():
+            now = self._cache.collection(resource.storage_resource).get(namespace, entry.name)
+            if now is None or now.revision != entry.revision:
+                raise RevisionConflict(entry.key, now.revision if now is not None else 0)
+
+    def _finish(self, attributes: Attributes, reservation: Reservation | None, stored: bool | None) -> None:
         if reservation is not None:
             reservation.finish(stored)
         self._admission.finish(attributes, stored)
@@ -347,17 +354,19 @@ class Writes:
     async def _put(self, resource: Resource, namespace: str, obj: Obj, *, expected: int) -> Entry:
         stored = await self._versions.store(resource, obj)
         name = obj["metadata"]["name"]
-        await self._write(resource, namespace, name, encode_value(stored), expected)
+        value = encode_value(stored)
+        revision = await self._write(resource, namespace, name, value, expected)
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
-        if entry is None:
-            raise NotFound.of(resource.group_resource, name)
-        return entry
+        if entry is not None and entry.revision == revision:
+            return entry
+        key = storage_key(resource.storage_resource, namespace, name)
+        return entry_of(key, value, revision)  # somebody has written since
 
     async def remove(self, resource: Resource, namespace: str, entry: Entry) -> None:
         """Delete for good; RevisionConflict when the object changed since `entry`."""
         await self._write(resource, namespace, entry.name, None, entry.revision)
 
-    async def _write(self, resource: Resource, namespace: str, name: str, value: bytes | None, expected: int) -> None:
+    async def _write(self, resource: Resource, namespace: str, name: str, value: bytes | None, expected: int) -> int:
         key = storage_key(resource.storage_resource, namespace, name)
         try:
             revision = await self._cache.store.write(key, value, expected=expected)
@@ -365,6 +374,7 @@ class Writes:
             raise ServiceUnavailable(f"the store cannot be reached: {error}", retry_after=1) from error
         if self._cache.revision < revision and not await self._cache.wait_for(revision, CATCH_UP_SECONDS):
             raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1)
+        return revision
 
     async def replace(self, resource: Resource, namespace: str, entry: Entry, obj: Obj) -> Entry:
         """Store `obj` (in the request's version) in place of `entry`, as it is; RevisionConflict when that changed."""

@@ -120,10 +120,10 @@ class Chain:
                 continue
             await plugin.validate(attributes)
 
-    def finish(self, attributes: Attributes, stored: bool) -> None:
+    def finish(self, attributes: Attributes, stored: bool | None) -> None:
         """Tell those that want to know that a write they let through was stored, or was not."""
         for plugin, _, _ in self._for(attributes).validate:
-            tell: Callable[[Attributes, bool], Any] | None = getattr(plugin, "finish", None)
+            tell: Callable[[Attributes, bool | None], Any] | None = getattr(plugin, "finish", None)
             if tell is not None:
                 tell(attributes, stored)
 

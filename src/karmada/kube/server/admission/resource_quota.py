@@ -75,10 +75,15 @@ class ResourceQuota(BuiltinPlugin):
             if matching and not attributes.dry_run:
                 self._promise(attributes, obj, extra)
 
-    def finish(self, attributes: Attributes, stored: bool) -> None:
-        """The write of these attributes ended; one that failed gives its promise back at once."""
-        if not stored:
-            self._promises.get(_place(attributes), {}).pop(_name(attributes), None)
+    def finish(self, attributes: Attributes, stored: bool | None) -> None:
+        """The write ended: if it failed its promise is void, if it is stored the object itself counts from now on.
+
+        While the outcome is unknown, the promise stands.
+        """
+        promises = self._promises.get(_place(attributes), {})
+        promise = promises.get(_name(attributes))
+        if stored is not None and promise is not None and promise.obj is attributes.obj:
+            del promises[_name(attributes)]
 
     def _check_known(self, attributes: Attributes, quota: Obj, counts: quotas.Usage) -> None:
         name = quota["metadata"]["name"]

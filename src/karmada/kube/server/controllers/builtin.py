@@ -13,7 +13,6 @@ import uuid
 from typing import TYPE_CHECKING
 
 from karmada.kube.client.client import Client
-from karmada.kube.objects.errors import ApiError
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
@@ -73,8 +72,8 @@ class BuiltinControllers:
                 await self.manager.run()
             except LeadershipLost:
                 log.info("Another server runs the controllers now")
-            except (ApiError, TimeoutError) as error:
-                log.error("The controllers stopped, trying again", error)
+            except Exception as error:
+                log.exception("The controllers stopped, trying again", error)
             await self._server.clock.sleep(RETRY_SECONDS)
 
     def _resources_changed(self) -> None:

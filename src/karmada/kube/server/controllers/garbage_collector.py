@@ -126,8 +126,8 @@ class GarbageCollector:
             self._rescan.clear()
             try:
                 await self._follow()
-            except ApiError as error:
-                _log.error("Cannot list the served resources, trying again", error)
+            except Exception as error:  # noqa: BLE001 - without this list nothing new is ever collected
+                _log.exception("Cannot follow the served resources, trying again", error)
                 await self._clock.sleep(1.0)
                 self._rescan.set()
 
@@ -135,6 +135,7 @@ class GarbageCollector:
         """Have an informer for every resource that can be collected, and none for those that went."""
         catalog = await self._client.mapper.refresh()
         wanted = {m.gvr for m in catalog.by_group_resource.values() if _collectable(m)}
+        wanted |= {gvr for gvr in self._informers if gvr.group_version in catalog.failed}  # it will answer again
         for gvr in wanted - self._informers.keys():
             informer = Informer(self._client, gvr, transform=slim, clock=self._clock)
             informer.add_handler(self._handler(gvr))

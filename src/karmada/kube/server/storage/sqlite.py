@@ -305,7 +305,7 @@ class SqliteStore(LocalStore):
 
     def _roll_back(self, error: sqlite3.Error) -> None:
         self._error = error
-        self._broken = getattr(error, "sqlite_errorcode", None) not in _PASSING_ERRORS
+        self._broken = getattr(error, "sqlite_errorcode", 0) & 0xFF not in _PASSING_ERRORS
         if self._db.in_transaction:
             try:
                 self._cursor.execute("ROLLBACK")
@@ -335,9 +335,11 @@ class SqliteStore(LocalStore):
             batches, self._syncing, self._unsynced = self._syncing + self._unsynced, [], []
             self._refuse([answer for batch in batches for answer, _ in batch.answers])
             return
-        self._answer()
-        if self._unsynced:
-            self._sync()
+        try:
+            self._answer()
+        finally:
+            if self._unsynced:
+                self._sync()
 
     def _answer(self) -> None:
         """The batches are durable: tell the listeners first, then the writers."""
