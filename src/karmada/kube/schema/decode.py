@@ -35,7 +35,11 @@ def duplicate_fields(body: bytes, parsed: Any) -> list[str]:
 
     A repeated key is lost in parsing, and its quotes with it. Only an escaped quote could make up for them.
     """
-    if body.count(b'"') == orjson.dumps(parsed).count(b'"') and b"\\u0022" not in body:
+    try:
+        dumped = orjson.dumps(parsed)
+    except TypeError as error:
+        raise ValueError(f"json: {error}") from None
+    if body.count(b'"') == dumped.count(b'"') and b"\\u0022" not in body:
         return []
     found: list[str] = []
     _find_duplicates(json.loads(body.decode("utf-8", "replace"), object_pairs_hook=_Pairs), [], found)

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import BaseResolver
 
@@ -22,6 +23,8 @@ _PLAIN = "plain"
 """The tag of a scalar that has neither quotes nor a tag of its own."""
 _TAG = "tag:yaml.org,2002:"
 _MERGE = "<<"
+MAX_DEPTH = 200
+_MAX_EVENTS = 300_000
 _MAX_ALIASED = 400_000
 """Values that aliases may add to one document."""
 
@@ -69,8 +72,29 @@ def dump_yaml(value: Any) -> bytes:
     return text
 
 
+def _check_size(text: bytes | str) -> None:
+    """Before anything is built: libyaml recurses for every level, and every value costs microseconds."""
+    depth = count = 0
+    loader = _Loader(text)
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            count += 1
+            if isinstance(event, CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, CollectionEndEvent):
+                depth -= 1
+            if depth > MAX_DEPTH:
+                raise ValueError("error converting YAML to JSON: yaml: exceeded max depth")
+            if count > _MAX_EVENTS:
+                raise ValueError("error converting YAML to JSON: yaml: too many values; send JSON instead")
+    finally:
+        loader.dispose()
+
+
 def _documents(text: bytes | str) -> Iterator[tuple[Any, list[str]]]:
     try:
+        _check_size(text)
         loader = _Loader(text)
         try:
             while loader.check_node():

@@ -14,7 +14,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.meta import has_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
@@ -90,7 +90,7 @@ class CustomResources:
 
     def sync(self, name: str, crd: Obj | None) -> None:
         """Serve what the CRD says now."""
-        served = _to_serve(crd) if crd is not None and is_served(crd) else None
+        served = _to_serve(crd) if crd is not None and is_served(crd) and not is_builtin(self._registry, crd) else None
         state = _state(served) if served is not None else ()
         known, resources = self._served.get(name, ((), []))
         if known != state:
@@ -135,11 +135,39 @@ def _state(crd: Obj) -> tuple[object, ...]:
     return (crd["metadata"]["uid"], crd["spec"], (crd.get("status") or {}).get("acceptedNames"))
 
 
+def is_builtin(registry: Registry, crd: Obj) -> bool:
+    """Whether a CRD names a resource that is served without it; its objects are none of the CRD's business."""
+    wanted = GroupResource(crd["spec"]["group"], crd["spec"]["names"]["plural"])
+    return any(not r.custom and wanted in (r.storage_resource, r.group_resource) for r in registry)
+
+
+def builtin_names(registry: Registry, group: str) -> list[Obj]:
+    """The names that are taken in a group before any CRD comes, in the form of definitions."""
+    return [
+        {
+            "metadata": {"name": f"built-in {resource.gvk}"},
+            "spec": {"group": group},
+            "status": {
+                "acceptedNames": {
+                    "plural": resource.plural,
+                    "singular": resource.singular,
+                    "kind": resource.gvk.kind,
+                    "listKind": resource.list_kind,
+                    "shortNames": list(resource.short_names),
+                }
+            },
+        }
+        for resource in registry
+        if resource.gvk.group == group and not resource.custom
+    ]
+
+
 class CustomResourceDefinitionController:
     name = "customresourcedefinitions"
 
-    def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
+    def __init__(self, client: Client, informers: Informers, registry: Registry, clock: Clock) -> None:
         self._client = client
+        self._registry = registry
         self._crds = informers.of(CRDS)
         self._clock = clock
         self.watches = (Watch(CRDS, map_to=self._concerned),)
@@ -170,6 +198,7 @@ class CustomResourceDefinitionController:
             )
             return Done
         others = [other for other in self._crds.list() if other["metadata"]["name"] != key.name]
+        others += builtin_names(self._registry, crd["spec"]["group"])
         status = established_status(crd, others, self._clock.now())
         if status != crd.get("status"):
             await self._client.update_status(CRDS, {**copy_json(crd), "status": status})
@@ -194,7 +223,7 @@ class CustomResourceDefinitionController:
 
     async def _delete_objects(self, crd: Obj) -> bool:
         """Delete every object; whether any is left."""
-        if not is_served(crd):
+        if not is_served(crd) or is_builtin(self._registry, crd):
             return False  # it never had its names, so it has no objects
         spec = _to_serve(crd)["spec"]
         version = next(v["name"] for v in spec["versions"] if v.get("served"))

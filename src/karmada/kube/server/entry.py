@@ -28,6 +28,8 @@ ADDED: Literal["ADDED"] = "ADDED"
 MODIFIED: Literal["MODIFIED"] = "MODIFIED"
 DELETED: Literal["DELETED"] = "DELETED"
 
+_MARGIN = 50
+"""Levels that lists, tables and reviews may put around an object before it is too deep to be written again."""
 _METADATA = b'"metadata":{'
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
@@ -58,14 +60,20 @@ def split_key(key: str) -> KeyParts:
 
 
 def encode_value(obj: Obj) -> bytes:
-    """The bytes to store for an object; `obj` stays as it is."""
+    """The bytes to store for an object; `obj` stays as it is. ValueError if it is nested too deeply."""
     metadata: Mapping[str, Any] = obj["metadata"]
     if "resourceVersion" in metadata:
         metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
     ordered: Obj = {"apiVersion": None, "kind": None, "metadata": None}
     ordered.update(obj)
     ordered["metadata"] = metadata
-    return orjson.dumps(ordered)
+    wrapped: Any = ordered
+    for _ in range(_MARGIN):
+        wrapped = [wrapped]
+    try:
+        return orjson.dumps(wrapped)[_MARGIN:-_MARGIN]
+    except TypeError as error:
+        raise ValueError(f"the object cannot be stored: {error}") from error
 
 
 def with_revision(value: bytes, revision: int) -> bytes:

@@ -34,12 +34,12 @@ from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.encoding import dumps, encode_list, encode_object, included
-from karmada.kube.server.metrics import RequestMetrics
+from karmada.kube.server.metrics import UNKNOWN, RequestMetrics
 from karmada.kube.server.negotiation import JSON, PLAIN, Form, negotiate, wants_pretty
 from karmada.kube.server.pipeline import Pipeline
 from karmada.kube.server.request import CONNECT_SUBRESOURCES, Query, Request, parse_path
 from karmada.kube.server.results import ListResult, RawResult, Result, TakeOver, WatchResult
-from karmada.kube.server.user import User
+from karmada.kube.server.user import ANONYMOUS, User
 from karmada.kube.server.watching import Frames, lines
 
 MAX_BODY = 3 * 1024 * 1024
@@ -118,7 +118,8 @@ class HttpFront:
         try:
             caller = self._authenticator.authenticate(headers, _peer_certificate(raw), _protocols(headers))
             user = impersonate(caller, headers, self._authorizer)
-            exempt = long_running or user.is_master or info.resource == "leases" or path in _UNLIMITED_PATHS
+            lease = info.resource == "leases" and user.name != ANONYMOUS
+            exempt = long_running or user.is_master or lease or path in _UNLIMITED_PATHS
             if self._in_flight > MAX_IN_FLIGHT and not exempt:
                 raise TooManyRequests("too many requests, please try again later.", retry_after=1)
             request = Request(raw.method, info, query, headers, user, raw=raw)
@@ -145,7 +146,8 @@ class HttpFront:
             else:
                 self._in_flight -= 1
             seconds = self._clock.monotonic() - started
-            self._metrics.observe(info, status, seconds)
+            known = request is not None and request.authorized and status != 404
+            self._metrics.observe(info if known else UNKNOWN, status, seconds)
             if self._audit is not None:
                 self._audit(Answered(raw, info, caller, request, status, audit_id, seconds))
         return response
@@ -155,11 +157,12 @@ class HttpFront:
             return await self._pipeline.run(request)
         if request.info.subresource in ("exec", "attach", "portforward", "proxy"):
             return await self._pipeline.run(request)
-        if raw.can_read_body:
-            request.body = await _read_body(raw)
+        self._pipeline.authorize(request)  # nobody may make us hold a body that we would refuse anyway
         seconds = min(_requested_seconds(request.query), WRITE_SECONDS)
         try:
             async with asyncio.timeout(seconds) as deadline:
+                if raw.can_read_body:
+                    request.body = await _read_body(raw)
                 return await self._pipeline.run(request)
         except TimeoutError:
             if not deadline.expired():
@@ -263,7 +266,7 @@ class HttpFront:
             headers["Retry-After"] = str(error.retry_after)
         headers["Content-Type"] = "application/json"
         pretty = wants_pretty(Query.parse(query_text).get("pretty"), agent)
-        body = orjson.dumps(error.status(), option=orjson.OPT_INDENT_2 if pretty else 0)
+        body = _encode_status(error, pretty=pretty)
         return web.Response(body=body, status=error.http_code, headers=headers)
 
 
@@ -279,6 +282,15 @@ async def _send_in_pieces(
         await response.write(view[start : start + PIECE])
     await response.write_eof()
     return response
+
+
+def _encode_status(error: ApiError, *, pretty: bool) -> bytes:
+    option = orjson.OPT_INDENT_2 if pretty else 0
+    try:
+        return orjson.dumps(error.status(), option=option)
+    except TypeError:  # what the client sent and the message quotes is no text
+        clean = error.message.encode("utf-8", "replace").decode()
+        return orjson.dumps(ApiError(clean, code=error.http_code, reason=error.status_reason).status(), option=option)
 
 
 def _audit_id() -> str:

@@ -15,6 +15,10 @@ BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0
 _LONG_RUNNING = frozenset({"watch"})
 
 
+UNKNOWN = RequestInfo(False, "other", "")
+"""What requests count as that were refused or asked for nothing there is: labels are not for strangers to choose."""
+
+
 class Series(NamedTuple):
     verb: str
     group: str

@@ -130,7 +130,9 @@ class Reads:
     async def watch(self, resource: Resource, namespace: str, options: ListOptions, name: str = "") -> WatchResult:
         """`name` narrows the watch to one object, besides what the selectors say."""
         selection = self.selection(resource, options)
-        if name and not selection.name:
+        if name:
+            if selection.name not in ("", name):
+                raise BadRequest(f"the field selector names {selection.name}, the path {name}")
             selection = selection._replace(name=name)
         since = await self._reach(options.resource_version, resource, "watch")
         collection = self._cache.collection(resource.storage_resource)
@@ -169,7 +171,7 @@ class Reads:
             if not fresh:
                 raise _not_now(resource, verb)
             return 0
-        if not (text.isascii() and text.isdigit()):
+        if not (text.isascii() and text.isdigit()) or len(text) > 19:
             raise BadRequest(f'invalid resource version: strconv.ParseUint: parsing "{text}": invalid syntax')
         wanted = int(text)
         if wanted > self._cache.revision and not await self._cache.wait_for(wanted, FRESHNESS_SECONDS):

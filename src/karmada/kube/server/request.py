@@ -111,7 +111,8 @@ class Request:
 
 
 def parse_path(method: str, path: str, query: Query) -> RequestInfo:
-    parts = [unquote(part) if "%" in part else part for part in path.strip("/").split("/")]
+    """Decoded first, then split, as every Kubernetes server does it: behind a proxy all must read the same."""
+    parts = (unquote(path) if "%" in path else path).strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:

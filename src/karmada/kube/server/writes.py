@@ -19,6 +19,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import (
     AlreadyExists,
     ApiError,
+    BadRequest,
     Conflict,
     FieldError,
     Forbidden,
@@ -354,7 +355,10 @@ class Writes:
     async def _put(self, resource: Resource, namespace: str, obj: Obj, *, expected: int) -> Entry:
         stored = await self._versions.store(resource, obj)
         name = obj["metadata"]["name"]
-        value = encode_value(stored)
+        try:
+            value = encode_value(stored)
+        except ValueError as error:
+            raise BadRequest(str(error)) from None
         revision = await self._write(resource, namespace, name, value, expected)
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
         if entry is not None and entry.revision == revision:

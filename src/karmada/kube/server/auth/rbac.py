@@ -26,6 +26,7 @@ HEALTH_PATHS = ("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/rea
 
 Rule = Mapping[str, Any]
 _KEPT = 8192
+_LONGEST_KEY = 512  # no cache for what nobody asks twice and strangers could fill it with
 
 
 class AuthzAttributes(NamedTuple):
@@ -207,7 +208,8 @@ class Authorizer:
         grant = self._grants.get(key)
         if grant is None:
             grant = self._resource_grant(user, request)
-            self._grants.put(key, grant)
+            if len(group) + len(resource) + len(subresource) + len(namespace) < _LONGEST_KEY:
+                self._grants.put(key, grant)
         by_name, otherwise = grant
         return otherwise if by_name is None else by_name.get(name, otherwise)
 
@@ -280,7 +282,8 @@ class Authorizer:
         grant = self._grants.get(key)
         if grant is None:
             grant = _Grant(None, self._path_decision(user, verb, path))
-            self._grants.put(key, grant)
+            if len(path) < _LONGEST_KEY:
+                self._grants.put(key, grant)
         return grant.otherwise
 
     def _path_decision(self, user: User, verb: str, path: str) -> Decision:

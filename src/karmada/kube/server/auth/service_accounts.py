@@ -93,7 +93,7 @@ class ServiceAccountTokens:
             issuer = unverified_claims(token).get("iss")
         except TokenError:
             return False
-        return issuer == LEGACY_ISSUER or issuer in self._issuers
+        return isinstance(issuer, str) and (issuer == LEGACY_ISSUER or issuer in self._issuers)
 
     def authenticate(self, token: str, audiences: Sequence[str] = ()) -> tuple[User, tuple[str, ...]]:
         """The user and those of the wanted audiences (default: this server's) that the token is for; TokenError."""

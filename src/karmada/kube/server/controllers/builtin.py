@@ -88,7 +88,7 @@ class BuiltinControllers:
         manager = Manager(client("kube-controller-manager"), clock=clock, elector=elector)
         informers, shared, ca = manager.informers, manager.client, server.pki.ca
         for reconciler in (
-            CustomResourceDefinitionController(client("customresourcedefinitions"), informers, clock),
+            CustomResourceDefinitionController(client("customresourcedefinitions"), informers, server.registry, clock),
             NamespaceController(client("namespace-controller"), informers, clock),
             NamespaceDefaults(shared, informers, ca.cert_pem),
             TokenSecrets(shared, informers, server.issuer, ca.cert_pem),
