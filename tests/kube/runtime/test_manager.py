@@ -160,3 +160,34 @@ async def test_the_lease_is_renewed_while_slow_parts_start(client: Client, clock
     assert elector.leading
     await manager.stop()
     assert not elector.leading
+
+
+async def test_a_reconcile_under_way_ends_at_once_when_the_lease_is_lost(
+    client: Client, fake: FakeApi, clock: FakeClock
+) -> None:
+    ended: list[str] = []
+
+    class Slow:
+        name = "slow"
+        watches = (Watch(CONFIG_MAPS),)
+
+        async def reconcile(self, key: Key) -> None:
+            ended.append(f"began {key.name}")
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                ended.append(f"ended {key.name}")
+
+    await client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, "ns")
+    manager = Manager(client, clock=clock, elector=LeaderElector(client, "lock", "ns", "me", clock=clock))
+    manager.add(Slow())
+    run = asyncio.ensure_future(manager.run())
+    await clock.advance(0.1)
+    await eventually(lambda: ended == ["began a"])
+    lease = await client.get(LEASES, "lock", "ns")
+    await client.update(LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief"}})
+    await clock.advance(10)  # none of the grace of an orderly stop
+    assert run.done()
+    with pytest.raises(LeadershipLost):
+        await run
+    assert ended == ["began a", "ended a"]

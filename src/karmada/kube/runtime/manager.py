@@ -144,12 +144,16 @@ class Manager:
         if self._leader_task is not None:
             await cancel_and_wait(self._leader_task)
             self._leader_task = None
+        lost = isinstance(self._failure, LeadershipLost)
         for controller in self.controllers.values():
             controller.queue.shut_down()  # none takes a new key while the others stop
         while self._started:
             component = self._started.pop()
             try:
-                await component.stop()
+                if lost and isinstance(component, Controller):
+                    await component.stop(grace=0)  # somebody else may lead already
+                else:
+                    await component.stop()
             except Exception as error:
                 log.exception("A component did not stop cleanly", error, component=component.name)
         if self._elector is not None:
