@@ -117,12 +117,24 @@ class EventRecorder:
         self._task: asyncio.Task[None] | None = None
         self._serial = 0
 
-    def event(self, obj: Obj, type: str, reason: str, message: str) -> None:  # noqa: A002 - the API's word
-        """Tell that something happened to `obj`; `type` is Normal or Warning. Never waits, never fails."""
+    def event(
+        self,
+        obj: Obj,
+        type: str,  # noqa: A002 - the API's word
+        reason: str,
+        message: str,
+        *,
+        host: str = "",
+    ) -> None:
+        """Tell that something happened to `obj`; `type` is Normal or Warning. Never waits, never fails.
+
+        `host` is where it happened, if that is not where the recorder runs.
+        """
         if self._queue.full():
             self.dropped += 1
             log.warning("Too many events at once, dropped one", reason=reason)
             return
+        host = host or self.host
         now = rfc3339(self._clock.now())
         self._queue.put_nowait(
             {
@@ -132,13 +144,13 @@ class EventRecorder:
                 "involvedObject": reference(obj),
                 "reason": reason,
                 "message": message,
-                "source": {"component": self.component, **({"host": self.host} if self.host else {})},
+                "source": {"component": self.component, **({"host": host} if host else {})},
                 "firstTimestamp": now,
                 "lastTimestamp": now,
                 "count": 1,
                 "type": type,
                 "reportingComponent": self.component,
-                "reportingInstance": self.host,
+                "reportingInstance": host,
             }
         )
 

@@ -1,0 +1,58 @@
+"""What every part of a simulated cluster is handed: how to reach the API, the clock, the profile, one source of chance.
+
+Nothing here touches a server directly; with a Context over an HTTPS client the same parts run against any API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import EventRecorder
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.waiting import with_timeout
+from karmada.kube.sim.profile import Delay, Profile
+
+CONTROLLER_MANAGER, SCHEDULER, KUBELET = "kube-controller-manager", "kube-scheduler", "kubelet"
+_SEEN_SECONDS = 30.0
+
+
+class Context:
+    def __init__(self, connect: Callable[[str], Client], informers: Informers, clock: Clock, profile: Profile) -> None:
+        """`connect` gives a client that writes under the given name (its user agent, hence its field manager)."""
+        self._connect = connect
+        self.informers = informers
+        self.clock = clock
+        self.profile = profile
+        self.random = Random(profile.seed)
+        self._clients: dict[str, Client] = {}
+        self.recorders: dict[str, EventRecorder] = {}
+        """Whoever puts the cluster together starts and stops them."""
+
+    def client(self, name: str = CONTROLLER_MANAGER) -> Client:
+        client = self._clients.get(name)
+        if client is None:
+            client = self._clients[name] = self._connect(name)
+        return client
+
+    def recorder(self, component: str) -> EventRecorder:
+        recorder = self.recorders.get(component)
+        if recorder is None:
+            name = {"default-scheduler": SCHEDULER, "kubelet": KUBELET}.get(component, CONTROLLER_MANAGER)
+            recorder = EventRecorder(self.client(name), component, clock=self.clock, host="")
+            self.recorders[component] = recorder
+        return recorder
+
+    def draw(self, delay: Delay) -> float:
+        return delay.draw(self.random)
+
+    async def until_seen(self, informer: Informer, written: Iterable[Obj]) -> None:
+        """Wait until an informer knows these writes, so that the next look at its cache does not repeat them."""
+        newest = max((int(obj["metadata"]["resourceVersion"]) for obj in written), default=0)
+        if newest > int(informer.resource_version or 0):
+            seen = informer.until(lambda: int(informer.resource_version or 0) >= newest)
+            await with_timeout(self.clock, seen, _SEEN_SECONDS)

@@ -1,0 +1,1 @@
+"""The controllers of a simulated cluster, one file per controller."""

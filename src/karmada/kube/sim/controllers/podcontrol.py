@@ -1,0 +1,142 @@
+"""Making, removing and claiming the pods of a workload: what every workload controller does in the same way.
+
+Pods belong to the controller their controller reference names. `claim` adopts matching orphans and lets go of own pods
+that match no more. `index_by_controller` is the index for an informer's pods (or ReplicaSets, Jobs, …) by that owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import controller_of, is_deleting, make_owner
+from karmada.kube.objects.selectors import LabelSelector
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key
+from karmada.kube.sim.context import Context
+
+PODS = GVR("", "v1", "pods")
+BY_CONTROLLER = "controller"
+BURST = 500
+"""At most so many pods are made or removed in one go."""
+
+
+def index_by_controller(obj: Obj) -> Iterable[str]:
+    owner = controller_of(obj)
+    return (owner["uid"],) if owner is not None else ()
+
+
+def owner_key(kind: str) -> Callable[[Obj], Iterable[Key]]:
+    """For Watch.map_to: the object of this kind that controls a changed object."""
+
+    def mapped(obj: Obj) -> Iterable[Key]:
+        owner = controller_of(obj)
+        if owner is None or owner["kind"] != kind:
+            return ()
+        return (Key(obj["metadata"].get("namespace", ""), owner["name"]),)
+
+    return mapped
+
+
+class PodControl:
+    def __init__(self, context: Context, component: str) -> None:
+        self._client = context.client()
+        self._recorder = context.recorder(component)
+
+    async def create(self, owner: Obj, pod: Obj) -> Obj:
+        """Make a pod; tells about it, and raises, when it is refused."""
+        try:
+            made = await self._client.create(PODS, pod)
+        except ApiError as error:
+            if not is_namespace_ending(error):
+                self._recorder.event(owner, WARNING, "FailedCreate", f"Error creating: {error.message}")
+            raise
+        self._recorder.event(owner, NORMAL, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
+        return made
+
+    async def delete(self, owner: Obj, pod: Obj) -> None:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        try:
+            await self._client.delete(PODS, name, namespace, uid=pod["metadata"]["uid"])
+        except NotFound:
+            return
+        except ApiError as error:
+            self._recorder.event(owner, WARNING, "FailedDelete", f'Error deleting pod "{name}": {error.message}')
+            raise
+        self._recorder.event(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {name}")
+
+    async def claim(self, resource: GVR, owner: Obj, selector: LabelSelector, candidates: Iterable[Obj]) -> list[Obj]:
+        """Those of the candidates that are the owner's now: its own that match, and matching orphans, adopted."""
+        own_uid = owner["metadata"]["uid"]
+        claimed = []
+        for obj in candidates:
+            controller = controller_of(obj)
+            matches = selector.matches(obj["metadata"].get("labels"))
+            if controller is None:
+                if matches and not is_deleting(obj) and not is_deleting(owner):
+                    adopted = await self._set_owners(resource, obj, [*_owners(obj), make_owner(owner)])
+                    claimed += [adopted] if adopted is not None else []
+            elif controller["uid"] == own_uid:
+                if matches:
+                    claimed.append(obj)
+                elif not is_deleting(owner):
+                    await self._set_owners(resource, obj, [o for o in _owners(obj) if o.get("uid") != own_uid])
+        return claimed
+
+    async def _set_owners(self, resource: GVR, obj: Obj, owners: list[Obj]) -> Obj | None:
+        """Only if the object is still the one we looked at; one that is gone needs no owner."""
+        metadata = obj["metadata"]
+        patch = {
+            "metadata": {
+                "ownerReferences": owners or None,
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            }
+        }
+        try:
+            return await self._client.patch(resource, metadata["name"], metadata["namespace"], patch, type="merge")
+        except NotFound:
+            return None
+
+
+def pod_from(template: Obj, owner: Obj, *, name: str = "", generate_name: str = "") -> Obj:
+    """A pod made from a workload's template; its own copy, free to be changed."""
+    metadata = template.get("metadata") or {}
+    made: Obj = {"namespace": owner["metadata"]["namespace"], "ownerReferences": [make_owner(owner)]}
+    made |= {"name": name} if name else {"generateName": generate_name}
+    for part in ("labels", "annotations", "finalizers"):
+        if metadata.get(part):
+            made[part] = copy_json(metadata[part])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": copy_json(template.get("spec") or {})}
+
+
+async def slow_start(count: int, work: Callable[[], Awaitable[Obj]]) -> tuple[list[Obj], ApiError | None]:
+    """Run `work` so often, in batches of 1, 2, 4, …; a batch with a failure is the last. What came of it."""
+    done: list[Obj] = []
+    batch = 1
+    left = min(count, BURST)
+    while left > 0:
+        results = await asyncio.gather(*(work() for _ in range(min(batch, left))), return_exceptions=True)
+        failures = [result for result in results if isinstance(result, BaseException)]
+        done += [result for result in results if not isinstance(result, BaseException)]
+        for failure in failures:
+            if not isinstance(failure, ApiError):
+                raise failure
+            return done, failure
+        left -= len(results)
+        batch *= 2
+    return done, None
+
+
+def is_namespace_ending(error: ApiError) -> bool:
+    """A create that failed because its namespace is being deleted: nothing to complain about."""
+    causes = (error.details or {}).get("causes") or ()
+    return isinstance(error, Forbidden) and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def _owners(obj: Obj) -> list[Obj]:
+    return list(obj["metadata"].get("ownerReferences") or ())

@@ -1,0 +1,1 @@
+"""The simulated kubelets of a cluster: they run pods on paper."""

@@ -1,0 +1,1 @@
+"""The load of simulated pods and the metrics APIs that show it."""

@@ -1,0 +1,84 @@
+"""A bare API server in memory with the parts of a simulated cluster that a test asks for, on a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Reconciler
+from karmada.kube.runtime.manager import Component, Manager
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from karmada.kube.sim.context import CONTROLLER_MANAGER, Context
+from karmada.kube.sim.profile import INSTANT, Profile
+
+PODS = GVR("", "v1", "pods")
+EVENTS = GVR("", "v1", "events")
+
+
+@dataclass
+class Harness:
+    server: ApiServer
+    clock: FakeClock
+    context: Context
+    manager: Manager
+    client: Client
+    """As an administrator, to apply and look at things."""
+
+    async def events(self, name: str, namespace: str = "default") -> list[tuple[str, str, str]]:
+        """(type, reason, message) of everything told about objects of this name so far, oldest first."""
+        for recorder in self.context.recorders.values():
+            await recorder.flush()
+        told = (await self.client.list(EVENTS, namespace)).items
+        told.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+        return [(e["type"], e["reason"], e["message"]) for e in told if e["involvedObject"]["name"] == name]
+
+    async def set_pod_status(self, pod: Obj, status: Obj) -> Obj:
+        """What a kubelet would write, for tests that run none."""
+        meta = pod["metadata"]
+        patch = {"status": status}
+        return await self.client.patch(
+            PODS, meta["name"], meta["namespace"], patch, type="strategic", subresource="status"
+        )
+
+    async def make_ready(self, pod: Obj) -> Obj:
+        now = "2023-11-14T22:13:20Z"
+        conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": now}]
+        return await self.set_pod_status(pod, {"phase": "Running", "conditions": conditions})
+
+
+@asynccontextmanager
+async def running(
+    folder: Path,
+    parts: Callable[[Context], Sequence[Reconciler | Component]],
+    *,
+    profile: Profile | None = None,
+    clock: FakeClock | None = None,
+) -> AsyncIterator[Harness]:
+    """The parts run until the end of the block. Time stands still unless the test moves it."""
+    profile = profile or Profile("test", latencies=INSTANT)
+    clock = clock or FakeClock()
+    server = ApiServer(
+        ServerConfig(data_dir=folder, storage="memory://", port=0, kubernetes_version=profile.version), clock
+    )
+    await server.start()
+    try:
+        manager = Manager(server.client(user_agent=CONTROLLER_MANAGER), clock=clock)
+        context = Context(lambda name: server.client(user_agent=name), manager.informers, clock, profile)
+        for part in parts(context):
+            if hasattr(part, "reconcile"):
+                manager.add(part)
+            else:
+                manager.add_component(part)
+        for recorder in context.recorders.values():
+            manager.add_component(recorder)
+        async with manager:
+            yield Harness(server, clock, context, manager, server.client(user_agent="kubectl"))
+    finally:
+        await server.stop()
