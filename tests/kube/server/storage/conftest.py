@@ -27,7 +27,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
     cluster.stop()
 
 
-@pytest.fixture(params=["memory", "sqlite", "etcd"])
+@pytest.fixture(params=["memory", "sqlite", "unsynced", "etcd"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     store = open_store(_url(request, tmp_path))
     await store.open()
@@ -47,6 +47,8 @@ async def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
 def _url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "memory":
         return "memory://"
+    if request.param == "unsynced":
+        return f"sqlite://{tmp_path}/state.db?sync=off"
     if request.param == "sqlite":
         return f"sqlite://{tmp_path}/state.db"
     etcd: EtcdCluster = request.getfixturevalue("etcd")

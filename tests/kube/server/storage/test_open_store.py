@@ -23,6 +23,12 @@ def test_a_sqlite_address_names_a_file(url: str, path: str) -> None:
     assert store.path == Path(path)
 
 
+@pytest.mark.parametrize("url", ["sqlite:///x.db?sync=maybe", "sqlite:///x.db?cache=1"])
+def test_an_unknown_option_of_sqlite_is_refused_with_the_known_ones(url: str) -> None:
+    with pytest.raises(ValueError, match="known: sync=on, sync=off"):
+        open_store(url)
+
+
 def test_memory_needs_no_place() -> None:
     assert isinstance(open_store("memory://"), MemoryStore)
 

@@ -1,7 +1,7 @@
 """From an address to a store.
 
 - `memory://`
-- `sqlite:///absolute/path` or `sqlite:relative/path`
+- `sqlite:///absolute/path` or `sqlite:relative/path`, with `?sync=off` for writes that need not survive a power cut
 - `etcd://host:port,host:port`, with `?prefix=` for the keys, and for TLS `cacert=`, `cert=` and `key=` (files in PEM)
 """
 
@@ -26,7 +26,9 @@ def open_store(url: str) -> Store:
     if parts.scheme == "sqlite" and not parts.netloc and parts.path.strip("/"):
         from karmada.kube.server.storage.sqlite import SqliteStore
 
-        return SqliteStore(unquote(parts.path))
+        if parts.query not in ("", "sync=off", "sync=on"):
+            raise ValueError(f'store "{url}": unknown option "{parts.query}" (known: sync=on, sync=off)')
+        return SqliteStore(unquote(parts.path), synced=parts.query != "sync=off")
     if parts.scheme == "etcd" and parts.netloc and not parts.path.strip("/"):
         return _etcd(url, parts)
     raise ValueError(f'unknown store "{url}" (known: memory://, sqlite:///path/to/file, etcd://host:port,host:port)')

@@ -56,7 +56,7 @@ from karmada.kube.server.storage.interface import (
     prefix_end,
 )
 from karmada.kube.server.storage.local import LocalStore
-from karmada.kube.server.storage.syncer import Checkpoint, Syncer
+from karmada.kube.server.storage.syncer import Checkpoint, Syncer, Unsynced
 
 log = logging.getLogger(__name__)
 
@@ -117,9 +117,11 @@ class _Batch(NamedTuple):
 
 
 class SqliteStore(LocalStore):
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, synced: bool = True) -> None:
+        """Without `synced` an answered write survives the process, but perhaps not the machine."""
         super().__init__()
         self.path = Path(path)
+        self._synced_writes = synced
         self._revision = 0
         self._committed = 0
         self._error: Exception | None = None
@@ -133,6 +135,7 @@ class SqliteStore(LocalStore):
         self._next_checkpoint = _CHECKPOINT_PAGES
         self._checkpointing = False
         self._held = False
+        self._syncer: Syncer | Unsynced
 
     @property
     def revision(self) -> int:
@@ -152,10 +155,10 @@ class SqliteStore(LocalStore):
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._lock = _lock(self.path)
                 undo.callback(os.close, self._lock)
-                self._db = _connect(self.path)
+                self._db = _connect(self.path, "NORMAL" if self._synced_writes else "OFF")
                 undo.callback(self._db.close)
                 self._open_log()
-                self._syncer = Syncer(self.path)
+                self._syncer = Syncer(self.path) if self._synced_writes else Unsynced(self.path)
                 undo.callback(self._syncer.close)
                 await self._sweep()
             except (sqlite3.Error, OSError) as e:
@@ -170,8 +173,9 @@ class SqliteStore(LocalStore):
         newest = self._cursor.execute("SELECT max(rev) FROM log").fetchone()[0] or 0
         self._revision = self._committed = max(newest, self._compacted)
         self._cursor.execute(_SET_META, (self._compacted, "compacted"))  # any write: it makes the WAL file
-        _sync_file(f"{self.path}-wal")
-        _sync_file(self.path.parent)
+        if self._synced_writes:
+            _sync_file(f"{self.path}-wal")
+            _sync_file(self.path.parent)
         self._db.execute("PRAGMA busy_timeout = 0")  # from now on a lock held by a stranger must not stop the loop
 
     def _prepare_schema(self) -> None:
@@ -446,7 +450,7 @@ def _stored(key: str, row: tuple[int, bytes | None] | None) -> Stored | None:
     return None if row is None or row[1] is None else Stored(key, row[1], row[0])
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
     if not path.exists():
         os.mknod(path, stat.S_IFREG | 0o600)  # made without opening it; SQLite gives its other files the same mode
     path.chmod(0o600)
@@ -455,7 +459,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
         if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise StoreUnavailable(f"{path}: its file system does not support SQLite's write-ahead log")
-        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(f"PRAGMA synchronous = {synchronous}")
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA cache_size = -8192")
     except BaseException:

@@ -15,12 +15,12 @@ import sys
 import threading
 
 
-def checkpoint(path: str) -> str:
+def checkpoint(path: str, synchronous: str = "NORMAL") -> str:
     import sqlite3
 
     db = sqlite3.connect(path, isolation_level=None, timeout=1.0)
     try:
-        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(f"PRAGMA synchronous = {synchronous}")
         _, frames, copied = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as e:
         return f"{type(e).__name__}: {e}".replace("\n", " ")

@@ -36,6 +36,26 @@ SyncDone = Callable[[OSError | None], None]
 CheckpointDone = Callable[[Checkpoint | str], None]
 
 
+class Unsynced:
+    """In a Syncer's place where the state may die with the machine, though not with the process.
+
+    What a killed process wrote is in the kernel's hands; nothing waits for the disk, and no helper is needed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._path = path
+
+    def sync(self, done: SyncDone) -> None:
+        self._loop.call_soon(done, None)
+
+    def checkpoint(self, done: CheckpointDone) -> None:
+        self._loop.call_soon(lambda: done(_result(sync_process.checkpoint(str(self._path), "OFF"))))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
 class Syncer:
     """At most one sync and one checkpoint are asked for at a time."""
 
@@ -120,9 +140,13 @@ class Syncer:
     def _checkpointed(self, result: str) -> None:
         done, self._checkpoint_done = self._checkpoint_done, None
         if done is not None:
-            numbers = result.split()
-            failed = len(numbers) != 2 or not all(number.lstrip("-").isdigit() for number in numbers)
-            done(result if failed else Checkpoint(int(numbers[0]), int(numbers[1])))
+            done(_result(result))
+
+
+def _result(text: str) -> Checkpoint | str:
+    numbers = text.split()
+    failed = len(numbers) != 2 or not all(number.lstrip("-").isdigit() for number in numbers)
+    return text if failed else Checkpoint(int(numbers[0]), int(numbers[1]))
 
 
 def _start(path: Path) -> tuple[socket.socket, subprocess.Popen[bytes]]:
