@@ -35,7 +35,7 @@ from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_configuration
 from karmada.kube.server.bodies import Bodies
-from karmada.kube.server.cache import Cache
+from karmada.kube.server.cache import Cache, encode_value, storage_key
 from karmada.kube.server.claims import Claims
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.builtin import BuiltinControllers
@@ -48,7 +48,7 @@ from karmada.kube.server.handlers import Handlers
 from karmada.kube.server.health import Health
 from karmada.kube.server.http import HttpFront
 from karmada.kube.server.inprocess import InProcess
-from karmada.kube.server.kinds.cluster import default_objects
+from karmada.kube.server.kinds.cluster import NAMESPACE_RESOURCE, SYSTEM_NAMESPACE, default_objects, system_namespace
 from karmada.kube.server.kinds.inventory import builtin_resources
 from karmada.kube.server.metrics import RequestMetrics
 from karmada.kube.server.openapi.v2 import OpenApiV2
@@ -232,6 +232,7 @@ class ApiServer:
     async def start(self) -> None:
         await self.store.open()
         await self.cache.start()
+        await self._take_identity()
         services = self.cache.collection(GroupResource("", "services"))
         self._tasks = [
             asyncio.create_task(maintain(self.store, self.clock), name="store maintenance"),
@@ -247,6 +248,15 @@ class ApiServer:
         if self.controllers is not None:
             await self.controllers.start()
         self._ready = True
+
+    async def _take_identity(self) -> None:
+        """Make kube-system before anything else does, so that its uid is the configured one."""
+        wanted = self.config.cluster_id
+        if wanted and self.cache.get(NAMESPACE_RESOURCE, "", SYSTEM_NAMESPACE) is None:
+            namespace = system_namespace(wanted, self.clock.now())
+            key = storage_key(NAMESPACE_RESOURCE, "", SYSTEM_NAMESPACE)
+            await self.store.write(key, encode_value(namespace), expected=0)
+            await self.cache.fresh()
 
     async def stop(self) -> None:
         self._ready = False

@@ -20,6 +20,8 @@ class ServerConfig:
     extra_sans: tuple[str, ...] = ()
     kubernetes_version: str = "1.36"
     """Which built-in kinds are served and what /version says."""
+    cluster_id: str = ""
+    """The uid of namespace kube-system, by which clusters are told apart; empty: a random one."""
     service_cidr: str = "10.96.0.0/12"
     node_ports: tuple[int, int] = (30000, 32767)
     service_account_issuer: str = "https://kubernetes.default.svc.cluster.local"

@@ -12,8 +12,8 @@ import random
 import ssl
 import uuid
 import zlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 import orjson
 from aiohttp import web
@@ -56,6 +56,16 @@ _FLOW_IDS = (str(uuid.uuid4()), str(uuid.uuid4()))
 log = logging.getLogger(__name__)
 
 
+class Gate(Protocol):
+    """Stands between the network and the handlers; what comes in-process does not pass it."""
+
+    async def run(self, request: Request, answer: Callable[[Request], Awaitable[Result]]) -> Result:
+        """The answer, or anything that may happen to a request instead; ConnectionResetError cuts the connection."""
+
+    async def send(self, request: Request) -> None:
+        """Before each piece of a watch goes out."""
+
+
 class HttpFront:
     def __init__(
         self,
@@ -77,6 +87,8 @@ class HttpFront:
         metrics.gauges["apiserver_current_inflight_requests"] = lambda: [({}, self._in_flight)]
         metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
         self._runner: web.ServerRunner | None = None
+        self._streams: dict[web.BaseRequest, Request] = {}
+        self.gate: Gate | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Listen; returns the port, which the system chooses when 0 is asked for."""
@@ -95,11 +107,34 @@ class HttpFront:
         await site.start()
         return int(self._runner.addresses[0][1])
 
-    async def stop(self) -> None:
-        """Stop listening; requests under way may finish within STOP_SECONDS."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+    async def stop(self, *, abort: bool = False) -> None:
+        """Stop listening; requests under way may finish within STOP_SECONDS, or are cut off at once."""
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        if abort and runner.server is not None:
+            for site in list(runner.sites):
+                await site.stop()
+            for connection in runner.server.connections:
+                if connection.transport is not None:
+                    connection.transport.abort()
+        await runner.cleanup()
+
+    def cut(self, which: Callable[[Request], bool]) -> int:
+        """Cut the connections of these watches; how many there were."""
+        found = [raw for raw, request in self._streams.items() if which(request)]
+        for raw in found:
+            if raw.transport is not None:
+                raw.transport.abort()
+        return len(found)
+
+    def watches(self, which: Callable[[Request], bool]) -> int:
+        """How many of these watches are open."""
+        return sum(which(request) for request in self._streams.values())
+
+    async def _run(self, request: Request) -> Result:
+        gate = self.gate
+        return await (self._pipeline.run(request) if gate is None else gate.run(request, self._pipeline.run))
 
     async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
         started = self._clock.monotonic()
@@ -154,16 +189,16 @@ class HttpFront:
 
     async def _result(self, raw: web.BaseRequest, request: Request) -> Result:
         if raw.method not in _WRITES:
-            return await self._pipeline.run(request)
+            return await self._run(request)
         if request.info.subresource in ("exec", "attach", "portforward", "proxy"):
-            return await self._pipeline.run(request)
+            return await self._run(request)
         self._pipeline.authorize(request)  # nobody may make us hold a body that we would refuse anyway
         seconds = min(_requested_seconds(request.query), WRITE_SECONDS)
         try:
             async with asyncio.timeout(seconds) as deadline:
                 if raw.can_read_body:
                     request.body = await _read_body(raw)
-                return await self._pipeline.run(request)
+                return await self._run(request)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -188,7 +223,7 @@ class HttpFront:
         accept = request.headers.get("Accept", "")
         include = request.query.get("includeObject")
         if isinstance(result, WatchResult):
-            return await self._stream(raw, result, accept, include, headers)
+            return await self._stream(raw, request, result, accept, include, headers)
         pretty = self._pretty(request)
         now = self._clock.now()
         if isinstance(result, ListResult):
@@ -207,7 +242,13 @@ class HttpFront:
         return web.Response(body=body, status=status, headers=headers)
 
     async def _stream(
-        self, raw: web.BaseRequest, result: WatchResult, accept: str, include: str, headers: CIMultiDict[str]
+        self,
+        raw: web.BaseRequest,
+        request: Request,
+        result: WatchResult,
+        accept: str,
+        include: str,
+        headers: CIMultiDict[str],
     ) -> web.StreamResponse:
         try:
             form: Form = negotiate(accept, "watch")
@@ -228,8 +269,14 @@ class HttpFront:
         if raw.method == "HEAD":
             result.subscription.close()
             return response
-        async for piece in lines(result, form, include, self._clock):
-            await response.write(piece)
+        self._streams[raw] = request
+        try:
+            async for piece in lines(result, form, include, self._clock):
+                if self.gate is not None:
+                    await self.gate.send(request)
+                await response.write(piece)
+        finally:
+            del self._streams[raw]
         await response.write_eof()
         return response
 

@@ -16,6 +16,7 @@ class Registry:
     def __init__(self) -> None:
         self._by_version: dict[GroupVersion, dict[str, Resource]] = {}
         self._by_kind: dict[GVK, Resource] = {}
+        self._hidden: frozenset[GVR] = frozenset()
         self.generation = 0
 
     def add(self, resources: Iterable[Resource]) -> None:
@@ -35,6 +36,11 @@ class Registry:
                 self._by_version.pop(resource.gvk.group_version, None)
         self.generation += 1
 
+    def hide(self, hidden: Iterable[GVR]) -> None:
+        """Leave these, and no others, out of what documents tell; whoever knows of them is served all the same."""
+        self._hidden = frozenset(hidden)
+        self.generation += 1
+
     def get(self, gvr: GVR) -> Resource | None:
         plurals = self._by_version.get(gvr.group_version)
         return plurals.get(gvr.resource) if plurals else None
@@ -46,10 +52,13 @@ class Registry:
         return version in self._by_version
 
     def versions(self) -> list[GroupVersion]:
+        if self._hidden:
+            return [version for version in self._by_version if self.in_version(version)]
         return list(self._by_version)
 
     def in_version(self, version: GroupVersion) -> list[Resource]:
-        return list(self._by_version.get(version, {}).values())
+        found = self._by_version.get(version, {}).values()
+        return [resource for resource in found if resource.gvr not in self._hidden] if self._hidden else list(found)
 
     def versions_of(self, resource: GroupResource) -> list[Resource]:
         return [

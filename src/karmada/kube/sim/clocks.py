@@ -1,67 +1,73 @@
-"""The clock of a simulated cluster: real time, moved or running faster, changeable at any moment.
+"""The clock of a simulated cluster: the machine's time, moved or running at another rate, changeable at any moment.
 
-Whoever sleeps when the rate changes has its remaining time stretched or shortened: sleepers wait in slices on a
-condition that every change wakes.
+Each sleeper is a timer of the event loop. When the clock changes, the timers are set anew: whoever slept until ten past
+wakes at ten past, however soon that has come.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 
-from karmada.kube.objects.clock import SYSTEM, Clock
 
+class ClusterClock:
+    """`rate` seconds pass here per second outside."""
 
-class SkewedClock:
-    """`rate` seconds pass here per second of the clock beneath, starting `offset` seconds away from it."""
+    def __init__(self, *, rate: float = 1.0) -> None:
+        self.rate = _checked(rate)
+        self._since = time.monotonic()
+        self._wall = time.time()
+        self._ticks = self._since
+        self._sleepers: dict[asyncio.Future[None], tuple[float, asyncio.TimerHandle]] = {}
 
-    def __init__(self, base: Clock = SYSTEM, *, rate: float = 1.0, offset: float = 0.0) -> None:
-        if rate <= 0:
-            raise ValueError(f"a clock's rate must be above 0, not {rate:g}")
-        self._base = base
-        self.rate = rate
-        self._wall = base.now() + offset
-        self._ticks = base.monotonic()
-        self._since = base.monotonic()
-        self._changed: asyncio.Future[None] | None = None
-
-    def _passed(self) -> float:
-        return (self._base.monotonic() - self._since) * self.rate
+    @property
+    def offset(self) -> float:
+        """How far it is ahead of the machine's clock."""
+        return self.now() - time.time()
 
     def now(self) -> float:
-        return self._wall + self._passed()
+        return self._wall + (time.monotonic() - self._since) * self.rate
 
     def monotonic(self) -> float:
-        return self._ticks + self._passed()
+        return self._ticks + (time.monotonic() - self._since) * self.rate
 
     async def sleep(self, seconds: float) -> None:
-        if self.rate == 1.0 and self._changed is None:
-            self._changed = asyncio.get_running_loop().create_future()
-        until = self.monotonic() + seconds
-        while True:
-            left = until - self.monotonic()
-            if left <= 0:
-                await self._base.sleep(0)
-                return
-            await self._slice(left / self.rate)
-
-    async def _slice(self, seconds: float) -> None:
-        """Sleep so long, or until the rate changes."""
-        if self._changed is None:
-            self._changed = asyncio.get_running_loop().create_future()
-        sleeping = asyncio.ensure_future(self._base.sleep(seconds))
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._set(sleeper, self.monotonic() + seconds)
         try:
-            await asyncio.wait({sleeping, self._changed}, return_when=asyncio.FIRST_COMPLETED)
+            await sleeper
         finally:
-            sleeping.cancel()
+            self._sleepers.pop(sleeper)[1].cancel()
+
+    def _set(self, sleeper: asyncio.Future[None], until: float) -> None:
+        delay = max(0.0, until - self.monotonic()) / self.rate
+        timer = asyncio.get_running_loop().call_later(delay, _wake, sleeper)
+        self._sleepers[sleeper] = (until, timer)
 
     def change(self, *, rate: float | None = None, skip: float = 0.0) -> None:
-        """From now on run at `rate`; first jump ahead by `skip` seconds (wall time may also go back)."""
-        if rate is not None and rate <= 0:
-            raise ValueError(f"a clock's rate must be above 0, not {rate:g}")
-        self._wall = self.now() + skip
-        self._ticks = self.monotonic() + max(skip, 0.0)
-        self._since = self._base.monotonic()
-        self.rate = self.rate if rate is None else rate
-        changed, self._changed = self._changed, None
-        if changed is not None and not changed.done():
-            changed.set_result(None)
+        """Jump by `skip` seconds, then run at `rate`. Wall time may go back; durations only go on."""
+        rate = self.rate if rate is None else _checked(rate)
+        self._wall, self._ticks = self.now() + skip, self.monotonic() + max(skip, 0.0)
+        self._since = time.monotonic()
+        self.rate = rate
+        for sleeper, (until, timer) in list(self._sleepers.items()):
+            timer.cancel()
+            self._set(sleeper, until)
+
+    def reset(self) -> None:
+        """Run with the machine's clock again."""
+        self.change(rate=1.0, skip=-self.offset)
+
+
+def _wake(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
+
+
+def _checked(rate: float) -> float:
+    if rate <= 0:
+        raise ValueError(f"a clock's rate must be above 0, not {rate:g}")
+    return rate

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ipaddress
 
-from karmada.kube.objects.gvk import GVK, GroupVersion
+from karmada.kube.objects.gvk import GVK, GroupResource, GroupVersion
+from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.kinds import inventory
 from karmada.kube.server.kinds.scheduling import SYSTEM_PRIORITIES
 
+NAMESPACE_RESOURCE = GroupResource("", "namespaces")
+SYSTEM_NAMESPACE = "kube-system"
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _DESCRIPTIONS = {
     "system-cluster-critical": "For pods the cluster cannot do without, on whichever node they run.",
@@ -39,6 +42,21 @@ def default_objects(
         return objects
     known = definitions.kinds()
     return [obj for obj in objects if GVK.parse(obj["apiVersion"], obj["kind"]) in known]
+
+
+def system_namespace(uid: str, now: float) -> Obj:
+    """kube-system as it is stored, with a uid that was decided beforehand."""
+    return {
+        **_namespace(SYSTEM_NAMESPACE),
+        "metadata": {
+            "name": SYSTEM_NAMESPACE,
+            "uid": uid,
+            "creationTimestamp": rfc3339(now),
+            "labels": {"kubernetes.io/metadata.name": SYSTEM_NAMESPACE},
+        },
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
 
 
 def _namespace(name: str) -> Obj:
