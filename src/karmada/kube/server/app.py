@@ -92,6 +92,8 @@ class ApiServer:
         self._documents()
         self.custom_resources = CustomResources(self.registry, self.cache, self.webhooks.post)
         self.controllers = BuiltinControllers(self, elect=config.shares_storage) if config.controllers else None
+        self.more_defaults: list[Obj] = []
+        """Objects that parts plugged in before the start want to be there from the first second."""
         self._ready = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -239,11 +241,10 @@ class ApiServer:
             asyncio.create_task(self.allocator.follow(services), name="service addresses"),
         ]
         await self.custom_resources.start()
-        self.port = await self.http.start(self.config.host, self.config.port, self._tls())
+        self.port = await self.http.start(self.config.host, self.config.port, self.tls())
         await ensure_defaults(self.client(), self.registry, self.cache, self._default_objects())
-        write_kubeconfig(
-            self.kubeconfig, self.url, self.pki.ca.cert_pem, self.pki.admin.cert_pem, self.pki.admin.key_pem
-        )
+        ca, admin = self.pki.ca, self.pki.admin
+        write_kubeconfig(self.kubeconfig, self.url, ca.cert_pem, admin.cert_pem, admin.key_pem, self.config.context)
         await self.aggregator.start()
         if self.controllers is not None:
             await self.controllers.start()
@@ -273,7 +274,7 @@ class ApiServer:
         if self.audit is not None:
             self.audit.close()
 
-    def _tls(self) -> ssl.SSLContext:
+    def tls(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(*self.pki.serving_files)
@@ -289,8 +290,8 @@ class ApiServer:
             service_cidr=self.config.service_cidr,
             definitions=self.definitions,
         )
-        proxies = [FRONT_PROXY_CLIENT]
-        return [*objects, authentication_config(self.pki.ca.cert_pem, self.pki.front_proxy_ca.cert_pem, proxies)]
+        proxies = authentication_config(self.pki.ca.cert_pem, self.pki.front_proxy_ca.cert_pem, [FRONT_PROXY_CLIENT])
+        return [*objects, proxies, *self.more_defaults]
 
     async def _root(self, _request: Request) -> Result:
         served = {path for path in self.pipeline.paths if path.startswith("/") and path != "/"}

@@ -27,6 +27,8 @@ class ServerConfig:
     service_account_issuer: str = "https://kubernetes.default.svc.cluster.local"
     token_file: Path | None = None
     """Static tokens: token,user,uid,"group1,group2" a line."""
+    context: str = "karmada-apiserver"
+    """What the kubeconfig that is written calls this server."""
     anonymous: bool = True
     disabled_admission: frozenset[str] = field(default_factory=frozenset)
     """Names of admission plug-ins to leave out."""

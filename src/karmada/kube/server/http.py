@@ -87,7 +87,7 @@ class HttpFront:
         metrics.gauges["apiserver_current_inflight_requests"] = lambda: [({}, self._in_flight)]
         metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
         self._runner: web.ServerRunner | None = None
-        self._streams: dict[web.BaseRequest, Request] = {}
+        self._streams: dict[int, tuple[web.BaseRequest, Request]] = {}
         self.gate: Gate | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
@@ -122,7 +122,7 @@ class HttpFront:
 
     def cut(self, which: Callable[[Request], bool]) -> int:
         """Cut the connections of these watches; how many there were."""
-        found = [raw for raw, request in self._streams.items() if which(request)]
+        found = [raw for raw, request in self._streams.values() if which(request)]
         for raw in found:
             if raw.transport is not None:
                 raw.transport.abort()
@@ -130,7 +130,7 @@ class HttpFront:
 
     def watches(self, which: Callable[[Request], bool]) -> int:
         """How many of these watches are open."""
-        return sum(which(request) for request in self._streams.values())
+        return sum(which(request) for _, request in self._streams.values())
 
     async def _run(self, request: Request) -> Result:
         gate = self.gate
@@ -269,14 +269,14 @@ class HttpFront:
         if raw.method == "HEAD":
             result.subscription.close()
             return response
-        self._streams[raw] = request
+        self._streams[id(raw)] = raw, request
         try:
             async for piece in lines(result, form, include, self._clock):
                 if self.gate is not None:
                     await self.gate.send(request)
                 await response.write(piece)
         finally:
-            del self._streams[raw]
+            del self._streams[id(raw)]
         await response.write_eof()
         return response
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
+
+if TYPE_CHECKING:
+    from karmada.kube.server.tables.columns import Printer
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
@@ -156,6 +159,8 @@ class Resource:
     """A custom resource's openAPIV3Schema as its CRD has it, for OpenAPI documents."""
     columns: tuple[Mapping[str, Any], ...] = ()
     """A CRD's additionalPrinterColumns; built-in kinds have theirs in server.tables."""
+    printer: Printer | None = None
+    """How the kind looks in a table, where neither columns nor server.tables say it."""
 
     def __post_init__(self) -> None:
         self.singular = self.singular or self.gvk.kind.lower()

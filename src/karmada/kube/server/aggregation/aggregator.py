@@ -20,7 +20,7 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.aggregation.availability import Availability
-from karmada.kube.server.aggregation.backends import APISERVICES, compile_backends
+from karmada.kube.server.aggregation.backends import APISERVICES, Inside, ServiceName, compile_backends
 from karmada.kube.server.aggregation.documents import Documents
 from karmada.kube.server.aggregation.proxy import Proxy, unavailable
 from karmada.kube.server.aggregation.registration import Registration
@@ -71,8 +71,9 @@ class Aggregator:
         self._outbound = Outbound(front_proxy)
         self._proxy = Proxy(self._outbound)
         self._documents = Documents()
+        self.inside: dict[ServiceName, Inside] = {}
         self.availability = Availability(
-            client, cache, self._backends.get, self._router, self._outbound, self._documents, clock
+            client, cache, self._backends.get, self._router, self._outbound, self._documents, clock, self.inside
         )
         self.registration = Registration(client, cache, registry)
         self._informers: Informers | None = None
@@ -118,6 +119,9 @@ class Aggregator:
         backend = self._backends.get()[version]
         if not backend.available:
             return unavailable("service unavailable")
+        inside = self.inside.get(backend.service)
+        if inside is not None:
+            return await inside.handle(request, version)
         try:
             target = backend.target(self._router, self._outbound)
         except Unroutable as error:
@@ -139,11 +143,14 @@ class Aggregator:
     def generation(self) -> int:
         """Rises when `remote_versions` may have changed."""
         self._backends.get()
-        return self._backends.generation + self._documents.generation
+        own = self._backends.generation + self._documents.generation
+        return own + sum(inside.generation for inside in self.inside.values())
 
     def remote_versions(self) -> Iterator[RemoteVersion]:
         for version, backend in self._backends.get().items():
-            resources = self._documents.resources(version) if backend.available else None
+            inside = self.inside.get(backend.service)
+            resources = inside.resources(version) if inside is not None else self._documents.resources(version)
+            resources = resources if backend.available else None
             yield RemoteVersion(version, backend.group_priority, backend.version_priority, resources)
 
     def openapi_documents(self) -> dict[str, tuple[str, bytes]]:

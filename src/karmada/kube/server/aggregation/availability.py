@@ -9,7 +9,7 @@ documents; the condition is written only when it changes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
 import aiohttp
@@ -25,7 +25,14 @@ from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import spec_changed
-from karmada.kube.server.aggregation.backends import AGGREGATOR, APISERVICES, Backend, backend_of, version_of
+from karmada.kube.server.aggregation.backends import (
+    AGGREGATOR,
+    APISERVICES,
+    Backend,
+    ServiceName,
+    backend_of,
+    version_of,
+)
 from karmada.kube.server.aggregation.documents import Documents, listed_resources
 from karmada.kube.server.auth.frontproxy import remote_headers
 from karmada.kube.server.outbound import BadTrust, Outbound, Target, why
@@ -78,7 +85,9 @@ class Availability:
         outbound: Outbound,
         documents: Documents,
         clock: Clock,
+        inside: Container[ServiceName] = (),
     ) -> None:
+        """Backends `inside` this process answer whenever their Service is there."""
         self._client = client
         self._reader = reader
         self._router = router
@@ -86,11 +95,12 @@ class Availability:
         self._documents = documents
         self._clock = clock
         self._backends = backends
+        self._inside = inside
 
     def behind(self, namespace: str, service: str) -> Iterator[Key]:
         """The APIServices whose backend is this Service."""
         for backend in self._backends().values():
-            if (backend.namespace, backend.service) == (namespace, service):
+            if backend.service == (namespace, service):
                 yield Key("", backend.name)
 
     async def reconcile(self, key: Key) -> Result:
@@ -105,7 +115,7 @@ class Availability:
         if not finding.available:
             self._documents.learn(backend.version, None)
         await self._write(obj, finding)
-        return requeue(RECHECK_SECONDS)
+        return Done if backend.service in self._inside else requeue(RECHECK_SECONDS)
 
     async def _write(self, obj: Obj, finding: Finding) -> None:
         conditions = (obj.get("status") or {}).get("conditions")
@@ -128,17 +138,19 @@ class Availability:
         return self._routed(backend) or await self._answered(backend)
 
     def _routed(self, backend: Backend) -> Finding | None:
-        """What is wrong with the Service and its endpoints."""
-        what = f'service/{backend.service} in "{backend.namespace}"'
-        service = self._reader.get(SERVICES, backend.namespace, backend.service)
+        """What is known from the Service and its endpoints alone; None: the backend has to be asked."""
+        what = f'service/{backend.service.name} in "{backend.service.namespace}"'
+        service = self._reader.get(SERVICES, *backend.service)
         if service is None:
             return Finding(False, "ServiceNotFound", f"{what} is not present")
+        if backend.service in self._inside:
+            return PASSED
         if ((service.get("spec") or {}).get("type") or "ClusterIP") != "ClusterIP":
             return None
         port = service_port(service, backend.port)
         if port is None:
             return Finding(False, "ServicePortError", f"{what} is not listening on port {backend.port}")
-        subsets = list(self._router.subsets(backend.namespace, backend.service))
+        subsets = list(self._router.subsets(*backend.service))
         if not subsets:
             return Finding(False, "EndpointsNotFound", f"cannot find endpointslices for {what}")
         name = port.get("name") or ""
@@ -150,7 +162,8 @@ class Availability:
         try:
             target = backend.target(self._router, self._outbound)
         except (Unroutable, BadTrust) as error:
-            url = f"https://{backend.service}.{backend.namespace}.svc:{backend.port}{backend.path}"
+            name = f"{backend.service.name}.{backend.service.namespace}.svc"
+            url = f"https://{name}:{backend.port}{backend.path}"
             return _failed(url, str(error))
         url = f"https://{target.address}{backend.path}"
         text = "no answer"

@@ -1,4 +1,8 @@
-"""APIServices with a service: which group-versions another server answers for, and how to reach it."""
+"""APIServices with a service: which group-versions another server answers for, and how to reach it.
+
+A backend usually is somewhere else. One that lives in this process (`Inside`) is registered under the Service that its
+APIServices name; to clients it looks like any other.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ import base64
 import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from karmada.kube.objects.gvk import GVR, GroupVersion
 from karmada.kube.objects.meta import has_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.outbound import Outbound, Target, Trust
+from karmada.kube.server.request import Request
+from karmada.kube.server.results import Result
 from karmada.kube.server.user import MASTERS, User
 from karmada.kube.server.webhook_client import Router
 
@@ -19,12 +26,30 @@ AGGREGATOR = User("system:kube-aggregator", groups=(MASTERS,))
 """Who asks when the server itself asks a backend."""
 
 
+class ServiceName(NamedTuple):
+    namespace: str
+    name: str
+
+
+class Inside(Protocol):
+    """A server behind an APIService that lives in this process: it is called, not dialled."""
+
+    @property
+    def generation(self) -> int:
+        """Rises when `resources` may have changed."""
+
+    def resources(self, version: GroupVersion) -> tuple[Obj, ...]:
+        """The entries of its APIResourceList."""
+
+    async def handle(self, request: Request, version: GroupVersion) -> Result:
+        """Answer a request that is authorised already."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     name: str
     version: GroupVersion
-    namespace: str
-    service: str
+    service: ServiceName
     port: int
     trust: Trust
     group_priority: int
@@ -38,8 +63,8 @@ class Backend:
     def target(self, router: Router, outbound: Outbound) -> Target:
         """Where to connect now; raises Unroutable or BadTrust."""
         outbound.tls(self.trust)
-        address = router.resolve(self.namespace, self.service, self.port)
-        return Target(address, f"{self.service}.{self.namespace}.svc", self.trust)
+        address = router.resolve(*self.service, self.port)
+        return Target(address, f"{self.service.name}.{self.service.namespace}.svc", self.trust)
 
 
 def version_of(name: str) -> GroupVersion:
@@ -58,8 +83,7 @@ def backend_of(obj: Obj) -> Backend | None:
     return Backend(
         name=obj["metadata"]["name"],
         version=GroupVersion(spec.get("group") or "", spec.get("version") or ""),
-        namespace=service.get("namespace") or "",
-        service=service.get("name") or "",
+        service=ServiceName(service.get("namespace") or "", service.get("name") or ""),
         port=service.get("port") or 443,
         trust=Trust(_bundle(spec.get("caBundle") or ""), bool(spec.get("insecureSkipTLSVerify"))),
         group_priority=spec.get("groupPriorityMinimum") or 0,

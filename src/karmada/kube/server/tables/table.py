@@ -31,6 +31,8 @@ def printer_of_kind(group: str, kind: str) -> Printer:
 
 
 def printer_for(resource: Resource) -> Printer:
+    if resource.printer is not None:
+        return resource.printer
     if not resource.custom:
         return printer_of_kind(resource.gvk.group, resource.gvk.kind)
     cached = _custom.get(id(resource))

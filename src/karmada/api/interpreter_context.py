@@ -1,0 +1,89 @@
+"""ResourceInterpreterContext: what the control plane asks an interpreter webhook, and what that answers.
+
+Never stored: the request goes out as a POST in JSON, the answer comes back in the same message.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from karmada.api.common import Int32, LabelSelector, Raw, Struct
+from karmada.api.work import AggregatedStatusItem, Component, ReplicaRequirements
+
+API_VERSION = "config.karmada.io/v1alpha1"
+KIND = "ResourceInterpreterContext"
+
+Operation = Literal[
+    "InterpretReplica",
+    "InterpretComponent",
+    "ReviseReplica",
+    "Retain",
+    "AggregateStatus",
+    "InterpretDependency",
+    "InterpretStatus",
+    "InterpretHealth",
+]
+
+
+class GroupVersionKind(Struct):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class DependentObjectReference(Struct):
+    """Something that a resource depends on: by name, or by labels when there is no name."""
+
+    api_version: str
+    kind: str
+    namespace: str = ""
+    name: str = ""
+    label_selector: LabelSelector | None = None
+
+
+class InterpreterRequest(Struct, kw_only=True):
+    """A question about an object."""
+
+    uid: str
+    kind: GroupVersionKind
+    name: str
+    namespace: str = ""
+    operation: Operation
+    object: Raw
+    observed_object: Raw | None = None
+    """For Retain: the object as it is in the cluster."""
+    replicas: Int32 | None = None
+    """For ReviseReplica."""
+    aggregated_status: list[AggregatedStatusItem] = []
+    """For AggregateStatus."""
+
+
+class RequestStatus(Struct):
+    """Why a question was not answered."""
+
+    message: str = ""
+    code: Int32 = 0
+
+
+class InterpreterResponse(Struct, kw_only=True):
+    """The answer to a question; which of the fields counts depends on the operation."""
+
+    uid: str
+    successful: bool
+    status: RequestStatus | None = None
+    patch: str = ""
+    """A JSON patch in base64."""
+    patch_type: Literal["JSONPatch"] | None = None
+    replica_requirements: ReplicaRequirements | None = None
+    replicas: Int32 | None = None
+    components: list[Component] = []
+    dependencies: list[DependentObjectReference] = []
+    raw_status: Raw | None = None
+    healthy: bool | None = None
+
+
+class ResourceInterpreterContext(Struct):
+    api_version: str = ""
+    kind: str = ""
+    request: InterpreterRequest | None = None
+    response: InterpreterResponse | None = None
