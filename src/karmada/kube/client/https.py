@@ -253,7 +253,8 @@ class _WebSocket:
 
 def _fixed_headers(config: RestConfig) -> CIMultiDict[str]:
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    agent = f"{config.user_agent} ({platform.system().lower()}/{machine})"
+    program = config.user_agent if "/" in config.user_agent else f"{config.user_agent}/v0"
+    agent = f"{program} ({platform.system().lower()}/{machine})"  # servers call a writer by what is before the slash
     headers = CIMultiDict([("User-Agent", agent), *config.impersonate.headers()])
     headers["Accept-Encoding"] = "identity" if config.disable_compression else "gzip"
     return headers

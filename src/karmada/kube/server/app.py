@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import ssl
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import orjson
@@ -94,6 +95,8 @@ class ApiServer:
         self.controllers = BuiltinControllers(self, elect=config.shares_storage) if config.controllers else None
         self.more_defaults: list[Obj] = []
         """Objects that parts plugged in before the start want to be there from the first second."""
+        self.closing: list[Callable[[], Awaitable[None]]] = []
+        """What those parts want to be done when the server has stopped."""
         self._ready = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -269,6 +272,8 @@ class ApiServer:
         await self.http.stop()
         await self.webhooks.close()
         await cancel_and_wait(*self._tasks)
+        for close in self.closing:
+            await close()
         await self.cache.stop()
         await self.store.close()
         if self.audit is not None:

@@ -37,6 +37,21 @@ def _replace(*keys: str) -> Mend:
     return mend
 
 
+def _bring_up_to_date(existing: Obj, wanted: Obj) -> Obj | None:
+    """What is wanted must be there as it is wanted; what a server fills in besides does not count."""
+    if _covers(existing.get("spec"), wanted["spec"]):
+        return None
+    return {**copy_json(existing), "spec": copy_json(wanted["spec"])}
+
+
+def _covers(existing: object, wanted: object) -> bool:
+    if isinstance(wanted, dict) and isinstance(existing, dict):
+        return all(_covers(existing.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(existing, list):
+        return len(existing) == len(wanted) and all(map(_covers, existing, wanted))
+    return existing == wanted
+
+
 _MENDERS: dict[str, Mend] = {
     "Endpoints": _replace("subsets"),
     "EndpointSlice": _replace("endpoints", "ports"),
@@ -45,6 +60,7 @@ _MENDERS: dict[str, Mend] = {
     "Role": reconcile,
     "RoleBinding": reconcile,
     "ConfigMap": _replace("data"),
+    "CustomResourceDefinition": _bring_up_to_date,
 }
 
 

@@ -95,6 +95,25 @@ class Outbound:
         seconds: float | None = None,
     ) -> Any:
         """An aiohttp request context manager; `path` is encoded and may have a query."""
+        url = URL(f"https://{target.address}{path}", encoded=True)
+        return self.send(
+            method, url, target.trust, headers=headers, data=data, seconds=seconds, server_name=target.server_name
+        )
+
+    def send(
+        self,
+        method: str,
+        url: URL,
+        trust: Trust,
+        *,
+        headers: Iterable[tuple[str, str]] = (),
+        data: Any = None,
+        seconds: float | None = None,
+        server_name: str | None = None,
+        proxy: str = "",
+        proxy_headers: Iterable[tuple[str, str]] = (),
+    ) -> Any:
+        """To any URL, directly or through an HTTP proxy; an aiohttp request context manager."""
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=10),
@@ -105,11 +124,13 @@ class Outbound:
             )
         return self._session.request(
             method,
-            URL(f"https://{target.address}{path}", encoded=True),
+            url,
             headers=CIMultiDict(headers),
             data=data,
-            ssl=self.tls(target.trust),
-            server_hostname=target.server_name,
+            ssl=self.tls(trust),
+            server_hostname=server_name,
+            proxy=proxy or None,
+            proxy_headers=CIMultiDict(proxy_headers) if proxy else None,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS),
         )

@@ -1,0 +1,1 @@
+"""What Karmada adds to the API server: its kinds, the clusters with their proxy, and the admission of both."""

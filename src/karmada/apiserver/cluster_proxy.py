@@ -1,0 +1,59 @@
+"""`clusters/NAME/proxy/...`: any request to a member cluster, as the caller, through the control plane.
+
+Access needs the right to `clusters/proxy` here and the caller's own rights in the member, where the impersonator's
+token speaks for the caller. Answers are streamed as they come; upgrades (exec, attach, port-forward, over WebSocket or
+SPDY) become a pipe. `clusters/*/proxy` is fan_out.py's.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import aiohttp
+from aiohttp import web
+
+from karmada.apiserver.fan_out import FanOut
+from karmada.apiserver.forwarding import forward, inner_path, why_not
+from karmada.apiserver.members import Member, Members, plain
+from karmada.kube.objects.errors import BadRequest
+from karmada.kube.server.request import Request
+from karmada.kube.server.resource import Resource
+from karmada.kube.server.results import RawResult, Result, TakeOver
+
+EVERY = "*"
+IN_PROCESS_SECONDS = 60.0
+
+
+class ClusterProxy:
+    def __init__(self, members: Members, fan_out: FanOut) -> None:
+        self._members = members
+        self._fan_out = fan_out
+
+    async def connect(self, request: Request, _resource: Resource) -> Result:
+        """The endpoint of subresource `proxy`."""
+        if request.query.all("dryRun"):
+            raise BadRequest("dryRun is not supported")
+        if request.info.name == EVERY:
+            return await self._fan_out.answer(request)
+        member = self._members.get(request.info.name)
+        if request.in_process:
+            return await self._call(request, member)
+        raw: web.BaseRequest = request.raw
+        path, _, query = raw.raw_path.partition("?")
+        if not request.info.rest and not path.endswith("/") and raw.method in ("GET", "HEAD"):
+            return RawResult(b"", "text/plain", 301, {"Location": path + "/" + (f"?{query}" if query else "")})
+        return TakeOver(lambda front: forward(self._members, member, request, front, inner_path(path), query))
+
+    async def _call(self, request: Request, member: Member) -> Result:
+        """For callers in this process: an answer as a whole."""
+        query = "&".join(f"{quote(key)}={quote(value)}" for key, value in request.query.items())
+        headers = [(name, value) for name, value in request.headers.items() if value] + member.identity(request.user)
+        url = member.url(quote(request.info.rest), query)
+        body = request.body or None
+        try:
+            response = await self._members.ask(member, request.method, url, headers, body, IN_PROCESS_SECONDS)
+            async with response:
+                media = response.headers.get("Content-Type", "application/json")
+                return RawResult(await response.read(), media, response.status)
+        except (aiohttp.ClientError, OSError) as error:
+            raise plain(why_not(error, member)) from error

@@ -1,0 +1,68 @@
+"""The kind Cluster as the server serves it: its schema and table from karmada.api, its write rules from cluster_rules.
+
+Unlike a custom resource it has rules of its own and takes updates without a resourceVersion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from karmada.api.cluster import Cluster
+from karmada.api.resources import resources_of
+from karmada.apiserver import cluster_rules as rules
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import FieldError
+from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.resource import Resource, Subresource
+
+CLUSTERS = GroupResource(Cluster.gvk.group, "clusters")
+_PROXY_VERBS = ("create", "delete", "get", "patch", "update")
+
+
+def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
+    """`models`: give clusters grades for their nodes (the gate CustomizedClusterResourceModeling)."""
+    (resource,) = resources_of(Cluster)
+    schema = resource.strategy
+
+    def prepare_create(obj: Obj) -> None:
+        if models:
+            rules.fill_models(obj, new=True)
+        rules.tidy(obj, clock.now())
+
+    def prepare_update(obj: Obj, _old: Obj) -> None:
+        if models:
+            rules.fill_models(obj, new=False)
+        rules.tidy(obj, clock.now())
+
+    def validate(obj: Obj) -> list[FieldError]:
+        return _once([*rules.validate(obj), *schema.validate(obj)])
+
+    def no_errors(_obj: Obj, _old: Obj) -> list[FieldError]:
+        return []
+
+    resource.strategy = replace(
+        schema,
+        prepare_create=prepare_create,
+        prepare_update=prepare_update,
+        validate=validate,
+        validate_ratcheting=None,
+        validate_status=no_errors,
+        generation=lambda obj: obj.get("spec"),
+        name_errors=rules.name_errors,
+        unconditional_update=True,
+    )
+    proxied = GVK(Cluster.gvk.group, Cluster.gvk.version, "ClusterProxyOptions")
+    resource.subresources["proxy"] = Subresource("proxy", verbs=_PROXY_VERBS, kind=proxied)
+    return resource
+
+
+def _once(errors: list[FieldError]) -> list[FieldError]:
+    """What the schema says of a field that a rule has complained of already is the same again: left out."""
+    seen: set[tuple[str, str]] = set()
+    kept = []
+    for error in errors:
+        if (error.field, error.reason) not in seen:
+            kept.append(error)
+        seen.add((error.field, error.reason))
+    return kept

@@ -1,0 +1,214 @@
+"""The rules of the kind Cluster: what a write fills in, brings into shape and refuses.
+
+A cluster is not a custom resource: its rules run inside the server that stores it, in the order fill in (models),
+validate, tidy up (taints, zones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+from urllib.parse import urlsplit
+
+from karmada.api.cluster import MAX_QUANTITY, default_resource_models
+from karmada.kube.objects import names
+from karmada.kube.objects.errors import FieldError, duplicate, invalid, not_supported, required, type_invalid
+from karmada.kube.objects.quantity import Quantity
+from karmada.kube.objects.times import rfc3339
+from karmada.kube.objects.types import Obj
+
+MODES = ("Pull", "Push")
+EFFECTS = ("NoSchedule", "NoExecute")
+PROXY_SCHEMES = ("http", "https", "socks5")
+NAME_LIMIT = 48
+_WANTED = "desired format: hostname, hostname:port, IP or IP:port"
+_NO_LIMIT = Quantity.parse(MAX_QUANTITY)
+_ZERO = Quantity.parse("0")
+
+
+def name_errors(name: str) -> list[str]:
+    """A cluster's name becomes part of the names of namespaces and labels."""
+    if not name:
+        return ["must be not empty"]
+    if len(name) > NAME_LIMIT:
+        return [f"must be no more than {NAME_LIMIT} characters"]
+    return names.dns1123_label(name)
+
+
+# filling in and tidying up, in place
+
+
+def fill_models(cluster: Obj, *, new: bool) -> None:
+    """A new cluster without grades gets the usual ones; given ones are ordered, from nothing and without limit."""
+    spec = cluster.get("spec") or {}
+    models = spec.get("resourceModels")
+    if models:
+        spec["resourceModels"] = standardised(models)
+    elif new:
+        spec["resourceModels"] = default_resource_models()
+
+
+def standardised(models: list[Obj]) -> list[Obj]:
+    ordered = sorted(models, key=lambda model: model.get("grade", 0))
+    first, last = ordered[0], ordered[-1]
+    ordered[0] = {**first, "ranges": [{**r, "min": "0"} for r in first.get("ranges") or ()]}
+    last = ordered[-1]
+    ordered[-1] = {**last, "ranges": [{**r, "max": MAX_QUANTITY} for r in last.get("ranges") or ()]}
+    return ordered
+
+
+def tidy(cluster: Obj, now: float) -> None:
+    spec = cluster.get("spec")
+    if not isinstance(spec, dict):
+        return
+    for taint in spec.get("taints") or ():
+        if taint.get("effect") == "NoExecute" and not taint.get("timeAdded"):
+            taint["timeAdded"] = rfc3339(now)
+    if spec.get("zone") and not spec.get("zones"):
+        spec["zones"] = [spec.pop("zone")]
+
+
+# validation
+
+
+def validate(cluster: Obj) -> list[FieldError]:
+    spec = cluster.get("spec") or {}
+    return [
+        *_mode(spec),
+        *_endpoint(spec.get("apiEndpoint")),
+        *_secret("spec.secretRef", spec.get("secretRef")),
+        *_secret("spec.impersonatorSecretRef", spec.get("impersonatorSecretRef")),
+        *_proxy(spec.get("proxyURL")),
+        *_label_value("spec.provider", spec.get("provider")),
+        *_label_value("spec.region", spec.get("region")),
+        *_zones(spec),
+        *_taints(spec.get("taints") or ()),
+        *_models(spec.get("resourceModels") or ()),
+    ]
+
+
+def _mode(spec: Obj) -> Iterator[FieldError]:
+    mode = spec.get("syncMode") or ""
+    if not mode:
+        yield required("spec.syncMode")
+    if mode not in MODES:
+        yield not_supported("spec.syncMode", mode, MODES)
+
+
+def _endpoint(url: str | None) -> Iterator[FieldError]:
+    if not url:
+        return
+    path = "spec.apiEndpoint"
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        parts.port  # noqa: B018 - reading it checks it
+    except ValueError as error:
+        yield invalid(path, url, f"apiEndpoint must be a valid URL: {error}; {_WANTED}")
+        return
+    if not host:
+        yield invalid(path, url, f"host must be provided; {_WANTED}")
+    if parts.username is not None:
+        yield invalid(path, url, "user information is not permitted in the URL")
+    if parts.fragment:
+        yield invalid(path, url, "fragments are not permitted in the URL")
+    if parts.query:
+        yield invalid(path, url, "query parameters are not permitted in the URL")
+
+
+def _secret(path: str, ref: Obj | None) -> Iterator[FieldError]:
+    if ref is not None:
+        for field in ("namespace", "name"):
+            if not ref.get(field):
+                yield required(f"{path}.{field}")
+
+
+def _proxy(url: str | None) -> Iterator[FieldError]:
+    if not url:
+        return
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        yield invalid("spec.proxyURL", url, str(error))
+        return
+    if scheme not in PROXY_SCHEMES:
+        yield invalid("spec.proxyURL", url, f'unsupported scheme "{scheme}", must be http, https, or socks5')
+
+
+def _label_value(path: str, value: str | None) -> Iterator[FieldError]:
+    for wrong in names.label_value(value or ""):
+        yield invalid(path, value, wrong)
+
+
+def _zones(spec: Obj) -> Iterator[FieldError]:
+    zone, zones = spec.get("zone"), spec.get("zones") or []
+    if zone and zones:
+        yield type_invalid("spec.spec", spec, "Zone and Zones cannot co-exist")
+        return
+    yield from _label_value("spec.Zone", zone)
+    for each in zones:
+        yield from _label_value("spec.Zones", each)
+
+
+def _taints(taints: Any) -> Iterator[FieldError]:
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        path = f"spec.taints[{index}]"
+        key, effect = taint.get("key") or "", taint.get("effect") or ""
+        for wrong in names.qualified_name(key):
+            yield invalid(f"{path}.key", key, wrong)
+        yield from _label_value(f"{path}.value", taint.get("value"))
+        if not effect:
+            yield required(f"{path}.effect")
+        elif effect not in EFFECTS:
+            yield not_supported(f"{path}.effect", effect, EFFECTS)
+        if (key, effect) in seen:
+            found = duplicate(path, taint)
+            yield FieldError(found.field, found.reason, f"{found.body}: taints must be unique by key and effect pair")
+        seen.add((key, effect))
+
+
+def _models(models: Any) -> Iterator[FieldError]:
+    """Only the first thing that is wrong: what follows from it would be wrong as well."""
+    wrong = _first_wrong(models) if models else ""
+    if wrong:
+        yield invalid("spec.resourceModels", models, wrong)
+
+
+def _first_wrong(models: list[Obj]) -> str:
+    for before, model in pairwise([None, *models]):
+        wrong = _wrong_shape(before, model or {}) or _wrong_ranges(before, model or {})
+        if wrong:
+            return wrong
+    if any(Quantity.parse(r["max"]) != _NO_LIMIT for r in _ranges(models[-1])):
+        return "The max value of each resource in the last model should be MaxInt64"
+    return ""
+
+
+def _wrong_shape(before: Obj | None, model: Obj) -> str:
+    if before is not None:
+        if before.get("grade") == model.get("grade"):
+            return "The grade of each models should not be the same"
+        if len(_ranges(before)) != len(_ranges(model)):
+            return "The number of resource types should be the same"
+    if any(Quantity.parse(r["max"]) <= Quantity.parse(r["min"]) for r in _ranges(model)):
+        return "The max value of each resource must be greater than the min value"
+    return ""
+
+
+def _wrong_ranges(before: Obj | None, model: Obj) -> str:
+    if before is None:
+        if any(Quantity.parse(r["min"]) != _ZERO for r in _ranges(model)):
+            return "The min value of each resource in the first model should be 0"
+        return ""
+    for earlier, here in zip(_ranges(before), _ranges(model), strict=True):
+        if earlier.get("name") != here.get("name"):
+            return "The resource types of each models should be the same"
+        if Quantity.parse(earlier["max"]) != Quantity.parse(here["min"]):
+            return "Model intervals for resources must be contiguous and non-overlapping"
+    return ""
+
+
+def _ranges(model: Obj) -> list[Obj]:
+    return list(model.get("ranges") or ())

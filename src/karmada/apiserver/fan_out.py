@@ -1,0 +1,105 @@
+"""`clusters/*/proxy/...`: one request to all member clusters at once.
+
+A named object is looked for in every cluster and the request goes to the one that has it; a list is the lists of all
+clusters one after another. Clusters that fail are left out. What is no resource is answered by this server itself.
+Refusals here are plain text, not Status objects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+from aiohttp import web
+
+from karmada.apiserver.forwarding import forward, inner_path
+from karmada.apiserver.members import Member, Members
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.server.request import Query, Request, RequestInfo, parse_path
+from karmada.kube.server.results import RawResult, Result, TakeOver
+
+log = get_logger("cluster-proxy")
+SECONDS = 30.0
+_CONNECTIONS = ("attach", "exec", "log", "portforward", "proxy")
+Local = Callable[[Request, str], Awaitable[Result]]
+"""(request, path) → this server's own answer to a path that is no resource"""
+
+
+class FanOut:
+    def __init__(self, members: Members, local: Local) -> None:
+        self._members = members
+        self._local = local
+
+    async def answer(self, request: Request) -> Result:
+        raw: web.BaseRequest | None = request.raw
+        path, query = self._inner(request, raw)
+        info = parse_path(request.method, path, Query.parse(query))
+        if not info.is_resource:
+            return await self._local(request, path)
+        if info.name and info.verb not in ("list", "watch", "deletecollection"):
+            return await self._named(request, info, path, query)
+        if info.verb != "list":
+            return _text(405, f"Request verb {info.verb} is not support")
+        return await self._list(request, path, query)
+
+    @staticmethod
+    def _inner(request: Request, raw: web.BaseRequest | None) -> tuple[str, str]:
+        if raw is None:
+            query = "&".join(f"{quote(key)}={quote(value)}" for key, value in request.query.items())
+            return "/" + quote(request.info.rest), query
+        path, _, query = raw.raw_path.partition("?")
+        return inner_path(path) or "/", query
+
+    async def _named(self, request: Request, info: RequestInfo, path: str, query: str) -> Result:
+        probe = _object_path(info)
+        found = [member for member, status, _, _ in await self._ask_all(request, probe, "") if status == 200]
+        if not found:
+            return _text(404, "resource not found or don't have permission to get it")
+        if len(found) > 1:
+            names = ",".join(member.name for member in found)
+            return _text(409, f"conflict resource, exist in more than one cluster: {names}")
+        member = found[0]
+        return TakeOver(lambda raw: forward(self._members, member, request, raw, path, query))
+
+    async def _list(self, request: Request, path: str, query: str) -> Result:
+        answers = [answer for answer in await self._ask_all(request, path, query) if answer[1] == 200]
+        if not answers:
+            return _text(404, "not found")
+        merged = orjson.loads(answers[0][2])
+        merged["items"] = [item for _, _, body, _ in answers for item in orjson.loads(body).get("items") or ()]
+        return RawResult(orjson.dumps(merged))
+
+    async def _ask_all(self, request: Request, path: str, query: str) -> list[tuple[Member, int, bytes, str]]:
+        """What each cluster that answers says, in the order of their names."""
+
+        async def ask(name: str) -> tuple[Member, int, bytes, str] | None:
+            try:
+                member = self._members.get(name)
+                response = await self._members.ask(
+                    member, "GET", member.url(path, query), member.identity(request.user), None, SECONDS
+                )
+                async with response:
+                    media = response.headers.get("Content-Type", "")
+                    return member, response.status, await response.read(), media
+            except (aiohttp.ClientError, OSError, ApiError) as error:
+                log.v(1).info("A cluster is left out", cluster=name, err=str(error))
+                return None
+
+        found = await asyncio.gather(*(ask(name) for name in sorted(self._members.names())))
+        return [answer for answer in found if answer is not None]
+
+
+def _object_path(info: RequestInfo) -> str:
+    """Where the object is that is to be connected to."""
+    prefix = f"/apis/{info.group}/{info.version}" if info.group else f"/api/{info.version}"
+    namespace = f"/namespaces/{quote(info.namespace)}" if info.namespace and info.resource != "namespaces" else ""
+    path = f"{prefix}{namespace}/{info.resource}/{quote(info.name)}"
+    return path if not info.subresource or info.subresource in _CONNECTIONS else f"{path}/{info.subresource}"
+
+
+def _text(status: int, message: str) -> RawResult:
+    return RawResult(f"{message}\n".encode(), "text/plain; charset=utf-8", status)
