@@ -73,6 +73,8 @@ class RestConfig:
     insecure: bool = False
     tls_server_name: str = ""
     proxy_url: str = ""
+    proxy_headers: Sequence[tuple[str, str]] = ()
+    """What an HTTP proxy is told besides, when it is asked to connect."""
     disable_compression: bool = False
     token: str = field(default="", repr=False)
     token_file: str = ""

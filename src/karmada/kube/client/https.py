@@ -204,6 +204,8 @@ class HttpsTransport:
             options["server_hostname"] = self._server_name
         if self._proxy:
             options["proxy"] = self._proxy
+            if self.config.proxy_headers:
+                options["proxy_headers"] = CIMultiDict(self.config.proxy_headers)
         return options
 
     async def _credential(self) -> Credential:

@@ -1,0 +1,62 @@
+"""What every controller of the control plane is handed: the API, informers, members, time, gates and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from karmada.features import default_gates
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.events import EventRecorder
+from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.runtime.informers import Informers
+from karmada.members.members import Members
+
+CONTROLLER_MANAGER = "karmada-controller-manager"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The flags of the controller manager, with their defaults; times in seconds."""
+
+    cluster_status_update_frequency: float = 10.0
+    cluster_success_threshold: float = 30.0
+    cluster_failure_threshold: float = 30.0
+    cluster_monitor_period: float = 5.0
+    cluster_monitor_grace_period: float = 40.0
+    cluster_startup_grace_period: float = 60.0
+    cluster_cache_sync_timeout: float = 120.0
+    enable_cluster_resource_modeling: bool = True
+    concurrent_cluster_syncs: int = 5
+    concurrent_work_syncs: int = 5
+    concurrent_resourcebinding_syncs: int = 5
+    concurrent_namespace_syncs: int = 1
+    skipped_propagating_apis: str = ""
+    skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
+
+
+@dataclass(slots=True)
+class Context:
+    connect: Callable[[str], Client]
+    """A client that writes under the given name."""
+    informers: Informers
+    clock: Clock
+    members: Members
+    gates: FeatureGates = field(default_factory=default_gates)
+    settings: Settings = field(default_factory=Settings)
+    recorders: dict[str, EventRecorder] = field(default_factory=dict)
+    """Whoever puts the process together starts and stops them."""
+    _client: Client | None = None
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = self.connect(CONTROLLER_MANAGER)
+        return self._client
+
+    def recorder(self, component: str) -> EventRecorder:
+        recorder = self.recorders.get(component)
+        if recorder is None:
+            recorder = self.recorders[component] = EventRecorder(self.client, component, clock=self.clock)
+        return recorder

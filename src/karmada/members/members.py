@@ -1,0 +1,145 @@
+"""Every member cluster of the control plane with its client and informers, made when first asked for.
+
+`Members` follows Clusters and Secrets: a changed address or credential switches the member's transport in place, a
+Cluster that is gone has its informers stopped and its connections closed. Nothing here waits for a member: what a dead
+cluster costs is paid by those who ask it, each with their own time-out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from karmada.api.cluster import Cluster
+from karmada.kube.client.client import Client
+from karmada.kube.client.config import RestConfig
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.members.access import NoAccess, access_of, secret_key
+from karmada.members.switching import SwitchingTransport
+
+SECRETS = GVR("", "v1", "secrets")
+USER_AGENT = "karmada-controller-manager"
+log = get_logger("members")
+
+
+class Member:
+    """One member cluster. `informers` run from the first `of` on; they outlive changes of credentials."""
+
+    def __init__(self, name: str, transport: SwitchingTransport, clock: Clock) -> None:
+        self.name = name
+        self.transport = transport
+        self.client = Client(transport)
+        self.informers = Informers(self.client, clock=clock)
+        self.informers.start()
+
+    async def close(self) -> None:
+        await self.informers.stop()
+        await self.transport.close()
+
+
+class Members:
+    name = "members"
+
+    def __init__(self, informers: Informers, clock: Clock, *, user_agent: str = USER_AGENT) -> None:
+        self._clusters = informers.of(Cluster.gvr)
+        self._secrets = informers.of(SECRETS)
+        self._clock = clock
+        self._agent = user_agent
+        self._members: dict[str, Member] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unsubscribe: list[Callable[[], None]] = []
+        self.gone: list[Callable[[str], None]] = []
+        """Called with the name of a cluster that is no more."""
+
+    async def start(self) -> None:
+        self._unsubscribe = [
+            self._clusters.add_handler(self._cluster_changed),
+            self._secrets.add_handler(self._secret_changed),
+        ]
+
+    async def stop(self) -> None:
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        await cancel_and_wait(*self._tasks)
+        members, self._members = list(self._members.values()), {}
+        await asyncio.gather(*(member.close() for member in members))
+
+    def get(self, name: str) -> Member:
+        """NoAccess (for people) when there is no such cluster, or it cannot be reached as it is set up."""
+        member = self._members.get(name)
+        if member is not None:
+            return member
+        cluster = self._clusters.get(Key("", name))
+        if cluster is None:
+            raise NoAccess(f'clusters.cluster.karmada.io "{name}" not found')
+        config = access_of(cluster, self._secret(cluster))
+        member = Member(name, SwitchingTransport(_named(config, self._agent)), self._clock)
+        self._members[name] = member
+        return member
+
+    def known(self, name: str) -> Member | None:
+        """The member, if somebody has asked for it before."""
+        return self._members.get(name)
+
+    def _secret(self, cluster: Obj) -> Obj | None:
+        key = secret_key(cluster)
+        return self._secrets.get(Key(*key)) if key is not None else None
+
+    # changes
+
+    def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self._refresh(new)
+            return
+        assert old is not None
+        name = old["metadata"]["name"]
+        member = self._members.pop(name, None)
+        if member is not None:
+            self._later(member.close(), f"close {name}")
+        for tell in self.gone:
+            tell(name)
+
+    def _secret_changed(self, old: Obj | None, new: Obj | None) -> None:
+        secret = new or old
+        assert secret is not None
+        key = (secret["metadata"].get("namespace", ""), secret["metadata"]["name"])
+        for name in self._members:
+            cluster = self._clusters.get(Key("", name))
+            if cluster is not None and secret_key(cluster) == key:
+                self._refresh(cluster)
+
+    def _refresh(self, cluster: Obj) -> None:
+        """Take the new way, if there is one; broken settings leave the old way until they are mended."""
+        member = self._members.get(cluster["metadata"]["name"])
+        if member is None:
+            return
+        try:
+            config = _named(access_of(cluster, self._secret(cluster)), self._agent)
+        except NoAccess as error:
+            log.info("The access to a cluster is broken", cluster=member.name, err=str(error))
+            return
+        if config != member.transport.config:
+            log.info("The access to a cluster has changed", cluster=member.name)
+            self._later(member.transport.switch(config), f"switch {member.name}")
+
+    def _later(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("Work on a cluster's connections failed", task.exception(), task=task.get_name())
+
+
+def _named(config: RestConfig, agent: str) -> RestConfig:
+    return replace(config, user_agent=agent)

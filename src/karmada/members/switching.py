@@ -1,0 +1,42 @@
+"""A transport whose way to the server can be changed under its users.
+
+Clients and informers hold this one for as long as their cluster exists. When credentials or address change, new calls
+take the new way at once; the old connections are closed, which ends open watches, and their informers resume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.transport import Call, Socket, WatchEvent
+
+
+class SwitchingTransport:
+    def __init__(self, config: RestConfig) -> None:
+        self._current = HttpsTransport(config)
+
+    @property
+    def config(self) -> RestConfig:
+        return self._current.config
+
+    async def switch(self, config: RestConfig) -> None:
+        old, self._current = self._current, HttpsTransport(config, limiter=self._current.limiter)
+        await old.close()
+
+    async def call(self, call: Call) -> Any:
+        return await self._current.call(call)
+
+    def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        return self._current.watch(call)
+
+    def stream(self, call: Call) -> AsyncIterator[bytes]:
+        return self._current.stream(call)
+
+    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
+        return await self._current.connect(path, query, protocols)
+
+    async def close(self) -> None:
+        await self._current.close()
