@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from karmada.api.cluster import MAX_QUANTITY, default_resource_models
-from karmada.apiserver.cluster_rules import fill_models, name_errors, standardised, tidy, validate
+from karmada.api.names import cluster_name_errors as name_errors
+from karmada.apiserver.cluster_rules import fill_models, standardised, tidy, validate
 
 
 def cluster(**spec: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from karmada.api.cluster import Cluster
+from karmada.api.names import cluster_name_errors
 from karmada.api.resources import resources_of
 from karmada.apiserver import cluster_rules as rules
 from karmada.kube.objects.clock import Clock
@@ -49,7 +50,7 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
         validate_ratcheting=None,
         validate_status=no_errors,
         generation=lambda obj: obj.get("spec"),
-        name_errors=rules.name_errors,
+        name_errors=cluster_name_errors,
         unconditional_update=True,
     )
     proxied = GVK(Cluster.gvk.group, Cluster.gvk.version, "ClusterProxyOptions")

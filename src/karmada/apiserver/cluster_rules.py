@@ -21,19 +21,9 @@ from karmada.kube.objects.types import Obj
 MODES = ("Pull", "Push")
 EFFECTS = ("NoSchedule", "NoExecute")
 PROXY_SCHEMES = ("http", "https", "socks5")
-NAME_LIMIT = 48
 _WANTED = "desired format: hostname, hostname:port, IP or IP:port"
 _NO_LIMIT = Quantity.parse(MAX_QUANTITY)
 _ZERO = Quantity.parse("0")
-
-
-def name_errors(name: str) -> list[str]:
-    """A cluster's name becomes part of the names of namespaces and labels."""
-    if not name:
-        return ["must be not empty"]
-    if len(name) > NAME_LIMIT:
-        return [f"must be no more than {NAME_LIMIT} characters"]
-    return names.dns1123_label(name)
 
 
 # filling in and tidying up, in place

@@ -1,19 +1,45 @@
-"""`karmadactl`: the command line of the control plane. Commands are modules of this package, put together here."""
+"""`karmadactl`: the command line of the control plane.
+
+Commands are modules of this package, imported when they are used: showing a version must not cost the import of a
+simulator. The table says which module has which command, and what the overview shows of it.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
-from karmada.cli.backup import backup, restore
+COMMANDS = {
+    "backup": ("karmada.cli.backup:backup", "Copy everything of a store into a file."),
+    "crds": ("karmada.cli.crds:crds", "Write Karmada's CustomResourceDefinitions."),
+    "restore": ("karmada.cli.backup:restore", "Put a backup into an empty store."),
+    "sim": ("karmada.cli.sim:sim", "Simulated clusters: real APIs, no machines behind them."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Look after a control plane."""
+    """Look after a control plane and its clusters."""
 
-
-main.add_command(backup)
-main.add_command(restore)
 
 if __name__ == "__main__":
     main()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
@@ -72,6 +73,8 @@ def _with_proxy(config: RestConfig, spec: Obj) -> RestConfig:
     url = spec.get("proxyURL") or ""
     if not url:
         return config
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise NoAccess(f"proxy {url}: only http and https proxies are supported")
     headers = tuple(
         (name, value.strip()) for name, values in (spec.get("proxyHeader") or {}).items() for value in values.split(",")
     )

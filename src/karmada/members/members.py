@@ -39,6 +39,8 @@ class Member:
         self.client = Client(transport)
         self.informers = Informers(self.client, clock=clock)
         self.informers.start()
+        self.trouble: NoAccess | None = None
+        """What is wrong with the settings now; `client` still goes the way that was set up before."""
 
     async def close(self) -> None:
         await self.informers.stop()
@@ -125,7 +127,9 @@ class Members:
             config = _named(access_of(cluster, self._secret(cluster)), self._agent)
         except NoAccess as error:
             log.info("The access to a cluster is broken", cluster=member.name, err=str(error))
+            member.trouble = error
             return
+        member.trouble = None
         if config != member.transport.config:
             log.info("The access to a cluster has changed", cluster=member.name)
             self._later(member.transport.switch(config), f"switch {member.name}")

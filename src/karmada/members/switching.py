@@ -6,12 +6,12 @@ take the new way at once; the old connections are closed, which ends open watche
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.https import HttpsTransport
-from karmada.kube.client.transport import Call, Socket, WatchEvent
+from karmada.kube.client.transport import Answer, Call, Socket, WatchEvent
 
 
 class SwitchingTransport:
@@ -28,6 +28,9 @@ class SwitchingTransport:
 
     async def call(self, call: Call) -> Any:
         return await self._current.call(call)
+
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        return await self._current.answer(call, headers)
 
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         return self._current.watch(call)

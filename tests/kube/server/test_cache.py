@@ -25,6 +25,7 @@ from karmada.kube.server import subscription as subscription_module
 from karmada.kube.server.cache import Cache, encode_value, storage_key
 from karmada.kube.server.collection import Collection
 from karmada.kube.server.entry import Change, Entry, entry_of
+from karmada.kube.server.history import History
 from karmada.kube.server.resource import Reader
 from karmada.kube.server.storage.interface import Event, FutureRevision, Page, Store, Stored, StoreUnavailable
 from karmada.kube.server.storage.memory import MemoryStore
@@ -438,11 +439,17 @@ async def test_ending_all_watches_of_a_resource(cache: Cache, pods: Collection) 
 
 # History
 
+_SHORT = History(look_back=5, at_most=4)
 
-async def test_churn_elsewhere_does_not_flush_a_history(
-    cache: Cache, pods: Collection, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(collection_module, "KEEP_AT_MOST", 50)
+
+def keep(cache: Cache, **limits: int) -> None:
+    cache._keep = cache._keep._replace(**limits)
+    for collection in cache._collections.values():
+        collection._keep = cache._keep
+
+
+async def test_churn_elsewhere_does_not_flush_a_history(cache: Cache, pods: Collection, store: MemoryStore) -> None:
+    keep(cache, at_most=50)
     write, churn = Writer(store), Writer(store, LEASES)
     await write.put("a", "x")
     for i in range(200):
@@ -465,11 +472,11 @@ async def test_history_is_kept_for_five_minutes_and_then_trimmed(
     assert pods.changes_since(0) is None
     changes = pods.changes_since(100)
     assert changes is not None
-    assert len(changes) == collection_module.KEEP_AT_LEAST
+    assert len(changes) == History().at_least
 
 
-async def test_history_is_bounded_by_bytes(pods: Collection, write: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection_module, "KEEP_BYTES", 20_000)
+async def test_history_is_bounded_by_bytes(pods: Collection, write: Writer, cache: Cache) -> None:
+    keep(cache, most_bytes=20_000)
     for i in range(50):
         await write.put("a", "x", i=str(i), big="v" * 1000)
     changes = pods.changes_since(40)
@@ -479,9 +486,9 @@ async def test_history_is_bounded_by_bytes(pods: Collection, write: Writer, monk
 
 
 async def test_older_history_comes_from_the_store_before_what_happens_meanwhile(
-    pods: Collection, write: Writer, monkeypatch: pytest.MonkeyPatch
+    pods: Collection, write: Writer, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collection_module, "KEEP_AT_MOST", 10)
+    keep(cache, at_most=10)
     monkeypatch.setattr(collection_module, "_HISTORY_PAGE", 7)
     for i in range(30):
         await write.put("ab"[i % 2], f"p{i % 7}", i=str(i), even=str(i % 2 == 0))
@@ -511,9 +518,9 @@ async def test_older_history_comes_from_the_store_before_what_happens_meanwhile(
 
 
 async def test_history_that_is_compacted_away_is_expired(
-    pods: Collection, write: Writer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    pods: Collection, write: Writer, store: MemoryStore, cache: Cache
 ) -> None:
-    monkeypatch.setattr(collection_module, "KEEP_AT_MOST", 10)
+    keep(cache, at_most=10)
     for i in range(130):
         await write.put("a", f"p{i}")
     await store.compact(120)
@@ -525,9 +532,9 @@ async def test_history_that_is_compacted_away_is_expired(
 
 
 async def test_a_watcher_that_gives_up_while_it_waits_for_history_leaves_nothing_behind(
-    pods: Collection, write: Writer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    pods: Collection, write: Writer, store: MemoryStore, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collection_module, "KEEP_AT_MOST", 2)
+    keep(cache, at_most=2)
     for i in range(10):
         await write.put("a", f"p{i}")
     asked = asyncio.Event()
@@ -547,9 +554,9 @@ async def test_a_watcher_that_gives_up_while_it_waits_for_history_leaves_nothing
 
 
 async def test_a_store_that_cannot_be_read_fails_the_watch_that_needs_it(
-    pods: Collection, write: Writer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    pods: Collection, write: Writer, store: MemoryStore, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collection_module, "KEEP_AT_MOST", 2)
+    keep(cache, at_most=2)
     for i in range(10):
         await write.put("a", f"p{i}")
 
@@ -724,7 +731,7 @@ class Run:
         self.reopen = reopen
         self.write = Writer(store)
         self.views: list[View] = []
-        self.cache = Cache(store, FakeClock())
+        self.cache = Cache(store, FakeClock(), _SHORT)
 
     @property
     def pods(self) -> Collection:
@@ -765,7 +772,7 @@ class Run:
     async def restart(self) -> None:
         await self.cache.stop()
         self.store = self.write.store = await self.reopen()
-        self.cache = Cache(self.store, FakeClock())
+        self.cache = Cache(self.store, FakeClock(), _SHORT)
         await self.cache.start()
         for number in range(len(self.views)):
             await self.resume(number)
@@ -785,11 +792,8 @@ class Run:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=_steps)
 def test_a_list_and_the_watch_after_it_always_give_the_final_state_in_memory(
-    steps: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+    steps: list[tuple[Any, ...]],
 ) -> None:
-    monkeypatch.setattr(collection_module, "KEEP_AT_MOST", 4)
-    monkeypatch.setattr("karmada.kube.server.cache._LOOK_BACK", 5)
-
     async def run() -> None:
         store = MemoryStore()
 
@@ -804,10 +808,8 @@ def test_a_list_and_the_watch_after_it_always_give_the_final_state_in_memory(
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=_steps)
 def test_a_list_and_the_watch_after_it_always_give_the_final_state_on_disk(
-    steps: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    steps: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    monkeypatch.setattr(collection_module, "KEEP_AT_MOST", 4)
-    monkeypatch.setattr("karmada.kube.server.cache._LOOK_BACK", 5)
     path = tmp_path_factory.mktemp("store") / "s.db"
 
     async def run() -> None:

@@ -35,7 +35,7 @@ class Harness:
         """(type, reason, message) of everything told about objects of this name so far, oldest first."""
         for recorder in self.context.recorders.values():
             await recorder.flush()
-        told = (await self.client.list(EVENTS, namespace)).items
+        told = (await self.client.list_all(EVENTS, namespace)).items
         told.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
         return [(e["type"], e["reason"], e["message"]) for e in told if e["involvedObject"]["name"] == name]
 

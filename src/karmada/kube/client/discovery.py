@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from karmada.kube.client.transport import Call, Transport
+import orjson
+
+from karmada.kube.client.transport import AnswerTransport, Call, Transport
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.errors import ApiError, NotAcceptable, NotFound
+from karmada.kube.objects.errors import ApiError, NotAcceptable, NotFound, error_from_status
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupResource, GroupVersion
 from karmada.kube.objects.types import Obj
 
@@ -120,6 +122,35 @@ async def _aggregated(transport: Transport, path: str) -> Obj | None:
     except (NotAcceptable, NotFound):
         return None
     return answer if answer.get("kind") == "APIGroupDiscoveryList" else None
+
+
+class DiscoveryPage(NamedTuple):
+    """`items` is None when the server knows only the older form."""
+
+    tag: str
+    items: list[Obj] | None
+
+
+async def read_page(transport: AnswerTransport, path: str, tag: str = "") -> DiscoveryPage | None:
+    """The aggregated discovery at /api or /apis; None while it is still the one with this tag (its ETag).
+
+    For those who look again and again: an unchanged page is neither sent nor parsed.
+    """
+    headers = {"If-None-Match": tag} if tag else None
+    status, told, body = await transport.answer(Call("GET", path, accept=AGGREGATED), headers)
+    if status == 304 and tag:
+        return None
+    if status in (404, 406):
+        return DiscoveryPage("", None)
+    if status != 200:
+        raise error_from_status({"code": status, "message": f"the server answered {status} at {path}"})
+    try:
+        page = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise error_from_status({"code": 500, "message": f"the answer at {path} is no JSON: {error}"}) from error
+    if page.get("kind") != "APIGroupDiscoveryList":
+        return DiscoveryPage("", None)
+    return DiscoveryPage(told.get("ETag", ""), page.get("items") or [])
 
 
 def _read_aggregated(catalog: Catalog, item: Obj) -> None:

@@ -13,7 +13,7 @@ import contextlib
 import platform
 import socket
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -26,7 +26,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
 from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.client.tls import MaterialReader, client_context
-from karmada.kube.client.transport import Call, ConnectionFailed, Socket, WatchEvent
+from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, WatchEvent
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError, error_from_status
 from karmada.kube.objects.types import Obj
@@ -104,6 +104,25 @@ class HttpsTransport:
             raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
         finally:
             self.limiter.release(overloaded=overloaded)
+
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        """Past the limiter: whether a server lives is not to be learned from how long its line is."""
+        credential = await self._credential()
+        sent = self._headers(call, credential)
+        sent.update(headers or {})
+        timeout = aiohttp.ClientTimeout(total=self.config.timeout or None)
+        url = self._url(call.path, call.query.items())
+        try:
+            async with self._open().request(
+                call.method, url, headers=sent, timeout=timeout, **self._connection(credential)
+            ) as response:
+                if response.status == 401:
+                    self._credentials.rejected(credential)
+                return Answer(response.status, response.headers, await response.read())
+        except TimeoutError as error:
+            raise ConnectionFailed(f"{self._base}: no answer within {self.config.timeout:g}s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
 
     async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         pending: list[bytes] = []

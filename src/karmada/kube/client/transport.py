@@ -32,6 +32,14 @@ class Call:
     accept: str = "application/json"
 
 
+class Answer(NamedTuple):
+    """An answer as it came, whatever its code says; header names are matched without regard to case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class Socket(Protocol):
     """A WebSocket that carries binary messages."""
 
@@ -61,6 +69,13 @@ class Transport(Protocol):
         """
 
     async def close(self) -> None: ...
+
+
+class AnswerTransport(Transport, Protocol):
+    """A transport that also hands out answers as they came: for health pages, and for pages with an ETag."""
+
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        """One request that is not repeated and waits in no line; ConnectionFailed when no answer came."""
 
 
 class StreamTransport(Transport, Protocol):

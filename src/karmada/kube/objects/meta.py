@@ -100,6 +100,14 @@ def make_owner(o: Mapping[str, Any], controller: bool = True) -> Obj:
     return reference
 
 
+def without_managed_fields(o: Obj) -> Obj:
+    """The same object for those who never ask who wrote what: half as large."""
+    found = o.get("metadata")
+    if not found or "managedFields" not in found:
+        return o
+    return {**o, "metadata": {key: value for key, value in found.items() if key != "managedFields"}}
+
+
 def get_condition(conditions: Sequence[Obj] | None, kind: str) -> Obj | None:
     for condition in conditions or ():
         if condition.get("type") == kind:

@@ -81,7 +81,11 @@ class Watch:
 
 
 class Reconciler(Protocol):
-    """What a controller author writes. `workers` (1) and `needs_leader` (True) may be set as attributes."""
+    """What a controller author writes. `workers` (1) and `needs_leader` (True) may be set as attributes.
+
+    One that also hears of changes from elsewhere than its watches has a method `attach(add)`: it is called once, before
+    the start, with the function that has a key looked at.
+    """
 
     @property
     def name(self) -> str: ...
@@ -125,6 +129,9 @@ class Controller:
         self._starting = False
         self._tasks: list[asyncio.Task[None]] = []
         self._unsubscribe: list[Callable[[], None]] = []
+        attach = getattr(reconciler, "attach", None)
+        if attach is not None:
+            attach(self.add)
         self.sources = [(watch, self._informer(watch)) for watch in reconciler.watches]
 
     def _informer(self, watch: Watch) -> Informer:

@@ -10,6 +10,7 @@ What is remembered for this is bounded; the oldest is forgotten first.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ _RETRY_PAUSE = 10.0
 _PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, ConnectionFailed)
 
 log = get_logger("events")
+_SERIALS = itertools.count(1)
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -104,18 +106,26 @@ class EventRecorder:
 
     name = "event-recorder"
 
-    def __init__(self, client: Client, component: str, *, clock: Clock | None = None, host: str | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        clock: Clock | None = None,
+        host: str | None = None,
+        waiting: int = _QUEUE_SIZE,
+    ) -> None:
+        """`waiting`: how many events may wait to be written before further ones are dropped."""
         self.component = component
         self.host = socket.gethostname() if host is None else host
         self.dropped = 0
         self._client = client
         self._clock = clock or RealClock()
-        self._queue: asyncio.Queue[Obj] = asyncio.Queue(_QUEUE_SIZE)
+        self._queue: asyncio.Queue[Obj] = asyncio.Queue(waiting)
         self._buckets: _Recent[tuple[str, ...], _Bucket] = _Recent(_REMEMBERED)
         self._similar: _Recent[tuple[str, ...], _Similar] = _Recent(_REMEMBERED)
         self._written: _Recent[tuple[str, ...], _Written] = _Recent(_REMEMBERED)
         self._task: asyncio.Task[None] | None = None
-        self._serial = 0
 
     def event(
         self,
@@ -254,6 +264,5 @@ class EventRecorder:
         self._written.set(key, _Written(name, 1, event["firstTimestamp"]))
 
     def _new_name(self, subject: str) -> str:
-        """Unique by the time in nanoseconds; the serial number tells events of the same moment apart."""
-        self._serial = (self._serial + 1) % 1000
-        return f"{subject}.{int(self._clock.now() * 1_000_000) * 1000 + self._serial:x}"
+        """Unique by the time in nanoseconds; a serial number tells events of the same moment apart, whoever tells."""
+        return f"{subject}.{int(self._clock.now() * 1_000_000) * 1000 + next(_SERIALS) % 1000:x}"

@@ -74,6 +74,7 @@ class Informer:
         self._clock = clock or RealClock()
         self._handlers: list[Handler] = []
         self._synced = asyncio.Event()
+        self._when_synced: builtins.list[Callable[[], None]] = []
         self._changed: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._version_unavailable = False
@@ -104,6 +105,13 @@ class Informer:
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
+
+    def when_synced(self, call: Callable[[], None]) -> None:
+        """Call this once, when `synced` becomes true; now if it is. For those who have no task to wait in."""
+        if self.synced:
+            call()
+        else:
+            self._when_synced.append(call)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until `condition` holds; it is asked again after every change."""
@@ -199,13 +207,18 @@ class Informer:
         self._version_unavailable = False
         self.last_error = None
         self._synced.set()
+        calls, self._when_synced = self._when_synced, []
+        for call in calls:
+            call()
         self._note_change()
 
     async def _replace(self, items: Iterable[Obj], *, same_history: bool) -> None:
         """After a jump to another history (a restored server), equal versions do not mean equal objects."""
         wanted: dict[Key, Obj] = {}
-        for obj in items:
+        for count, obj in enumerate(items):
             wanted[key_of(obj)] = obj if self._transform is None else self._transform(obj)
+            if self._transform is not None and count % _YIELD_EVERY == _YIELD_EVERY - 1:
+                await asyncio.sleep(0)
         gone = self.cache.keys_outside(wanted)
         for count, key in enumerate(gone):
             self._forget(key, None)

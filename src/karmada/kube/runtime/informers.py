@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.informer import Informer
 
@@ -19,12 +20,17 @@ class _Selection(NamedTuple):
     label_selector: str
     field_selector: str
     metadata_only: bool
+    transform: Callable[[Obj], Obj] | None
 
 
 class Informers:
     """Ask with `of`; informers asked for after `start` start at once."""
 
-    def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, client: Client, *, clock: Clock | None = None, transform: Callable[[Obj], Obj] | None = None
+    ) -> None:
+        """`transform` is what informers keep of whole objects, unless they are asked for with another."""
+        self._transform = transform
         self.client = client
         self.clock = clock or RealClock()
         self._informers: dict[_Selection, Informer] = {}
@@ -38,11 +44,15 @@ class Informers:
         field_selector: str = "",
         metadata_only: bool = False,
         indexes: Mapping[str, IndexFn] | None = None,
+        transform: Callable[[Obj], Obj] | None = None,
     ) -> Informer:
-        selection = _Selection(gvr, namespace, label_selector, field_selector, metadata_only)
+        """Those who ask with the same `transform` (see Informer) share; whole objects are an informer of their own."""
+        if transform is None and not metadata_only:
+            transform = self._transform
+        selection = _Selection(gvr, namespace, label_selector, field_selector, metadata_only, transform)
         informer = self._informers.get(selection)
         if informer is None:
-            informer = Informer(self.client, *selection, indexes=indexes, clock=self.clock)
+            informer = Informer(self.client, *selection[:-1], indexes=indexes, clock=self.clock, transform=transform)
             self._informers[selection] = informer
             if self._started:
                 informer.start()

@@ -9,11 +9,13 @@ go on as if nothing had happened.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller, Reconciler
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Informers
@@ -51,10 +53,12 @@ class Manager:
         health: Health | None = None,
         elector: LeaderElector | None = None,
         sync_timeout: float = 120.0,
+        transform: Callable[[Obj], Obj] | None = None,
     ) -> None:
+        """`transform` is what the informers keep of objects (see Informers)."""
         self.client = client
         self.clock = clock or RealClock()
-        self.informers = Informers(client, clock=self.clock)
+        self.informers = Informers(client, clock=self.clock, transform=transform)
         self.health = health or Health()
         self.controllers: dict[str, Controller] = {}
         self._metrics = metrics

@@ -86,7 +86,7 @@ class ApiServer:
             config.data_dir / "pki", service_ip=str(network[1]), extra_sans=_names(config), now=self.clock.now
         )
         self.store = open_store(config.storage or f"sqlite://{(config.data_dir / 'state.db').absolute()}")
-        self.cache = Cache(self.store, self.clock)
+        self.cache = Cache(self.store, self.clock, config.history)
         self.registry = Registry()
         self._security()
         self._requests()

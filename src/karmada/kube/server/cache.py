@@ -22,13 +22,13 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.collection import Collection
 from karmada.kube.server.entry import CORE, Entry, encode_value, entry_of, prefix, split_key, storage_key
+from karmada.kube.server.history import History
 from karmada.kube.server.storage.interface import Compacted, Event, Progress, PushStore, Store, StoreUnavailable
 from karmada.kube.server.subscription import Subscribers, Subscription
 
 __all__ = ["Cache", "Collection", "Entry", "Subscription", "encode_value", "prefix", "storage_key"]
 
 _PAGE = 5_000
-_LOOK_BACK = 2_000  # revisions before the latest one at which loading starts
 _TRIM_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
 _FRESH_SECONDS = 3.0
@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 
 
 class Cache:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, keep: History = History()) -> None:  # noqa: B008 - cannot change
+        self._keep = keep
         self.revision = 0
         """The last revision that is applied."""
         self.store = store
@@ -143,7 +144,7 @@ class Cache:
         """Replace the whole content by the store's, in one step for readers, and end all watches."""
         newest = await self.store.range(_NOWHERE, limit=1)
         self._latest_seen = newest.revision
-        base = max(min(newest.revision, 1), newest.revision - _LOOK_BACK)
+        base = max(min(newest.revision, 1), newest.revision - self._keep.look_back)
         while True:
             try:
                 entries = await self._read(base)
@@ -171,7 +172,7 @@ class Cache:
         collection = self._collections.get((group, resource))
         if collection is None:
             name = GroupResource("" if group == CORE else group, resource)
-            collection = Collection(name, self.store, self, Subscribers(self._wake_later), self._floor)
+            collection = Collection(name, self.store, self, Subscribers(self._wake_later), self._floor, self._keep)
             self._collections[group, resource] = collection
         return collection
 

@@ -18,13 +18,10 @@ from itertools import takewhile
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.entry import DELETED, Change, Entry, change_of, entry_of, prefix
+from karmada.kube.server.history import History
 from karmada.kube.server.storage.interface import Compacted, Event, FutureRevision, Store, StoreUnavailable
 from karmada.kube.server.subscription import Matches, Revisions, Subscribers, Subscription
 
-KEEP_SECONDS = 300.0
-KEEP_AT_LEAST = 100
-KEEP_AT_MOST = 5_000
-KEEP_BYTES = 16 << 20
 _FRAMES = 256  # changes whose encoded frame is kept for watchers that are a little late
 BUFFER = 10_000
 _HISTORY_PAGE = 1_000
@@ -55,8 +52,15 @@ class _Bucket:
 
 class Collection:
     def __init__(
-        self, resource: GroupResource, store: Store, position: Revisions, subscribers: Subscribers, floor: int
+        self,
+        resource: GroupResource,
+        store: Store,
+        position: Revisions,
+        subscribers: Subscribers,
+        floor: int,
+        keep: History,
     ) -> None:
+        self._keep = keep
         self.resource = resource
         self.count = 0
         self.changed = floor
@@ -198,11 +202,11 @@ class Collection:
 
     def trim(self, now: float) -> None:
         """Forget changes that are too old or too many."""
-        history = self._history
+        history, keep = self._history, self._keep
         while history and (
-            (len(history) > KEEP_AT_LEAST and history[0].time < now - KEEP_SECONDS)
-            or len(history) > KEEP_AT_MOST
-            or self._history_bytes > KEEP_BYTES
+            (len(history) > keep.at_least and history[0].time < now - keep.seconds)
+            or len(history) > keep.at_most
+            or self._history_bytes > keep.most_bytes
         ):
             dropped = history.popleft()
             self._history_bytes -= len(dropped.entry.raw)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from karmada.kube.server.history import History
+
 DEFAULT_PORT = 5443
 
 
@@ -35,6 +37,7 @@ class ServerConfig:
     controllers: bool = True
     """Run the built-in controllers (namespaces, garbage collection, tokens, certificates)."""
     audit_log: Path | None = None
+    history: History = field(default_factory=History)
 
     @property
     def shares_storage(self) -> bool:

@@ -28,6 +28,7 @@ from karmada.kube.server.results import RawResult, Result
 _AGGREGATED_KIND = "APIGroupDiscoveryList"
 _DISCOVERY_GROUP = "apidiscovery.k8s.io"
 _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
+_NO_KIND: Obj = {"group": "", "version": "", "kind": ""}
 _STAGES = {None: 2, "beta": 1, "alpha": 0}
 
 
@@ -272,24 +273,25 @@ def _aggregated_resource(resource: Resource) -> Obj:
 
 
 def _from_legacy(version: GroupVersion, resources: Iterable[Obj]) -> list[Obj]:
-    """An APIResourceList's entries in the aggregated form, subresources under their parents."""
+    """An APIResourceList's entries in the aggregated form: subresources under their parents, even unlisted ones."""
     shown: dict[str, Obj] = {}
     parts: list[tuple[str, str, Obj]] = []
     for entry in resources:
         kind = GVK(entry.get("group", version.group), entry.get("version", version.version), entry["kind"])
         parent, slash, name = entry["name"].partition("/")
+        scope = "Namespaced" if entry["namespaced"] else "Cluster"
         if slash:
             part = {"subresource": name, "responseKind": _kind(kind, version), "verbs": entry["verbs"]}
-            parts.append((parent, name, part))
+            parts.append((parent, scope, part))
             continue
         shown[parent] = {
             "resource": parent,
             "responseKind": _kind(kind, version),
-            "scope": "Namespaced" if entry["namespaced"] else "Cluster",
+            "scope": scope,
             "singularResource": entry.get("singularName") or entry["kind"].lower(),
             "verbs": entry["verbs"],
         } | {key: entry[key] for key in ("shortNames", "categories") if entry.get(key)}
-    for parent, _, part in parts:
-        if parent in shown:
-            shown[parent].setdefault("subresources", []).append(part)
+    for parent, scope, part in parts:
+        bare: Obj = {"resource": parent, "responseKind": _NO_KIND, "scope": scope, "singularResource": "", "verbs": []}
+        shown.setdefault(parent, bare).setdefault("subresources", []).append(part)
     return list(shown.values())

@@ -65,6 +65,9 @@ class Gate(Protocol):
     async def send(self, request: Request) -> None:
         """Before each piece of a watch goes out."""
 
+    def watching(self, request: Request, begins: bool) -> None:
+        """A watch begins, or is over."""
+
 
 class HttpFront:
     def __init__(
@@ -145,7 +148,8 @@ class HttpFront:
         audit_id = headers.get("Audit-Id") or _audit_id()
         caller: User | None = None
         request: Request | None = None
-        long_running = info.verb == "watch" or info.subresource in CONNECT_SUBRESOURCES
+        follows = info.subresource == "log" and query.flag("follow")
+        long_running = info.verb == "watch" or info.subresource in CONNECT_SUBRESOURCES or follows
         if long_running:
             self._long_running += 1
         else:
@@ -270,6 +274,8 @@ class HttpFront:
             result.subscription.close()
             return response
         self._streams[id(raw)] = raw, request
+        if self.gate is not None:
+            self.gate.watching(request, True)
         try:
             async for piece in lines(result, form, include, self._clock):
                 if self.gate is not None:
@@ -277,6 +283,8 @@ class HttpFront:
                 await response.write(piece)
         finally:
             del self._streams[id(raw)]
+            if self.gate is not None:
+                self.gate.watching(request, False)
         await response.write_eof()
         return response
 

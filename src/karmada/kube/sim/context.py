@@ -19,6 +19,8 @@ from karmada.kube.sim.profile import Delay, Profile
 
 CONTROLLER_MANAGER, SCHEDULER, KUBELET = "kube-controller-manager", "kube-scheduler", "kubelet"
 _SEEN_SECONDS = 30.0
+_EVENTS = 100_000
+"""One recorder tells for the kubelets of a whole cluster."""
 
 
 class Context:
@@ -43,7 +45,7 @@ class Context:
         recorder = self.recorders.get(component)
         if recorder is None:
             name = {"default-scheduler": SCHEDULER, "kubelet": KUBELET}.get(component, CONTROLLER_MANAGER)
-            recorder = EventRecorder(self.client(name), component, clock=self.clock, host="")
+            recorder = EventRecorder(self.client(name), component, clock=self.clock, host="", waiting=_EVENTS)
             self.recorders[component] = recorder
         return recorder
 

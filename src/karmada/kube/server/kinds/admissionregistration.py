@@ -188,9 +188,19 @@ def client_config(errors: list[FieldError], path: str, config: Obj) -> None:
     if port is not None and not 1 <= port <= 65535:
         detail = "port is not valid: " + checks.PORT_RANGE
         errors.append(invalid(f"{path}.service.port", port, detail))
-    service_path = service.get("path")
-    if service_path and not service_path.startswith("/"):
-        errors.append(invalid(f"{path}.service.path", service_path, "must start with a '/'"))
+    _service_path(errors, f"{path}.service.path", service.get("path") or "/")
+
+
+def _service_path(errors: list[FieldError], path: str, text: str) -> None:
+    if not text.startswith("/"):
+        errors.append(invalid(path, text, "must start with a '/'"))
+    elif text != "/":
+        for index, segment in enumerate(text[1:].removesuffix("/").split("/")):
+            if not segment:
+                errors.append(invalid(path, text, f"segment[{index}] may not be empty"))
+            else:
+                details = [f"segment[{index}]: {wrong}" for wrong in names.dns1123_subdomain(segment)]
+                checks.add_invalid(errors, path, text, details)
 
 
 def _url(errors: list[FieldError], path: str, text: str) -> None:

@@ -61,7 +61,7 @@ def validate(obj: Obj) -> list[FieldError]:
         checks.named(errors, f"spec.scaleTargetRef.{key}", reference.get(key), names.path_segment)
     for index, metric in enumerate(spec.get("metrics") or ()):
         _metric(errors, f"spec.metrics[{index}]", metric)
-    _behavior(errors, "spec.behavior", spec.get("behavior") or {})
+    behavior_errors(errors, "spec.behavior", spec.get("behavior") or {})
     return errors
 
 
@@ -129,7 +129,7 @@ def _target(errors: list[FieldError], path: str, kind: str, target: Obj) -> None
         errors.append(forbidden_field(f"{path}.value", detail))
 
 
-def _behavior(errors: list[FieldError], path: str, behavior: Obj) -> None:
+def behavior_errors(errors: list[FieldError], path: str, behavior: Obj) -> None:
     for key in ("scaleUp", "scaleDown"):
         rules, place = behavior.get(key), f"{path}.{key}"
         if rules is None:

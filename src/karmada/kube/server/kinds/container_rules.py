@@ -252,10 +252,10 @@ def _devices(errors: list[FieldError], path: str, devices: Sequence[Obj], volume
 def resources(errors: list[FieldError], path: str, found: Obj) -> None:
     limits, requests = found.get("limits") or {}, found.get("requests") or {}
     for name, amount in limits.items():
-        _resource_name(errors, f"{path}.limits", name)
+        resource_name_errors(errors, f"{path}.limits", name)
         _resource_amount(errors, f"{path}.limits[{name}]", name, amount)
     for name, amount in requests.items():
-        _resource_name(errors, f"{path}.requests", name)
+        resource_name_errors(errors, f"{path}.requests", name)
         _resource_amount(errors, f"{path}.requests[{name}]", name, amount)
         _request_against_limit(errors, path, name, amount, limits.get(name))
 
@@ -291,7 +291,7 @@ def is_overcommittable(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def _resource_name(errors: list[FieldError], path: str, name: str) -> None:
+def resource_name_errors(errors: list[FieldError], path: str, name: str) -> None:
     if is_standard_resource(name):
         return
     messages = names.qualified_name(name)

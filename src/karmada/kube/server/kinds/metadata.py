@@ -51,7 +51,7 @@ def metadata_errors(
     if meta.get("labels"):
         checks.labels(errors, f"{path}.labels", meta["labels"])
     if meta.get("annotations"):
-        _annotations(errors, meta["annotations"], f"{path}.annotations")
+        annotation_errors(errors, meta["annotations"], f"{path}.annotations")
     if meta.get("ownerReferences"):
         _owners(errors, meta["ownerReferences"], f"{path}.ownerReferences")
     if meta.get("finalizers"):
@@ -84,7 +84,7 @@ def _annotation_key(key: str) -> tuple[str, ...]:
     return tuple(names.qualified_name(key.lower()))
 
 
-def _annotations(errors: list[FieldError], annotations: Obj, path: str) -> None:
+def annotation_errors(errors: list[FieldError], annotations: Obj, path: str) -> None:
     size = 0
     for key, value in annotations.items():
         wrong = _annotation_key(key)

@@ -42,7 +42,10 @@ def validate_ingress(obj: Obj) -> list[FieldError]:
         _rule(errors, f"spec.rules[{index}]", rule)
     for index, tls in enumerate(spec.get("tls") or ()):
         for place, host in enumerate(tls.get("hosts") or ()):
-            _host(errors, f"spec.tls[{index}].hosts[{place}]", host)
+            _host_name(errors, f"spec.tls[{index}].hosts[{place}]", host)
+        secret = tls.get("secretName")
+        if secret:
+            checks.add_invalid(errors, f"spec.tls[{index}].secretName", secret, names.dns1123_subdomain(secret))
     name = spec.get("ingressClassName")
     if name is not None:
         checks.add_invalid(errors, "spec.ingressClassName", name, names.dns1123_subdomain(name))
@@ -52,7 +55,12 @@ def validate_ingress(obj: Obj) -> list[FieldError]:
 def _host(errors: list[FieldError], path: str, host: str) -> None:
     if checks.is_ip(host):
         errors.append(invalid(path, host, _NOT_AN_IP))
-    elif "*" in host:
+    else:
+        _host_name(errors, path, host)
+
+
+def _host_name(errors: list[FieldError], path: str, host: str) -> None:
+    if "*" in host:
         checks.add_invalid(errors, path, host, names.wildcard_dns1123_subdomain(host))
     else:
         checks.add_invalid(errors, path, host, names.dns1123_subdomain(host))
@@ -95,8 +103,11 @@ def _backend(errors: list[FieldError], path: str, backend: Obj) -> None:
         errors.append(invalid(path, "", "cannot set both resource and service backends"))
         return
     if resource is not None:
+        group = resource.get("apiGroup")
+        if group is not None:
+            checks.add_invalid(errors, f"{path}.resource.apiGroup", group, names.dns1123_subdomain(group))
         for key in ("kind", "name"):
-            checks.named(errors, f"{path}.resource.{key}", resource.get(key), names.path_segment)
+            checks.named(errors, f"{path}.resource.{key}", resource.get(key), names.path_segment, f"{key} is required")
         return
     if service is None:
         errors.append(required(path, "resource or service backend is required"))

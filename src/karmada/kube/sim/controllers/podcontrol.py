@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import controller_of, is_deleting, make_owner
-from karmada.kube.objects.selectors import LabelSelector
+from karmada.kube.objects.selectors import LabelSelector, labels_from, labels_from_map
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
@@ -21,6 +21,7 @@ from karmada.kube.sim.context import Context
 
 PODS = GVR("", "v1", "pods")
 BY_CONTROLLER = "controller"
+BY_NODE = "node"
 BURST = 500
 """At most so many pods are made or removed in one go."""
 
@@ -28,6 +29,12 @@ BURST = 500
 def index_by_controller(obj: Obj) -> Iterable[str]:
     owner = controller_of(obj)
     return (owner["uid"],) if owner is not None else ()
+
+
+def index_by_node(pod: Obj) -> Iterable[str]:
+    """For an informer's pods, under the name BY_NODE: those that were given to a node."""
+    node = (pod.get("spec") or {}).get("nodeName")
+    return (node,) if node else ()
 
 
 def owner_key(kind: str) -> Callable[[Obj], Iterable[Key]]:
@@ -40,6 +47,11 @@ def owner_key(kind: str) -> Callable[[Obj], Iterable[Key]]:
         return (Key(obj["metadata"].get("namespace", ""), owner["name"]),)
 
     return mapped
+
+
+def selector_of(workload: Obj) -> LabelSelector:
+    selector = workload["spec"].get("selector")
+    return labels_from_map(selector) if workload["kind"] == "ReplicationController" else labels_from(selector)
 
 
 class PodControl:
@@ -70,15 +82,21 @@ class PodControl:
         self._recorder.event(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {name}")
 
     async def claim(self, resource: GVR, owner: Obj, selector: LabelSelector, candidates: Iterable[Obj]) -> list[Obj]:
-        """Those of the candidates that are the owner's now: its own that match, and matching orphans, adopted."""
+        """Those of the candidates that are the owner's now: its own that match, and matching orphans, adopted.
+
+        Before the first is adopted, the server is asked whether the owner is really there to stay: orphans of an owner
+        that was deleted a moment ago must not become its own again, or they would be deleted after it.
+        """
         own_uid = owner["metadata"]["uid"]
+        stays: bool | None = False if is_deleting(owner) else None
         claimed = []
         for obj in candidates:
             controller = controller_of(obj)
             matches = selector.matches(obj["metadata"].get("labels"))
             if controller is None:
-                if matches and not is_deleting(obj) and not is_deleting(owner):
-                    adopted = await self._set_owners(resource, obj, [*_owners(obj), make_owner(owner)])
+                if matches and not is_deleting(obj):
+                    stays = await self._stays(owner) if stays is None else stays
+                    adopted = await self._adopt(resource, owner, obj) if stays else None
                     claimed += [adopted] if adopted is not None else []
             elif controller["uid"] == own_uid:
                 if matches:
@@ -86,6 +104,18 @@ class PodControl:
                 elif not is_deleting(owner):
                     await self._set_owners(resource, obj, [o for o in _owners(obj) if o.get("uid") != own_uid])
         return claimed
+
+    async def _stays(self, owner: Obj) -> bool:
+        metadata = owner["metadata"]
+        kind = GVK.parse(owner["apiVersion"], owner["kind"])
+        try:
+            live = await self._client.get(kind, metadata["name"], metadata["namespace"])
+        except NotFound:
+            return False
+        return _lives(live, metadata["uid"])
+
+    async def _adopt(self, resource: GVR, owner: Obj, obj: Obj) -> Obj | None:
+        return await self._set_owners(resource, obj, [*_owners(obj), make_owner(owner)])
 
     async def _set_owners(self, resource: GVR, obj: Obj, owners: list[Obj]) -> Obj | None:
         """Only if the object is still the one we looked at; one that is gone needs no owner."""
@@ -140,3 +170,8 @@ def is_namespace_ending(error: ApiError) -> bool:
 
 def _owners(obj: Obj) -> list[Obj]:
     return list(obj["metadata"].get("ownerReferences") or ())
+
+
+def _lives(obj: Obj | None, uid: str) -> bool:
+    """It is still the one with this uid, and nobody deletes it."""
+    return obj is not None and obj["metadata"]["uid"] == uid and not is_deleting(obj)

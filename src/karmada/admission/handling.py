@@ -1,0 +1,62 @@
+"""How a hook is run, whoever asks: what the rules find becomes one refusal.
+
+Rules take it for granted that an object has the shape of its kind. Where one does not (nothing has checked that before
+a mutating hook), a rule stumbles; only then the object is held against the type of its kind, so that a well-formed one
+never pays for the check, and the refusal says what is wrong with the shape.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from karmada.admission.context import BAD_REQUEST, Context, Refusal, in_one_text
+from karmada.admission.table import Hook
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+
+if TYPE_CHECKING:
+    from karmada.api.kind import Resource
+
+_STUMBLES = (AttributeError, KeyError, IndexError, TypeError, ValueError)
+
+
+def complete(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
+    """Run a mutating hook, in place."""
+    assert hook.mutate is not None
+    try:
+        hook.mutate(obj, old, context)
+    except _STUMBLES as error:
+        raise _misshapen(obj, error) from error
+
+
+async def judge(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
+    """Run a validating hook; raises Refusal with everything that is wrong."""
+    assert hook.validate is not None
+    try:
+        found = hook.validate(obj, old, context)
+        errors = found if isinstance(found, list) else await found
+    except _STUMBLES as error:
+        raise _misshapen(obj, error) from error
+    if errors:
+        raise Refusal(in_one_text(errors))
+
+
+def _misshapen(obj: Obj, error: Exception) -> Exception:
+    """The refusal of an object that is not what it says it is; the error itself when it is."""
+    import msgspec
+
+    kind = _kinds().get(GVK.parse(str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")))
+    if kind is not None:
+        try:
+            kind.of({**obj, "status": {}} if "status" in obj else obj)
+        except msgspec.ValidationError as wrong:
+            return Refusal.failure(str(wrong), BAD_REQUEST)
+    return error
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> dict[GVK, type[Resource]]:
+    from karmada.api.crds import all_kinds
+
+    return {info.gvk: info.type for info in all_kinds()}

@@ -1,0 +1,29 @@
+"""MultiClusterIngress: the rules of an Ingress."""
+
+from __future__ import annotations
+
+from karmada.admission import older_forms
+from karmada.admission.context import Context
+from karmada.admission.services import ingress_of
+from karmada.kube.objects.errors import FieldError
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.kinds.metadata import metadata_errors, metadata_update_errors
+from karmada.kube.server.kinds.networking import validate_ingress
+from karmada.kube.server.kinds.services import load_balancer_ingress
+
+
+def mutate(ingress: Obj, _old: Obj | None, context: Context) -> None:
+    spec = ingress.get("spec")
+    if spec is not None:
+        older_forms.ingress(spec, context)
+
+
+def validate(ingress: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if old is not None:
+        errors += metadata_update_errors(ingress, old)
+    errors += metadata_errors(ingress, namespaced=True)
+    errors += validate_ingress(ingress)
+    if old is not None:
+        load_balancer_ingress(errors, ingress_of(ingress))
+    return errors

@@ -1,0 +1,104 @@
+"""The rules inside the embedded server: no webhook, no bytes, and refusals that read as if there were one.
+
+Three plug-ins. Which kinds and operations the first two concern is known beforehand, so that a write of any other
+kind is not even asked about; a deletion is asked one question, about one label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from karmada.admission.context import Context, Refusal, Settings
+from karmada.admission.deletion_protection import is_protected
+from karmada.admission.handling import complete, judge
+from karmada.admission.table import MUTATING, PROTECTION, VALIDATING, Hook
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.server.admission.interface import DELETE, Attributes
+from karmada.kube.server.admission.plugin import BuiltinPlugin
+
+if TYPE_CHECKING:
+    from karmada.kube.server.admission.interface import Plugin
+
+WEBHOOK_GROUP = "admissionregistration.k8s.io"
+"""Whose objects no webhook may protect, so that nobody is locked out."""
+
+
+def admission_plugins(settings: Settings) -> list[Plugin]:
+    """What a server's admission chain gets added."""
+    return [KarmadaDefaults(settings), KarmadaRules(settings), DeletionProtection()]
+
+
+def by_resource(hooks: Iterable[Hook]) -> dict[tuple[GroupResource, str], Hook]:
+    return {(hook.resource, operation): hook for hook in hooks if not hook.label for operation in hook.operations}
+
+
+class _HookPlugin(BuiltinPlugin):
+    hooks: dict[tuple[GroupResource, str], Hook]
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def handles(self, attributes: Attributes) -> bool:
+        return not attributes.subresource and (attributes.group_resource, attributes.operation) in self.hooks
+
+    def _hook(self, attributes: Attributes) -> Hook:
+        return self.hooks[attributes.group_resource, attributes.operation]
+
+    def _context(self, attributes: Attributes) -> Context:
+        return Context(
+            self.settings, attributes.operation, attributes.namespace, attributes.dry_run, attributes.warnings
+        )
+
+
+class KarmadaDefaults(_HookPlugin):
+    name = "KarmadaDefaults"
+    hooks = by_resource(MUTATING)
+
+    async def admit(self, attributes: Attributes) -> None:
+        hook = self._hook(attributes)
+        assert attributes.obj is not None
+        try:
+            complete(hook, attributes.obj, attributes.old, self._context(attributes))
+        except Refusal as refusal:
+            raise denied(hook, refusal) from refusal
+
+
+class KarmadaRules(_HookPlugin):
+    name = "KarmadaRules"
+    mutates = False
+    hooks = by_resource(VALIDATING)
+
+    async def validate(self, attributes: Attributes) -> None:
+        hook = self._hook(attributes)
+        assert attributes.obj is not None
+        try:
+            await judge(hook, attributes.obj, attributes.old, self._context(attributes))
+        except Refusal as refusal:
+            raise denied(hook, refusal) from refusal
+
+
+class DeletionProtection(BuiltinPlugin):
+    name = "DeletionProtection"
+    mutates = False
+
+    def __init__(self) -> None:
+        """It reads nothing but the object."""
+
+    def handles(self, attributes: Attributes) -> bool:
+        protectable = attributes.resource.gvk.group != WEBHOOK_GROUP
+        return attributes.operation == DELETE and not attributes.subresource and protectable
+
+    async def validate(self, attributes: Attributes) -> None:
+        if attributes.old is not None and is_protected(attributes.old):
+            from karmada.admission.deletion_protection import REFUSAL
+
+            raise denied(PROTECTION, Refusal(REFUSAL))
+
+
+def denied(hook: Hook, refusal: Refusal) -> ApiError:
+    """The error a webhook's refusal becomes."""
+    from karmada.kube.server.admission.review import denial
+
+    return denial(hook.name, refusal.status())

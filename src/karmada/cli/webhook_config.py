@@ -1,0 +1,29 @@
+"""`karmadactl webhook-config`: what makes a real kube-apiserver ask karmada-webhook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karmada.admission.registration import URL, webhook_configurations
+from karmada.kube.schema.yamlio import dump_yaml
+
+
+@click.command(name="webhook-config")
+@click.option("--url", default=URL, show_default=True, help="Where karmada-webhook is reached, without a path.")
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The certificates (PEM) that the webhook's own certificate is checked with.",
+)
+def webhook_config(url: str, ca: Path | None) -> None:
+    """Write the webhook configurations of karmada-webhook as YAML.
+
+    The embedded API server applies the same rules without them.
+    """
+    try:
+        bundle = ca.read_bytes() if ca is not None else b""
+    except OSError as error:
+        raise click.ClickException(f"{ca}: {error.strerror}") from error
+    click.echo(b"---\n".join(map(dump_yaml, webhook_configurations(url, bundle))), nl=False)

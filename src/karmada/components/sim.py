@@ -1,0 +1,71 @@
+"""`karmada-sim`: the process in which simulated clusters live. `karmadactl sim create` starts it when it is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+DEFAULT_FOLDER = Path("~/.karmada/sim")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_FOLDER,
+    help="Where the clusters' state, certificates and kubeconfigs are; made with mode 0700 when it does not exist.",
+)
+@click.option("--in-memory", is_flag=True, help="Keep the clusters' state in memory only.")
+@click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
+def main(data_dir: Path, in_memory: bool, verbosity: int) -> None:
+    """Run the simulated clusters of a folder, and take orders for more, until interrupted.
+
+    \b
+    Example:
+      karmada-sim --data-dir ~/.karmada/sim &
+      karmadactl sim create member1 --nodes 5
+    """
+    import uvloop
+
+    uvloop.run(serve(data_dir.expanduser().absolute(), in_memory, verbosity))
+
+
+async def serve(folder: Path, in_memory: bool, verbosity: int) -> None:
+    from karmada.kube.runtime.logging import setup
+    from karmada.kube.runtime.tuning import tune_garbage_collection
+    from karmada.kube.sim.admin import AdminServer
+    from karmada.kube.sim.admin_client import AdminClient
+    from karmada.kube.sim.fleet import Fleet
+
+    setup(verbosity=verbosity)
+    tune_garbage_collection()
+    running = await asyncio.to_thread(AdminClient(folder).running)
+    if running:
+        raise click.ClickException(f"simulated clusters already run in {folder}")
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    fleet = Fleet(folder, in_memory=in_memory)
+    admin = AdminServer(fleet, stopping.set)
+    try:
+        await fleet.start(_show_progress)
+        await admin.start()
+        click.echo(f"{len(fleet.clusters)} simulated clusters; kubeconfig {fleet.kubeconfig}")
+        await stopping.wait()
+    finally:
+        click.echo("Stopping", file=sys.stderr)
+        await admin.stop()
+        await fleet.stop()
+
+
+def _show_progress(done: int, all_of_them: int) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\rStarted {done} of {all_of_them} clusters", nl=done == all_of_them, err=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""`karmada-webhook`: the rules of Karmada's kinds for a kube-apiserver that is not ours.
+
+One HTTPS server with a path for each hook, and /convert for bindings. `karmadactl webhook-config` prints what makes an
+API server ask it. Without a certificate it makes one, with an authority of its own whose ca.crt it leaves beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from karmada.admission.context import Settings
+    from karmada.admission.table import Hook
+    from karmada.kube.runtime.metrics import Metrics
+
+CERT_DIR = Path("/tmp/k8s-webhook-server/serving-certs")
+MAX_BODY = 32 * 1024 * 1024
+SERVICE = "karmada-webhook.karmada-system"
+TLS_VERSIONS = {
+    "1.0": ssl.TLSVersion.TLSv1,
+    "1.1": ssl.TLSVersion.TLSv1_1,
+    "1.2": ssl.TLSVersion.TLSv1_2,
+    "1.3": ssl.TLSVersion.TLSv1_3,
+}
+
+
+class WebhookServer:
+    """Answers reviews; `port` 0 takes a free one, which `port` then tells."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        tls: ssl.SSLContext,
+        *,
+        host: str = "0.0.0.0",
+        port: int = 0,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._settings = settings
+        self._tls = tls
+        self._measure = _Measures(metrics) if metrics is not None else None
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def serving(self) -> bool:
+        return self._runner is not None
+
+    async def start(self) -> None:
+        from aiohttp import web
+
+        from karmada.admission.table import HOOKS
+
+        app = web.Application(client_max_size=MAX_BODY)
+        for hook in HOOKS:
+            app.router.add_post(hook.path, self._reviewer(hook))
+        app.router.add_post("/convert", self._convert)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, self.host, self.port, ssl_context=self._tls).start()
+        self.port = runner.addresses[0][1]
+        self._runner = runner
+
+    async def stop(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    def _reviewer(self, hook: Hook) -> Callable[[web.Request], Awaitable[web.Response]]:
+        from karmada.admission.review import answer
+
+        async def handle(request: web.Request) -> web.Response:
+            began = time.perf_counter()
+            review = await answer(hook, await request.read(), self._settings)
+            if self._measure is not None:
+                self._measure.answered(hook.path, time.perf_counter() - began)
+            return _json(review)
+
+        return handle
+
+    async def _convert(self, request: web.Request) -> web.Response:
+        from karmada.admission.conversion import answer
+
+        return _json(answer(await request.read()))
+
+
+def _json(answer: object) -> web.Response:
+    import orjson
+    from aiohttp import web
+
+    return web.Response(body=orjson.dumps(answer), content_type="application/json")
+
+
+class _Measures:
+    """Under the names that Karmada's own webhook has them."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        from prometheus_client import Counter, Histogram
+
+        self._count = Counter(
+            "controller_runtime_webhook_requests",
+            "Reviews that were answered",
+            ["webhook", "code"],
+            registry=metrics.registry,
+        )
+        self._seconds = Histogram(
+            "controller_runtime_webhook_latency_seconds",
+            "Seconds per review",
+            ["webhook"],
+            registry=metrics.registry,
+        )
+
+    def answered(self, path: str, seconds: float) -> None:
+        self._count.labels(path, "200").inc()
+        self._seconds.labels(path).observe(seconds)
+
+
+# certificates
+
+
+def serving_context(directory: Path, certificate: str, key: str, minimum: str) -> ssl.SSLContext:
+    """TLS with the certificate of a directory, which is made when there is none."""
+    cert_file, key_file = directory / certificate, directory / key
+    if not cert_file.exists() and not key_file.exists():
+        _make_certificate(directory, cert_file, key_file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = TLS_VERSIONS[minimum]
+    context.load_cert_chain(cert_file, key_file)
+    return context
+
+
+def _make_certificate(directory: Path, cert_file: Path, key_file: Path) -> None:
+    from karmada.kube.server.auth.files import private_directory, write_private
+    from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority
+
+    private_directory(directory)
+    authority = CertificateAuthority.create("karmada-webhook-ca")
+    names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), SERVICE, f"{SERVICE}.svc"]
+    pair = authority.issue("karmada-webhook", sans=names, usages=SERVER_USAGES)
+    write_private(directory / "ca.crt", authority.cert_pem)
+    write_private(key_file, pair.key_pem)
+    write_private(cert_file, pair.cert_pem)
+
+
+# the process
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--bind-address", default="0.0.0.0", help="Address to listen on.")
+@click.option("--secure-port", default=8443, help="Port to listen on; 0 takes a free one.")
+@click.option(
+    "--cert-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=CERT_DIR,
+    help="Where the certificate is; one is made there, with a ca.crt, when there is none.",
+)
+@click.option("--tls-cert-file-name", default="tls.crt", help="The certificate's file in that directory.")
+@click.option("--tls-private-key-file-name", default="tls.key", help="The key's file in that directory.")
+@click.option(
+    "--tls-min-version", type=click.Choice(list(TLS_VERSIONS)), default="1.3", help="The oldest TLS that is spoken."
+)
+@click.option("--kubeconfig", default="", help="How the API server is reached.  [default: as kubectl]")
+@click.option("--kube-api-qps", default=40.0, help="Accepted for compatibility: the rate adapts to the API server.")
+@click.option("--kube-api-burst", default=60, help="Accepted for compatibility, as the one before.")
+@click.option("--metrics-bind-address", default=":8080", help="Where /metrics is served; 0 for nowhere.")
+@click.option("--health-probe-bind-address", default=":8000", help="Where /healthz and /readyz are served.")
+@click.option(
+    "--allow-no-execute-taint-policy",
+    type=bool,
+    is_flag=False,
+    flag_value=True,
+    default=False,
+    help="Let ClusterTaintPolicies put NoExecute taints on clusters.",
+)
+@click.option("--feature-gates", default="", help="Gates to switch: Name=true,Other=false.")
+@click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
+def main(
+    bind_address: str,
+    secure_port: int,
+    cert_dir: Path,
+    tls_cert_file_name: str,
+    tls_private_key_file_name: str,
+    tls_min_version: str,
+    kubeconfig: str,
+    kube_api_qps: float,  # noqa: ARG001 - see its help
+    kube_api_burst: int,  # noqa: ARG001
+    metrics_bind_address: str,
+    health_probe_bind_address: str,
+    allow_no_execute_taint_policy: bool,
+    feature_gates: str,
+    verbosity: int,
+) -> None:
+    """Answer the admission and conversion reviews of a kube-apiserver, until interrupted.
+
+    \b
+    Example:
+      karmada-webhook --cert-dir ./certs &
+      karmadactl webhook-config --url https://localhost:8443 --ca ./certs/ca.crt | kubectl apply -f -
+    """
+    import uvloop
+
+    from karmada.admission.context import Settings
+    from karmada.features import default_gates
+    from karmada.kube.client.client import Client
+    from karmada.kube.client.https import HttpsTransport
+    from karmada.kube.client.kubeconfig import KubeconfigError, load_config
+
+    gates = default_gates()
+    try:
+        gates.set(feature_gates)
+        tls = serving_context(cert_dir, tls_cert_file_name, tls_private_key_file_name, tls_min_version)
+        config = load_config(kubeconfig or None)
+        metrics, health = _address(metrics_bind_address), _address(health_probe_bind_address)
+    except (ValueError, OSError, KubeconfigError) as error:
+        raise click.ClickException(str(error)) from error
+
+    async def run() -> None:
+        client = Client(HttpsTransport(config))
+        settings = Settings(client=client, gates=gates, allow_no_execute_taint_policy=allow_no_execute_taint_policy)
+        try:
+            await serve(settings, tls, (bind_address, secure_port), metrics, health, verbosity)
+        finally:
+            await client.close()
+
+    try:
+        uvloop.run(run())
+    except OSError as error:
+        raise click.ClickException(error.strerror or str(error)) from error
+
+
+Address = tuple[str, int]
+
+
+def _address(text: str) -> Address | None:
+    """host:port, with all addresses of the machine for an empty host; "" and "0" are none."""
+    if text in ("", "0"):
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f'"{text}" is not an address like :8080')
+    return host.strip("[]") or "0.0.0.0", int(port)
+
+
+async def serve(
+    settings: Settings,
+    tls: ssl.SSLContext,
+    address: Address,
+    metrics_address: Address | None,
+    health_address: Address | None,
+    verbosity: int,
+) -> None:
+    from karmada.kube.runtime.health import Health
+    from karmada.kube.runtime.logging import setup
+    from karmada.kube.runtime.metrics import Metrics
+    from karmada.kube.runtime.serving import ObservabilityServer
+    from karmada.kube.runtime.tuning import tune_garbage_collection
+
+    setup(verbosity=verbosity)
+    tune_garbage_collection()
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    metrics, health = Metrics(), Health()
+    server = WebhookServer(settings, tls, host=address[0], port=address[1], metrics=metrics)
+    health.add_ready("webhook", lambda: server.serving)
+    parts: list[WebhookServer | ObservabilityServer] = [server]
+    if metrics_address is not None:
+        parts.append(ObservabilityServer(Health(), metrics, host=metrics_address[0], port=metrics_address[1]))
+    if health_address is not None:
+        parts.append(ObservabilityServer(health, host=health_address[0], port=health_address[1]))
+    started: list[WebhookServer | ObservabilityServer] = []
+    try:
+        for part in parts:
+            await part.start()
+            started.append(part)
+        click.echo(f"Reviews at https://{address[0]}:{server.port}")
+        await stopping.wait()
+    finally:
+        click.echo("Stopping", file=sys.stderr)
+        for part in reversed(started):
+            await part.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Clusters, from the day they join to the day they leave.
+
+A living cluster gets an execution namespace (where its Works are), the taints that follow from its condition Ready, and
+a finalizer. A cluster that is being deleted loses its execution namespace first, which takes the Works and with them
+what they put into the cluster; then every binding has to be moved away by the scheduler; only then may the Cluster go.
+Whatever it waits for (the namespace, the last binding) wakes it when it happens; the fixed pause is a safety net.
+
+The Works of a Pull cluster are cleaned up by its agent. When that cluster is not ready, the agent is taken for dead and
+its Works are let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
+from karmada.controllers.cluster.taints import describe, taints_for
+from karmada.controllers.context import Context
+from karmada.controllers.errors import raise_together
+from karmada.controllers.indexes import BY_CLUSTER, target_clusters
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import deleted, field_changed
+from karmada.kube.runtime.writes import remove_finalizer
+
+NAMESPACES: Final = GVR("", "v1", "namespaces")
+CONTROLLER: Final = "cluster-controller"
+RECHECK: Final = 10.0
+"""Seconds until a cluster on its way out is looked at again, whatever happens meanwhile."""
+
+
+class Clusters:
+    name = CONTROLLER
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._events = context.recorder(CONTROLLER)
+        self.workers = context.settings.concurrent_cluster_syncs
+        self._clusters = context.informers.of(Cluster.gvr)
+        self._namespaces = context.informers.of(NAMESPACES)
+        self._works = context.informers.of(Work.gvr)
+        self._bindings = [
+            context.informers.of(kind.gvr, indexes={BY_CLUSTER: target_clusters})
+            for kind in (ResourceBinding, ClusterResourceBinding)
+        ]
+        left = field_changed("spec", "clusters")
+        self.watches = (
+            Watch(Cluster.gvr),
+            Watch(NAMESPACES, when=deleted, map_to=_cluster_of_namespace),
+            Watch(ResourceBinding.gvr, when=left, map_to=self._leaving),
+            Watch(ClusterResourceBinding.gvr, when=left, map_to=self._leaving),
+        )
+
+    def _leaving(self, binding: Obj) -> Iterable[Key]:
+        """Of the clusters of a binding, those that wait for it to go."""
+        for name in target_clusters(binding):
+            cluster = self._clusters.get(Key("", name))
+            if cluster is not None and meta.is_deleting(cluster):
+                yield Key("", name)
+
+    async def reconcile(self, key: Key) -> Result:
+        cluster = self._clusters.get(key)
+        if cluster is None:
+            return Done
+        if meta.is_deleting(cluster):
+            return await self._remove(cluster)
+        await self._ensure_execution_space(cluster)
+        await self._taint_and_finalize(cluster)
+        return Done
+
+    # a living cluster
+
+    async def _ensure_execution_space(self, cluster: Obj) -> None:
+        name = cluster["metadata"]["name"]
+        space = well_known.execution_namespace(name)
+        if self._namespaces.get(Key("", space)) is not None:
+            return
+        namespace = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": space, "labels": {well_known.SYSTEM: well_known.TRUE}},
+        }
+        try:
+            await self._client.create(NAMESPACES, namespace)
+        except AlreadyExists:
+            return
+        except ApiError as error:
+            self._events.event(cluster, WARNING, "CreateExecutionSpaceFailed", error.message)
+            raise
+        message = f"Created execution space({space}) for cluster({name})."
+        self._events.event(cluster, NORMAL, "CreateExecutionSpaceSucceed", message)
+
+    async def _taint_and_finalize(self, cluster: Obj) -> None:
+        """One write for both."""
+        spec, metadata = cluster["spec"], cluster["metadata"]
+        before = spec.get("taints") or []
+        taints = taints_for(before, ready_condition(cluster), self._clock.now())
+        finalizers = meta.finalizers(cluster)
+        if well_known.CLUSTER_FINALIZER not in finalizers:
+            finalizers = [*finalizers, well_known.CLUSTER_FINALIZER]
+        elif taints == before:
+            return
+        changed = {**cluster, "metadata": {**metadata, "finalizers": finalizers}, "spec": {**spec, "taints": taints}}
+        try:
+            await self._client.update(Cluster.gvr, changed)
+        except Conflict:
+            raise  # somebody was faster: looked at again with what they wrote
+        except ApiError as error:
+            if taints != before:
+                self._events.event(cluster, WARNING, "TaintClusterFailed", error.message)
+            raise
+        if taints != before:
+            message = f"Taint cluster succeed: {describe(taints)}."
+            self._events.event(cluster, NORMAL, "TaintClusterSucceed", message)
+
+    # a cluster on its way out
+
+    async def _remove(self, cluster: Obj) -> Result:
+        name = cluster["metadata"]["name"]
+        if await self._execution_space_remains(cluster) or self._is_target(name):
+            return requeue(RECHECK)
+        await remove_finalizer(self._client, Cluster.gvr, cluster, well_known.CLUSTER_FINALIZER)
+        return Done
+
+    async def _execution_space_remains(self, cluster: Obj) -> bool:
+        space = well_known.execution_namespace(cluster["metadata"]["name"])
+        try:
+            if cluster["spec"].get("syncMode") == "Pull" and not is_ready(cluster):
+                await self._let_works_go(space)
+            return await self._delete_execution_space(cluster, space)
+        except Conflict:
+            raise
+        except ApiError as error:
+            self._events.event(cluster, WARNING, "RemoveExecutionSpaceFailed", error.message)
+            raise
+
+    async def _delete_execution_space(self, cluster: Obj, space: str) -> bool:
+        namespace = self._namespaces.get(Key("", space))
+        if namespace is not None and meta.is_deleting(namespace):
+            return True
+        try:
+            await self._client.delete(NAMESPACES, space)
+            remains = True
+        except NotFound:
+            remains = False
+        message = f"Removed execution space for cluster({cluster['metadata']['name']})."
+        self._events.event(cluster, NORMAL, "RemoveExecutionSpaceSucceed", message)
+        return remains
+
+    async def _let_works_go(self, space: str) -> None:
+        works = [work for work in self._works.list(space) if well_known.EXECUTION_FINALIZER in meta.finalizers(work)]
+        outcomes = await asyncio.gather(
+            *(remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER) for work in works),
+            return_exceptions=True,
+        )
+        raise_together(outcomes)
+
+    def _is_target(self, name: str) -> bool:
+        return any(bindings.by_index(BY_CLUSTER, name) for bindings in self._bindings)
+
+
+def ready_condition(cluster: Obj) -> Obj | None:
+    return meta.get_condition((cluster.get("status") or {}).get("conditions"), "Ready")
+
+
+def is_ready(cluster: Obj) -> bool:
+    return meta.has_condition((cluster.get("status") or {}).get("conditions"), "Ready")
+
+
+def _cluster_of_namespace(namespace: Obj) -> Iterable[Key]:
+    name = well_known.cluster_of_namespace(namespace["metadata"]["name"])
+    return () if name is None else (Key("", name),)

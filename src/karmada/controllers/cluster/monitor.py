@@ -1,0 +1,132 @@
+"""Whether a cluster that speaks for itself is still heard of.
+
+The agent of a Pull cluster posts the cluster's condition Ready and renews a Lease. Either is a sign of life, counted
+from the moment it is noticed here: clocks of clusters are not trusted, and after a restart everybody has the full time
+again. A cluster that gives no sign for the grace period becomes Unknown; one that never gave any gets a longer time,
+from its creation on. Push clusters are asked by the control plane itself and are left alone.
+
+There is no round over all clusters: each has one deadline, and is looked at when it passes or when something is heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from karmada.api.cluster import Cluster
+from karmada.api.well_known import NAMESPACE_CLUSTER
+from karmada.controllers.cluster.controller import ready_condition
+from karmada.controllers.context import Context
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.times import parse_time
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import Predicate, all_of, any_of, field_changed, matching
+from karmada.kube.runtime.writes import set_status
+
+LEASES: Final = GVR("coordination.k8s.io", "v1", "leases")
+NEVER_UPDATED: Final = {
+    "type": "Ready",
+    "status": "Unknown",
+    "reason": "ClusterStatusNeverUpdated",
+    "message": "Cluster status controller never posted cluster status.",
+}
+UNKNOWN: Final = {
+    "type": "Ready",
+    "status": "Unknown",
+    "reason": "ClusterStatusUnknown",
+    "message": "Cluster status controller stopped posting cluster status.",
+}
+
+
+@dataclass(slots=True)
+class Health:
+    """The last sign of life: when it was noticed, and what it was."""
+
+    heard: float
+    ready: Obj | None = None
+    renewed: str = ""
+    """When the Lease was last renewed, as it says itself; "" when none was seen since Ready last changed."""
+
+
+def observe(health: Health | None, ready: Obj | None, lease: Obj | None, now: float, created: float) -> Health:
+    """What is known of a cluster after a look at it and its Lease.
+
+    `now` and `created`, the moment it was created, are of a clock that never jumps.
+    """
+    if ready is None:
+        health = Health(created) if health is None else Health(health.heard, None, health.renewed)
+    elif health is None or health.ready != ready:
+        health = Health(now, ready)
+    renewed = ((lease or {}).get("spec") or {}).get("renewTime") or ""
+    if renewed and (not health.renewed or parse_time(renewed) > parse_time(health.renewed)):
+        health = Health(now, ready, renewed)
+    return health
+
+
+class ClusterMonitor:
+    name = "cluster-monitor"
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._settings = context.settings
+        self._clusters = context.informers.of(Cluster.gvr)
+        self._leases = context.informers.of(LEASES, NAMESPACE_CLUSTER)
+        self._health: dict[str, Health] = {}
+        self.watches = (
+            Watch(Cluster.gvr, when=_told),
+            Watch(
+                LEASES, when=field_changed("spec", "renewTime"), map_to=self._cluster_of, namespace=NAMESPACE_CLUSTER
+            ),
+        )
+
+    def _cluster_of(self, lease: Obj) -> Iterable[Key]:
+        key = Key("", lease["metadata"]["name"])
+        cluster = self._clusters.get(key)
+        return (key,) if cluster is not None and _is_pull(cluster) else ()
+
+    @property
+    def known(self) -> set[str]:
+        """The clusters it has something in mind of."""
+        return set(self._health)
+
+    async def reconcile(self, key: Key) -> Result:
+        cluster = self._clusters.get(key)
+        if cluster is None or not _is_pull(cluster):
+            self._health.pop(key.name, None)
+            return Done
+        now = self._clock.monotonic()
+        created = now - (self._clock.now() - parse_time(meta.creation_time(cluster)))
+        lease = self._leases.get(Key(NAMESPACE_CLUSTER, key.name))
+        health = observe(self._health.get(key.name), ready_condition(cluster), lease, now, created)
+        self._health[key.name] = health
+        if health.ready is not None and health.ready.get("status") == "Unknown":
+            return Done
+        never = health.ready is None
+        settings = self._settings
+        grace = settings.cluster_startup_grace_period if never else settings.cluster_monitor_grace_period
+        remaining = health.heard + grace - now
+        if remaining > 0:
+            return requeue(remaining)
+        await self._give_up(cluster, NEVER_UPDATED if never else UNKNOWN)
+        return Done
+
+    async def _give_up(self, cluster: Obj, condition: Obj) -> None:
+        status = cluster.get("status") or {}
+        conditions = meta.set_condition(status.get("conditions"), condition, self._clock.now())
+        await set_status(self._client, Cluster.gvr, cluster, {**status, "conditions": conditions})
+
+
+def _is_pull(cluster: Obj) -> bool:
+    return bool(cluster["spec"].get("syncMode") == "Pull")
+
+
+def _ready_changed(old: Obj | None, new: Obj | None) -> bool:
+    return old is None or new is None or ready_condition(old) != ready_condition(new)
+
+
+_told: Predicate = all_of(matching(_is_pull), any_of(_ready_changed, field_changed("spec", "syncMode")))

@@ -1,0 +1,237 @@
+"""Cluster status controller: looks at every member again and again, and says in its Cluster's status what it found.
+
+One pass over a cluster: probe its health, hold the result against the thresholds, and, if the cluster counts as ready,
+collect its version, kinds and summary; then write the status if it has become another. The first pass runs as soon as a
+Cluster is there, the next ones at the update frequency, measured from start to start; when in that period a cluster has
+its turn follows from its name, so that not all are asked at once. A member that does not answer keeps one worker busy
+until its probe times out; there are so many workers that the others do not notice.
+
+This is for clusters in mode Push. `handles` says which ones; an agent, which looks after one cluster in mode Pull, can
+pass another function and members of its own.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from karmada.api.cluster import Cluster
+from karmada.api.well_known import CLUSTER_FINALIZER
+from karmada.controllers.cluster_status.collector import Collector, Facts
+from karmada.controllers.cluster_status.enablements import condition
+from karmada.controllers.cluster_status.metrics import ClusterMetrics
+from karmada.controllers.cluster_status.probe import CONDITIONS, READY, Health, no_access, probe, timeout_for
+from karmada.controllers.cluster_status.summary import Summary
+from karmada.controllers.cluster_status.thresholds import Memory, Thresholds
+from karmada.controllers.context import Context
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.errors import ApiError, Conflict, NotFound
+from karmada.kube.objects.meta import finalizers, get_condition, set_condition, uid
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Retry, Watch, requeue
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.predicates import (
+    all_of,
+    any_of,
+    field_changed,
+    finalizers_changed,
+    generation_changed,
+    matching,
+)
+from karmada.kube.runtime.writes import retry_on_conflict, set_status
+from karmada.members.access import NoAccess, secret_key
+from karmada.members.members import SECRETS, Member
+
+_FIRST_PAUSE = 0.1
+log = get_logger("cluster-status")
+
+
+def is_pushed(cluster: Obj) -> bool:
+    spec = cluster.get("spec") or {}
+    return spec.get("syncMode") == "Push" and bool(spec.get("secretRef"))
+
+
+class _Known:
+    """What is remembered of one cluster between its passes."""
+
+    __slots__ = ("collector", "failures", "looked", "memory", "uid")
+
+    def __init__(self, cluster_uid: str) -> None:
+        self.uid = cluster_uid
+        self.memory: Memory | None = None
+        self.collector: Collector | None = None
+        self.failures = 0
+        self.looked = False
+
+
+class ClusterStatus:
+    name = "cluster-status-controller"
+    workers = 512
+    """An idle one costs two kilobytes; a busy one is mostly waiting for a member."""
+
+    def __init__(self, context: Context, *, handles: Callable[[Obj], bool] = is_pushed) -> None:
+        settings = context.settings
+        self._client = context.client
+        self._clock = context.clock
+        self._members = context.members
+        self._gates = context.gates
+        self._clusters = context.informers.of(Cluster.gvr)
+        self._secrets = context.informers.of(SECRETS)
+        self._handles = handles
+        self._frequency = settings.cluster_status_update_frequency
+        self._timeout = timeout_for(self._frequency)
+        self._thresholds = Thresholds(settings.cluster_success_threshold, settings.cluster_failure_threshold)
+        self._summarise = settings.enable_cluster_resource_modeling
+        self._sync_timeout = settings.cluster_cache_sync_timeout
+        self._known: dict[str, _Known] = {}
+        self._add: Callable[[Key], None] = lambda _key: None
+        self.metrics = ClusterMetrics()
+        changed = any_of(generation_changed, finalizers_changed, field_changed("metadata", "uid"))
+        self.watches: Sequence[Watch] = [Watch(Cluster.gvr, when=all_of(matching(handles), changed))]
+
+    def attach(self, add: Callable[[Key], None]) -> None:
+        self._add = add
+
+    async def reconcile(self, key: Key) -> Result:
+        cluster = self._clusters.get(key)
+        if cluster is None or not self._handles(cluster):
+            self._forget(key.name)
+            return Done
+        if CLUSTER_FINALIZER not in finalizers(cluster):
+            return Done  # whoever adds it wakes this controller
+        if await self._secret_is_on_its_way(cluster):
+            return Retry
+        known = self._of(cluster)
+        started = self._clock.monotonic()
+        try:
+            await self._look(cluster, known)
+        except Conflict:
+            raise
+        except NotFound:
+            return Done
+        except (ApiError, ConnectionFailed) as error:
+            return self._later(cluster, known, error)
+        spent = self._clock.monotonic() - started
+        self.metrics.looked(key.name, spent)
+        return self._next(key.name, known, spent)
+
+    def _of(self, cluster: Obj) -> _Known:
+        name = cluster["metadata"]["name"]
+        known = self._known.get(name)
+        if known is not None and known.uid != uid(cluster):
+            self._forget(name)
+            known = None
+        if known is None:
+            known = self._known[name] = _Known(uid(cluster))
+        return known
+
+    def _forget(self, name: str) -> None:
+        known = self._known.pop(name, None)
+        if known is not None and known.collector is not None:
+            known.collector.stop()
+        self.metrics.forget(name)
+
+    async def _secret_is_on_its_way(self, cluster: Obj) -> bool:
+        """A new cluster must not be called broken, and held back by the thresholds, because a cache is behind."""
+        ref = secret_key(cluster)
+        if ref is None or get_condition((cluster.get("status") or {}).get("conditions"), READY) is not None:
+            return False
+        namespace, name = ref
+        if self._secrets.get(Key(namespace, name)) is not None:
+            return False
+        try:
+            await self._client.get(SECRETS, name, namespace, metadata_only=True)
+        except NotFound:
+            return False
+        return True
+
+    # when to look again
+
+    def _next(self, name: str, known: _Known, spent: float) -> Result:
+        known.failures = 0
+        pause = self._frequency - spent
+        if not known.looked:
+            known.looked = True
+            pause = self._frequency * (zlib.crc32(name.encode()) % 1000) / 1000
+        return requeue(max(self._frequency / 10, pause))
+
+    def _later(self, cluster: Obj, known: _Known, error: Exception) -> Result:
+        """When the control plane cannot be written to, health is looked at all the same, at the usual pace at most."""
+        log.error("The status of a cluster cannot be written", error, cluster=cluster["metadata"]["name"])
+        pause = min(self._frequency, _FIRST_PAUSE * 2 ** min(known.failures, 10))
+        known.failures += 1
+        return requeue(pause)
+
+    # one pass
+
+    async def _look(self, cluster: Obj, known: _Known) -> None:
+        try:
+            member = self._members.get(cluster["metadata"]["name"])
+            if member.trouble is not None:
+                raise member.trouble
+        except NoAccess as error:
+            await self._write(cluster, partial(self._with_ready, self._settled(cluster, known, no_access(error))))
+            return
+        health = await probe(member.transport, self._clock, self._timeout)
+        ready = self._settled(cluster, known, CONDITIONS[health])
+        if health is not Health.HEALTHY or ready["status"] != "True":
+            await self._write(cluster, partial(self._with_ready, ready))
+            return
+        collector = self._collector(known, member)
+        facts = await collector.facts()
+        summary = collector.summary(self._models(cluster))
+        await self._write(cluster, partial(self._with_everything, ready, facts, summary))
+
+    def _settled(self, cluster: Obj, known: _Known, observed: Obj) -> Obj:
+        stored = get_condition((cluster.get("status") or {}).get("conditions"), READY)
+        known.memory, counts = self._thresholds.settle(known.memory, stored, observed, self._clock.monotonic())
+        return counts
+
+    def _collector(self, known: _Known, member: Member) -> Collector:
+        collector = known.collector
+        if collector is None or collector.member is not member:
+            if collector is not None:
+                collector.stop()
+            wake = partial(self._add, Key("", member.name))
+            collector = known.collector = Collector(member, self._clock, wake, self._sync_timeout)
+        if self._summarise:
+            collector.start()
+        return collector
+
+    def _models(self, cluster: Obj) -> Sequence[Obj]:
+        if not self._gates.enabled("CustomizedClusterResourceModeling"):
+            return ()
+        return (cluster.get("spec") or {}).get("resourceModels") or ()
+
+    # what is written
+
+    def _with_ready(self, ready: Obj, status: Obj) -> Obj:
+        return {**status, "conditions": set_condition(status.get("conditions"), ready, self._clock.now())}
+
+    def _with_everything(self, ready: Obj, facts: Facts, summary: Summary | None, status: Obj) -> Obj:
+        collected: Obj = {"kubernetesVersion": facts.version, "apiEnablements": facts.enablements.entries}
+        if summary is not None:
+            collected |= {"nodeSummary": summary.nodes(), "resourceSummary": summary.resources()}
+        conditions = set_condition(status.get("conditions"), condition(facts.enablements), self._clock.now())
+        return self._with_ready(ready, {**status, **collected, "conditions": conditions})
+
+    async def _write(self, cluster: Obj, change: Callable[[Obj], Obj]) -> None:
+        """`change` makes the new status from the old one; who was faster is read again."""
+        name, current = cluster["metadata"]["name"], cluster
+
+        async def attempt() -> None:
+            nonlocal current
+            try:
+                current = (
+                    await set_status(self._client, Cluster.gvr, current, change(current.get("status") or {}))
+                ).object
+            except Conflict:
+                current = await self._client.get(Cluster.gvr, name)
+                if uid(current) != uid(cluster):
+                    raise NotFound.of(Cluster.gvr.group_resource, name) from None
+                raise
+
+        await retry_on_conflict(attempt, clock=self._clock)
+        self.metrics.record(name, current.get("status") or {})

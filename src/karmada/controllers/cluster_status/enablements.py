@@ -1,0 +1,138 @@
+"""Which kinds a member serves: the status field apiEnablements and the condition CompleteAPIEnablements.
+
+Discovery is asked on every pass, so it has to be cheap: the two aggregated pages are asked for with their ETags, and
+only a page that has changed is sent and read anew. Servers without aggregated discovery need a request for every
+group-version; those are walked through once a minute, or on every pass as long as something of it fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from operator import is_not
+from typing import NamedTuple
+
+from karmada.kube.client.discovery import Catalog, discover, read_page
+from karmada.kube.client.transport import AnswerTransport, ConnectionFailed
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.logging import get_logger
+
+COMPLETE = "CompleteAPIEnablements"
+_PAGES = ("/api", "/apis")
+_WALK_EVERY = 60.0
+log = get_logger("cluster-status")
+
+
+class Enablements(NamedTuple):
+    """`complete`: nothing of discovery failed."""
+
+    entries: list[Obj]
+    complete: bool
+
+
+NOTHING = Enablements([], False)
+
+
+def condition(found: Enablements) -> Obj:
+    count = len(found.entries)
+    if not count:
+        return _condition("False", "Empty", "collected empty APIEnablements from the cluster")
+    if not found.complete:
+        return _condition("False", "Partial", f"might collect partial APIEnablements({count}) from the cluster")
+    return _condition("True", "Complete", "collected complete APIEnablements from the cluster")
+
+
+def _condition(status: str, reason: str, message: str) -> Obj:
+    return {"type": COMPLETE, "status": status, "reason": reason, "message": message}
+
+
+def from_groups(groups: Iterable[Obj]) -> Enablements:
+    """From the items of an aggregated page. A version whose own server does not answer is stale: it is left out."""
+    entries, complete = [], True
+    for group in groups:
+        name = (group.get("metadata") or {}).get("name") or ""
+        for version in group.get("versions") or ():
+            if version.get("freshness") == "Stale":
+                complete = False
+                continue
+            served = [
+                (resource["resource"], (resource.get("responseKind") or {}).get("kind") or "")
+                for resource in version.get("resources") or ()
+            ]
+            entries.append(_entry(f"{name}/{version['version']}" if name else version["version"], served))
+    return Enablements(entries, complete)
+
+
+def from_catalog(catalog: Catalog) -> Enablements:
+    served: dict[str, list[tuple[str, str]]] = {str(version): [] for version in catalog.group_versions}
+    for mapping in catalog.mappings:
+        served[str(mapping.gvr.group_version)].append((mapping.gvr.resource, mapping.gvk.kind))
+    return Enablements([_entry(version, kinds) for version, kinds in served.items()], not catalog.failed)
+
+
+def _entry(group_version: str, served: Iterable[tuple[str, str]]) -> Obj:
+    resources = [{"name": name, "kind": kind} for name, kind in sorted(served) if kind and "/" not in name]
+    return {"groupVersion": group_version, "resources": resources}
+
+
+def _joined(parts: Iterable[Enablements]) -> Enablements:
+    parts = list(parts)
+    entries = [entry for part in parts for entry in part.entries]
+    entries.sort(key=lambda entry: entry["groupVersion"])
+    return Enablements(entries, all(part.complete for part in parts))
+
+
+class EnablementReader:
+    """One member's discovery, read again and again."""
+
+    def __init__(self, transport: AnswerTransport, clock: Clock) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._pages: dict[str, tuple[str, Enablements]] = {}
+        self._parts: list[Enablements] = []
+        self._joined = NOTHING
+        self._walk_again = 0.0
+
+    async def read(self) -> Enablements:
+        """What is served now; what cannot be read is missing, and the answer says that it is not complete.
+
+        As long as nothing changes, the very same object.
+        """
+        if self._clock.monotonic() < self._walk_again:
+            return self._joined
+        parts = await asyncio.gather(*(self._page(path) for path in _PAGES))
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return await self._walk()
+        if len(self._parts) != len(known) or any(map(is_not, known, self._parts)):
+            self._parts, self._joined = known, _joined(known)
+        return self._joined
+
+    async def _page(self, path: str) -> Enablements | None:
+        """None when the server has no aggregated discovery."""
+        tag, found = self._pages.get(path, ("", NOTHING))
+        try:
+            page = await read_page(self._transport, path, tag)
+        except (ApiError, ConnectionFailed) as error:
+            log.error("Discovery of a cluster failed", error, path=path)
+            return NOTHING
+        if page is None:
+            return found
+        if page.items is None:
+            return None
+        found = from_groups(page.items)
+        self._pages[path] = (page.tag, found)
+        return found
+
+    async def _walk(self) -> Enablements:
+        self._parts = []
+        try:
+            self._joined = _joined([from_catalog(await discover(self._transport))])
+        except (ApiError, ConnectionFailed) as error:
+            log.error("Discovery of a cluster failed", error)
+            self._joined = NOTHING
+        if self._joined.complete:
+            self._walk_again = self._clock.monotonic() + _WALK_EVERY
+        return self._joined

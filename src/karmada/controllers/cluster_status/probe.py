@@ -1,0 +1,65 @@
+"""The probe: is a member's API server there, and does it say it is ready?
+
+`/readyz` is asked, or `/healthz` where that page does not exist. No answer and answers outside 200 to 206 mean that
+the cluster is not reached; 200 is health; anything between is a server that is there and does not call itself ready.
+The question has a time-out of its own, far shorter than that of other requests: a server that needs longer for this is
+of no use to workloads, and a worker is kept busy no longer than until the next probe would be due.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from karmada.kube.client.transport import AnswerTransport, Call, ConnectionFailed
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.waiting import with_timeout
+
+READY = "Ready"
+MOST_SECONDS = 10.0
+
+
+class Health(Enum):
+    OFFLINE = "offline"
+    UNHEALTHY = "unhealthy"
+    HEALTHY = "healthy"
+
+
+def _ready(status: str, reason: str, message: str) -> Obj:
+    return {"type": READY, "status": status, "reason": reason, "message": message}
+
+
+CONDITIONS = {
+    Health.OFFLINE: _ready("False", "ClusterNotReachable", "cluster is not reachable"),
+    Health.UNHEALTHY: _ready(
+        "False", "ClusterNotReady", "cluster is reachable but health endpoint responded without ok"
+    ),
+    Health.HEALTHY: _ready("True", "ClusterReady", "cluster is healthy and ready to accept workloads"),
+}
+
+
+def no_access(why: Exception) -> Obj:
+    """The condition of a cluster whose settings do not even allow to ask."""
+    return _ready("False", "StatusCollectionFailed", f"failed to create a ClusterClient: {why}")
+
+
+def timeout_for(period: float) -> float:
+    """Not the 32 seconds of other requests: a hanging probe must be over before the next one is due."""
+    return min(MOST_SECONDS, period)
+
+
+async def probe(transport: AnswerTransport, clock: Clock, timeout: float) -> Health:
+    try:
+        code = await with_timeout(clock, _ask(transport), timeout)
+    except (ConnectionFailed, TimeoutError):
+        return Health.OFFLINE
+    if code == 200:
+        return Health.HEALTHY
+    return Health.UNHEALTHY if 200 < code <= 206 else Health.OFFLINE
+
+
+async def _ask(transport: AnswerTransport) -> int:
+    answer = await transport.answer(Call("GET", "/readyz"))
+    if answer.status == 404:
+        answer = await transport.answer(Call("GET", "/healthz"))
+    return answer.status

@@ -1,0 +1,205 @@
+"""What a member has, what is taken of it and how its nodes are graded, kept up to date change by change.
+
+Handlers of the member's node and pod informers feed a `Summary`; it remembers what each object counts for, takes that
+away and adds the new count. So a change costs the same in a cluster of any size, and reading costs as much as there
+are resources and grades. Pods may be heard of before their node is, and nodes may leave before their pods do.
+
+The informers keep next to nothing of the objects: `slim_node` and `slim_pod` say what.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from karmada.controllers.cluster_status.modeling import NO_GRADE, Grades
+from karmada.controllers.cluster_status.requests import ONE, PODS, Amounts, node_amounts, pod_amounts, texts
+from karmada.kube.objects.meta import has_condition
+from karmada.kube.objects.types import Obj
+
+Counted: TypeAlias = tuple[str, Amounts]
+"""A pod: its node ("" while it has none), and what it reserves."""
+_OVER = ("Succeeded", "Failed")
+
+
+def slim_pod(pod: Obj) -> Obj:
+    """`counted` is None for a pod that is over and has left its node's resources free."""
+    spec = pod.get("spec") or {}
+    node = spec.get("nodeName") or ""
+    over = node and (pod.get("status") or {}).get("phase") in _OVER
+    return {"metadata": _identity(pod), "counted": None if over else (sys.intern(node), pod_amounts(spec))}
+
+
+def slim_node(node: Obj) -> Obj:
+    status = node.get("status") or {}
+    return {
+        "metadata": _identity(node),
+        "allocatable": node_amounts(status.get("allocatable") or {}),
+        "ready": has_condition(status.get("conditions"), "Ready"),
+    }
+
+
+def _identity(obj: Obj) -> Obj:
+    meta = obj["metadata"]
+    kept = {"name": meta["name"], "uid": meta.get("uid"), "resourceVersion": meta.get("resourceVersion")}
+    if "namespace" in meta:
+        kept["namespace"] = sys.intern(meta["namespace"])
+    return kept
+
+
+class _Node:
+    """`allocatable` is None while only its pods are known."""
+
+    __slots__ = ("allocatable", "grade", "pods", "ready", "used")
+
+    def __init__(self) -> None:
+        self.allocatable: Mapping[str, int] | None = None
+        self.ready = False
+        self.pods = 0
+        self.used: dict[str, int] = {}
+        self.grade = NO_GRADE
+
+
+class _Tally:
+    """Pods and what they reserve together."""
+
+    __slots__ = ("amounts", "pods")
+
+    def __init__(self) -> None:
+        self.pods = 0
+        self.amounts: dict[str, int] = {}
+
+    def add(self, amounts: Amounts, times: int) -> None:
+        self.pods += times
+        _add(self.amounts, amounts, times)
+
+    def texts(self) -> dict[str, str]:
+        found = {name: amount for name, amount in self.amounts.items() if amount > 0}
+        if self.pods > 0:
+            found[PODS] = self.pods * ONE
+        return texts(found)
+
+
+def _add(total: dict[str, int], amounts: Amounts, times: int) -> None:
+    for name, amount in amounts:
+        total[name] = total.get(name, 0) + times * amount
+
+
+class Summary:
+    def __init__(self) -> None:
+        self._nodes: dict[str, _Node] = {}
+        self._pods: dict[str, Counted] = {}
+        self._total = self._ready = 0
+        self._allocatable: dict[str, int] = {}
+        self._having: dict[str, int] = {}
+        """How many nodes name a resource: it is reported as long as one does, even if there is none of it."""
+        self._waiting, self._placed = _Tally(), _Tally()
+        self._models: Sequence[Obj] = ()
+        self._grades: Grades | None = None
+        self._counts: list[int] = []
+
+    # what happens
+
+    def node_changed(self, old: Obj | None, new: Obj | None) -> None:
+        obj = new if new is not None else old
+        assert obj is not None
+        name = obj["metadata"]["name"]
+        node = self._nodes.get(name)
+        if node is None:
+            node = self._nodes[name] = _Node()
+        allocatable = None if new is None else new["allocatable"]
+        ready = new is not None and new["ready"]
+        if allocatable != node.allocatable:
+            self._total += (allocatable is not None) - (node.allocatable is not None)
+            self._have(node.allocatable, -1)
+            self._have(allocatable, 1)
+            node.allocatable = allocatable
+            self._judge(node)
+        self._ready += ready - node.ready
+        node.ready = ready
+        self._drop_if_unused(name, node)
+
+    def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
+        """What the pod counted for is what was remembered: the last words of a deleted one may tell otherwise."""
+        obj = new if new is not None else old
+        assert obj is not None
+        uid = obj["metadata"]["uid"]
+        before: Counted | None = self._pods.get(uid)
+        after: Counted | None = None if new is None else new["counted"]
+        if after == before:
+            return
+        if before is not None:
+            self._count(before, -1)
+        if after is None:
+            del self._pods[uid]
+        else:
+            self._pods[uid] = after
+            self._count(after, 1)
+
+    def grade_by(self, models: Sequence[Obj]) -> None:
+        """The cluster's resource models; all nodes are graded anew only if these are others than before."""
+        if models == self._models:
+            return
+        self._models = models
+        self._grades = Grades.of(models)
+        self._counts = [0] * len(models)
+        for node in self._nodes.values():
+            node.grade = NO_GRADE
+            self._judge(node)
+
+    def _have(self, allocatable: Mapping[str, int] | None, times: int) -> None:
+        for name, amount in (allocatable or {}).items():
+            self._allocatable[name] = self._allocatable.get(name, 0) + times * amount
+            self._having[name] = self._having.get(name, 0) + times
+            if not self._having[name]:
+                del self._having[name], self._allocatable[name]
+
+    def _count(self, pod: Counted, times: int) -> None:
+        name, amounts = pod
+        if not name:
+            self._waiting.add(amounts, times)
+            return
+        self._placed.add(amounts, times)
+        node = self._nodes.get(name)
+        if node is None:
+            node = self._nodes[name] = _Node()
+        node.pods += times
+        _add(node.used, amounts, times)
+        self._judge(node)
+        self._drop_if_unused(name, node)
+
+    def _judge(self, node: _Node) -> None:
+        if self._grades is None:
+            return
+        known = node.allocatable is not None
+        grade = self._grades.place(node.allocatable or {}, node.used, node.pods) if known else NO_GRADE
+        if grade != node.grade:
+            if node.grade != NO_GRADE:
+                self._counts[node.grade] -= 1
+            if grade != NO_GRADE:
+                self._counts[grade] += 1
+            node.grade = grade
+
+    def _drop_if_unused(self, name: str, node: _Node) -> None:
+        if node.allocatable is None and not node.pods:
+            del self._nodes[name]
+
+    # what it comes to
+
+    def nodes(self) -> Obj:
+        return {"totalNum": self._total, "readyNum": self._ready}
+
+    def resources(self) -> Obj:
+        """What there is none of is left out."""
+        found: Obj = {
+            "allocatable": texts(self._allocatable),
+            "allocating": self._waiting.texts(),
+            "allocated": self._placed.texts(),
+        }
+        if self._grades is not None:
+            found["allocatableModelings"] = [
+                {"grade": grade, "count": count}
+                for grade, count in zip(self._grades.numbers, self._counts, strict=True)
+            ]
+        return {name: value for name, value in found.items() if value}

@@ -1,0 +1,25 @@
+"""Several things were tried at once: what went wrong, in one error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from karmada.kube.objects.errors import ApiError, Conflict
+
+
+def raise_together(outcomes: Iterable[object]) -> None:
+    """Do nothing unless some of the outcomes (of gather with return_exceptions) are errors.
+
+    One message stays the error it was, several become one. What no server said goes first, and lost races count only
+    when there is nothing else to tell.
+    """
+    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    for error in errors:
+        if not isinstance(error, ApiError):
+            raise error
+    errors = [error for error in errors if not isinstance(error, Conflict)] or errors[:1]
+    messages = list(dict.fromkeys(str(error) for error in errors))
+    if len(messages) == 1:
+        raise errors[0]
+    if messages:
+        raise ApiError(f"[{', '.join(messages)}]")

@@ -1,0 +1,160 @@
+"""Namespaces go to every cluster by themselves, so that what is propagated into them finds them there.
+
+A namespace that changes is brought to all clusters, a cluster that joins gets all namespaces: two sorts of keys, one
+way to write a Work. A cluster takes part from the moment its execution namespace exists, which is the sign to start; it
+is left out when it is on its way out. Works that were made stay when a namespace is later marked to be left out: it may
+be in use. They go with the namespace, which owns them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.api.policy import ClusterOverridePolicy
+from karmada.controllers.context import Context
+from karmada.controllers.errors import raise_together
+from karmada.controllers.works import Works
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, matching, not_, spec_changed
+
+CONTROLLER: Final = "namespace-sync-controller"
+NAMESPACES: Final = GVR("", "v1", "namespaces")
+_AT_ONCE = 64
+"""So many Works are written at the same time."""
+
+
+class Overridden(NamedTuple):
+    """An object as it is to be in a cluster, and what its Work notes of how it became so."""
+
+    object: Obj
+    annotations: Mapping[str, str]
+
+
+Override: TypeAlias = Callable[[Obj, str], Overridden]
+"""(object, cluster): what override policies make of it. The object is left as it is."""
+
+
+class Skipped:
+    """Namespaces that are never brought anywhere: the control plane's own, `default`, and what patterns name."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = [re.compile(f"^{pattern}$") for pattern in patterns]
+
+    def __call__(self, name: str) -> bool:
+        if name == "default" or well_known.is_reserved_namespace(name):
+            return True
+        return any(pattern.search(name) for pattern in self._patterns)
+
+
+def propagates_itself(namespace: Obj) -> bool:
+    """Neither on its way out nor marked to be left out."""
+    marked = meta.labels(namespace).get(well_known.SKIP_AUTO_PROPAGATION, "").lower() == well_known.TRUE
+    return not marked and not meta.is_deleting(namespace)
+
+
+def named_namespaces(policy: Obj) -> set[str] | None:
+    """The namespaces that an override policy selects by name; None when it selects them all."""
+    names = set()
+    for selector in (policy.get("spec") or {}).get("resourceSelectors") or ():
+        if (selector.get("apiVersion"), selector.get("kind")) == ("v1", "Namespace"):
+            if not selector.get("name"):
+                return None
+            names.add(selector["name"])
+    return names
+
+
+class NamespaceSync:
+    name = CONTROLLER
+
+    def __init__(self, context: Context, override: Override | None = None) -> None:
+        self.workers = context.settings.concurrent_namespace_syncs
+        self._override = override
+        self._skipped = Skipped(context.settings.skipped_propagating_namespaces)
+        self._works = Works(context)
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._namespaces = context.informers.of(NAMESPACES)
+        self._clusters = context.informers.of(Cluster.gvr)
+        ours = matching(lambda namespace: not self._skipped(namespace["metadata"]["name"]))
+        self.watches = (
+            Watch(NAMESPACES, when=all_of(ours, any_of(added, _content_changed))),
+            Watch(NAMESPACES, when=all_of(not_(ours), added), map_to=_new_cluster),
+            Watch(Cluster.gvr, when=deletion_changed, map_to=_whole_cluster),
+            Watch(ClusterOverridePolicy.gvr, when=spec_changed, map_to=self._selected),
+        )
+
+    def _selected(self, policy: Obj) -> Iterable[Key]:
+        names = named_namespaces(policy)
+        if names is None:
+            return [Key("", namespace["metadata"]["name"]) for namespace in self._namespaces.list()]
+        return [Key("", name) for name in names]
+
+    async def reconcile(self, key: Key) -> Result:
+        """The key is (cluster, "") for all namespaces of a cluster, or ("", namespace) for one in all clusters."""
+        if key.namespace:
+            clusters = [self._clusters.get(Key("", key.namespace))]
+            namespaces = self._namespaces.list()
+        else:
+            namespace = self._namespaces.get(key)
+            clusters = list(self._clusters.list())
+            namespaces = [] if namespace is None else [namespace]
+        targets = [cluster["metadata"]["name"] for cluster in clusters if cluster is not None and self._takes(cluster)]
+        await self._bring([namespace for namespace in namespaces if self._goes(namespace)], targets)
+        return Done
+
+    def _goes(self, namespace: Obj) -> bool:
+        return propagates_itself(namespace) and not self._skipped(namespace["metadata"]["name"])
+
+    def _takes(self, cluster: Obj) -> bool:
+        space = Key("", well_known.execution_namespace(cluster["metadata"]["name"]))
+        return not meta.is_deleting(cluster) and self._namespaces.get(space) is not None
+
+    async def _bring(self, namespaces: list[Obj], clusters: list[str]) -> None:
+        raise_together(
+            await asyncio.gather(
+                *(self._bring_one(namespace, cluster) for namespace in namespaces for cluster in clusters),
+                return_exceptions=True,
+            )
+        )
+
+    async def _bring_one(self, namespace: Obj, cluster: str) -> None:
+        async with self._places:
+            try:
+                made = Overridden(namespace, {})
+                if self._override is not None:
+                    made = self._override(namespace, cluster)
+                await self._works.ensure(cluster, made.object, annotations=made.annotations, owner=namespace)
+            except Conflict:
+                raise
+            except ApiError as error:
+                name = namespace["metadata"]["name"]
+                raise ApiError(
+                    f"sync namespace({name}) to cluster({cluster}) failed due to: {error.message}"
+                ) from error
+
+
+def _content_changed(old: Obj | None, new: Obj | None) -> bool:
+    """More than what a Work leaves out anyway: status, versions, who wrote what."""
+    return old is not None and new is not None and _content(old) != _content(new)
+
+
+def _content(namespace: Obj) -> tuple[dict[str, str], dict[str, str], object]:
+    return meta.labels(namespace), meta.annotations(namespace), namespace.get("spec")
+
+
+def _new_cluster(namespace: Obj) -> Iterable[Key]:
+    name = well_known.cluster_of_namespace(namespace["metadata"]["name"])
+    return () if name is None else (Key(name, ""),)
+
+
+def _whole_cluster(cluster: Obj) -> Iterable[Key]:
+    return () if meta.is_deleting(cluster) else (Key(cluster["metadata"]["name"], ""),)

@@ -1,0 +1,222 @@
+"""Who may use the cluster proxy may be impersonated in the clusters behind it.
+
+The proxy reaches a cluster as one ServiceAccount and impersonates the caller. For that the account needs the right to
+impersonate exactly those who are granted the proxy in the control plane. Two Works per cluster carry that right: a
+ClusterRole with their names, and the ClusterRoleBinding for the account.
+
+Who is granted the proxy is worked out once for every change of roles or bindings, by indexes that hold only the roles
+which grant it; only clusters for which somebody came or went are looked at then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.controllers.context import Context
+from karmada.controllers.works import Works
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, field_changed, matching
+
+CONTROLLER: Final = "unified-auth-controller"
+IMPERSONATOR: Final = "karmada-impersonator"
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+CLUSTER_ROLES: Final = GVR(RBAC_GROUP, "v1", "clusterroles")
+CLUSTER_ROLE_BINDINGS: Final = GVR(RBAC_GROUP, "v1", "clusterrolebindings")
+NAMESPACES: Final = GVR("", "v1", "namespaces")
+_ALL: Final = "*"
+_GRANTING, _BY_ROLE = "grants-proxy", "cluster-role"
+_KINDS: Final = (("User", "users"), ("ServiceAccount", "serviceaccounts"), ("Group", "groups"))
+_ROLES_AND_BINDINGS: Final = Key("roles and bindings", "")
+"""No cluster, but the key under which the grants are worked out again."""
+
+
+# rules
+
+
+def proxied_clusters(role: Obj) -> frozenset[str]:
+    """The clusters whose proxy a ClusterRole grants; {"*"} for all of them."""
+    names: set[str] = set()
+    for rule in role.get("rules") or ():
+        if _covers(rule, "search.karmada.io", "proxying/proxy"):
+            return frozenset({_ALL})
+        if _covers(rule, Cluster.gvk.group, "clusters/proxy"):
+            if not rule.get("resourceNames"):
+                return frozenset({_ALL})
+            names.update(rule["resourceNames"])
+    return frozenset(names)
+
+
+def _covers(rule: Obj, group: str, resource: str) -> bool:
+    groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
+    return (group in groups or _ALL in groups) and (resource in resources or _ALL in resources)
+
+
+class Subject(NamedTuple):
+    kind: str
+    name: str
+
+
+class Grants(NamedTuple):
+    """Who may use the proxy of every cluster, and who that of single clusters."""
+
+    everywhere: frozenset[Subject]
+    somewhere: Mapping[str, frozenset[Subject]]
+
+    def of(self, cluster: str) -> frozenset[Subject]:
+        return self.everywhere | self.somewhere.get(cluster, frozenset())
+
+
+def impersonation_rules(subjects: Iterable[Subject]) -> list[Obj] | None:
+    """At most one rule for each sort of subject; None when there is nobody."""
+    rules = []
+    named = list(subjects)
+    for kind, resource in _KINDS:
+        names = sorted({subject.name for subject in named if subject.kind == kind})
+        if names:
+            rule = {"verbs": ["impersonate"], "apiGroups": [""], "resources": [resource], "resourceNames": names}
+            rules.append(rule)
+    return rules or None
+
+
+def _grants_index(role: Obj) -> Iterable[str]:
+    return (_GRANTING,) if proxied_clusters(role) else ()
+
+
+def _role_index(binding: Obj) -> Iterable[str]:
+    ref = binding.get("roleRef") or {}
+    return (ref["name"],) if ref.get("kind") == "ClusterRole" else ()
+
+
+def _grants_proxy(role: Obj) -> bool:
+    return bool(proxied_clusters(role))
+
+
+# the controller
+
+
+class UnifiedAuth:
+    name = CONTROLLER
+
+    def __init__(self, context: Context) -> None:
+        informers = context.informers
+        self.workers = context.settings.concurrent_cluster_syncs
+        self._events = context.recorder(CONTROLLER)
+        self._works = Works(context)
+        self._clusters = informers.of(Cluster.gvr)
+        self._namespaces = informers.of(NAMESPACES)
+        self._roles = informers.of(CLUSTER_ROLES, indexes={_GRANTING: _grants_index})
+        self._bindings = informers.of(CLUSTER_ROLE_BINDINGS, indexes={_BY_ROLE: _role_index})
+        self._grants: Grants | None = None
+        self._add: Callable[[Key], None] = lambda _key: None
+        changed = any_of(field_changed("subjects"), field_changed("roleRef"))
+        self.watches = (
+            Watch(Cluster.gvr, when=any_of(deletion_changed, field_changed("spec", "impersonatorSecretRef"))),
+            Watch(NAMESPACES, when=added, map_to=_cluster_of_namespace),
+            Watch(CLUSTER_ROLES, when=all_of(field_changed("rules"), matching(_grants_proxy)), map_to=_all_grants),
+            Watch(CLUSTER_ROLE_BINDINGS, when=all_of(changed, matching(self._may_grant)), map_to=_all_grants),
+        )
+
+    def attach(self, add: Callable[[Key], None]) -> None:
+        self._add = add
+
+    def _may_grant(self, binding: Obj) -> bool:
+        """A binding to a role that is not there counts when the role comes."""
+        return any(
+            role is not None and _grants_proxy(role)
+            for role in (self._roles.get(Key("", name)) for name in _role_index(binding))
+        )
+
+    async def reconcile(self, key: Key) -> Result:
+        if key == _ROLES_AND_BINDINGS:
+            self._work_out_grants()
+            return Done
+        cluster = self._clusters.get(key)
+        if cluster is None or meta.is_deleting(cluster) or not cluster["spec"].get("impersonatorSecretRef"):
+            return Done
+        if self._namespaces.get(Key("", well_known.execution_namespace(key.name))) is None:
+            return Done  # its creation is the sign to come again
+        try:
+            written = await self._sync(cluster)
+        except ApiError as error:
+            self._events.event(cluster, WARNING, "SyncImpersonationConfigFailed", error.message)
+            raise
+        if written:
+            self._events.event(cluster, NORMAL, "SyncImpersonationConfigSucceed", "Sync impersonation config succeed.")
+        return Done
+
+    # grants
+
+    def _work_out_grants(self) -> None:
+        before, after = self._grants, self._current_grants()
+        self._grants = after
+        if before is None or before == after:
+            return
+        for cluster in self._clusters.list():
+            name = cluster["metadata"]["name"]
+            if before.of(name) != after.of(name):
+                self._add(Key("", name))
+
+    def _current_grants(self) -> Grants:
+        clusters: dict[str, set[Subject]] = {_ALL: set()}
+        for role in self._roles.by_index(_GRANTING, _GRANTING):
+            subjects = {
+                Subject(subject["kind"], subject["name"])
+                for binding in self._bindings.by_index(_BY_ROLE, role["metadata"]["name"])
+                for subject in binding.get("subjects") or ()
+            }
+            for name in proxied_clusters(role) if subjects else ():
+                clusters.setdefault(name, set()).update(subjects)
+        everywhere = frozenset(clusters.pop(_ALL))
+        return Grants(everywhere, {name: frozenset(found) for name, found in clusters.items()})
+
+    # one cluster
+
+    async def _sync(self, cluster: Obj) -> bool:
+        """Whether something had to be written."""
+        if self._grants is None:
+            self._grants = self._current_grants()
+        name = cluster["metadata"]["name"]
+        rules = impersonation_rules(self._grants.of(name))
+        account_namespace = cluster["spec"]["impersonatorSecretRef"].get("namespace", "")
+        writes = [
+            await self._works.ensure(name, manifest, owner=cluster)
+            for manifest in (_role(rules), _binding(account_namespace))
+        ]
+        return any(write.outcome != "unchanged" for write in writes)
+
+
+def _all_grants(_obj: Obj) -> Iterable[Key]:
+    return (_ROLES_AND_BINDINGS,)
+
+
+def _cluster_of_namespace(namespace: Obj) -> Iterable[Key]:
+    name = well_known.cluster_of_namespace(namespace["metadata"]["name"])
+    return () if name is None else (Key("", name),)
+
+
+def _metadata() -> Obj:
+    return {"name": IMPERSONATOR, "labels": {well_known.SYSTEM: well_known.TRUE}}
+
+
+def _role(rules: list[Obj] | None) -> Obj:
+    return {"apiVersion": f"{RBAC_GROUP}/v1", "kind": "ClusterRole", "metadata": _metadata(), "rules": rules}
+
+
+def _binding(account_namespace: str) -> Obj:
+    subject = {"kind": "ServiceAccount", "name": IMPERSONATOR, "namespace": account_namespace}
+    return {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": _metadata(),
+        "subjects": [subject],
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": IMPERSONATOR},
+    }

@@ -1,0 +1,190 @@
+"""Works, as every controller makes them: one object for one cluster, with the marks by which it is found again.
+
+`Works.ensure` makes the Work of an object for a cluster equal to what is wanted. It looks at the informer's copy first:
+nothing is sent when nothing changed, a create costs one request and an update one; only after losing a race is the
+server asked. The manifest gets here what admission would give it, so that a stored Work and one that is made again
+from the same object are equal.
+
+What somebody else put on a Work stays: labels and annotations are merged, finalizers united, owners set once. The spec
+is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from karmada.admission.context import new_id
+from karmada.admission.work import prune, record
+from karmada.api import well_known
+from karmada.api.work import Work
+from karmada.controllers.context import Context
+from karmada.kube.objects import meta
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import Write
+
+_DEEP = frozenset({"Job", "Service"})
+"""Kinds of which something below metadata is taken out."""
+_TRIES = 5
+
+
+class WorkBeingDeleted(ApiError):
+    """A Work that must go before it can be made anew."""
+
+    code = 409
+
+    @classmethod
+    def of(cls, key: Key) -> WorkBeingDeleted:
+        return cls(f"work {key} is being deleted")
+
+
+class Works:
+    def __init__(self, context: Context) -> None:
+        self.informer = context.informers.of(Work.gvr)
+        self._client = context.client
+
+    async def ensure(
+        self,
+        cluster: str,
+        resource: Obj,
+        *,
+        name: str = "",
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        owner: Obj | None = None,
+        suspend_dispatching: bool | None = None,
+        preserve_resources_on_deletion: bool | None = None,
+    ) -> Write:
+        """Have `resource` (left as it is) in the cluster's execution namespace as a Work.
+
+        The name comes from the resource unless given; labels and annotations are the Work's own; None leaves a field
+        of the spec out. WorkBeingDeleted when the old Work is still on its way out.
+        """
+        metadata = resource["metadata"]
+        name = name or well_known.work_name(resource["kind"], metadata["name"], metadata.get("namespace", ""))
+        key = Key(well_known.execution_namespace(cluster), name)
+        conflict = (annotations or {}).get(well_known.CONFLICT_RESOLUTION)
+        manifest = manifest_of(resource, key, conflict)
+        options = {
+            "suspendDispatching": suspend_dispatching,
+            "preserveResourcesOnDeletion": preserve_resources_on_deletion,
+        }
+        options = {field: value for field, value in options.items() if value is not None}
+        wanted = _Wanted(key, manifest, labels or {}, annotations or {}, owner, options)
+        current = self.informer.get(key)
+        for _ in range(_TRIES):
+            try:
+                return await self._write(wanted, current)
+            except (AlreadyExists, Conflict) as error:
+                lost: ApiError = error
+            except NotFound as error:
+                if current is None:
+                    raise  # not the Work is missing, but its namespace
+                lost = error
+            current = await self._live(key)
+        raise Conflict(lost.message)
+
+    async def _live(self, key: Key) -> Obj | None:
+        try:
+            return await self._client.get(Work.gvr, key.name, key.namespace)
+        except NotFound:
+            return None
+
+    async def _write(self, wanted: _Wanted, current: Obj | None) -> Write:
+        if current is None:
+            return Write("created", await self._client.create(Work.gvr, wanted.fresh()))
+        if meta.is_deleting(current):
+            raise WorkBeingDeleted.of(wanted.key)
+        changed = wanted.over(current)
+        if changed == current:
+            return Write("unchanged", current)
+        return Write("updated", await self._client.update(Work.gvr, changed))
+
+
+class _Wanted:
+    """A Work as it should be, made from nothing or on top of the one there is."""
+
+    def __init__(
+        self,
+        key: Key,
+        manifest: Obj,
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str],
+        owner: Obj | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.key = key
+        self._manifest = manifest
+        self._labels = labels
+        self._annotations = annotations
+        self._owner = owner
+        self._options = options
+
+    def fresh(self) -> Obj:
+        labels = {**self._labels}
+        labels.setdefault(well_known.WORK_ID, new_id())
+        metadata: Obj = {
+            "namespace": self.key.namespace,
+            "name": self.key.name,
+            "finalizers": [well_known.EXECUTION_FINALIZER],
+            "labels": labels,
+        }
+        if self._annotations:
+            metadata["annotations"] = {**self._annotations}
+        if self._owner is not None:
+            metadata["ownerReferences"] = [meta.make_owner(self._owner)]
+        return {
+            "apiVersion": Work.gvk.api_version,
+            "kind": Work.gvk.kind,
+            "metadata": metadata,
+            "spec": self._spec(labels[well_known.WORK_ID]),
+        }
+
+    def over(self, current: Obj) -> Obj:
+        metadata = {**current["metadata"]}
+        labels = {**meta.labels(current), **self._labels}
+        labels[well_known.WORK_ID] = labels.get(well_known.WORK_ID) or new_id()
+        metadata["labels"] = labels
+        if self._annotations:
+            metadata["annotations"] = {**meta.annotations(current), **self._annotations}
+        if well_known.EXECUTION_FINALIZER not in meta.finalizers(current):
+            metadata["finalizers"] = sorted({*meta.finalizers(current), well_known.EXECUTION_FINALIZER})
+        return {**current, "metadata": metadata, "spec": self._spec(labels[well_known.WORK_ID])}
+
+    def _spec(self, work_id: str) -> Obj:
+        record(self._manifest, work_id)
+        return {"workload": {"manifests": [self._manifest]}, **self._options}
+
+
+def manifest_of(resource: Obj, work: Key, conflict_resolution: str | None = None) -> Obj:
+    """What a Work carries of an object: without what is the control plane's own, with the way back to the Work."""
+    manifest = _own(resource)
+    metadata = manifest["metadata"]
+    metadata["labels"][well_known.MANAGED] = well_known.TRUE
+    annotations = metadata["annotations"]
+    annotations[well_known.TEMPLATE_UID] = metadata.get("uid", "")
+    annotations[well_known.WORK_NAMESPACE] = work.namespace
+    annotations[well_known.WORK_NAME] = work.name
+    if conflict_resolution is not None:
+        annotations[well_known.CONFLICT_RESOLUTION] = conflict_resolution
+    prune(manifest)
+    return manifest
+
+
+def _own(resource: Obj) -> Obj:
+    """A copy of which everything that is changed here is our own; the rest, most of it, is shared."""
+    metadata = resource["metadata"]
+    copy: Obj = {
+        **resource,
+        "metadata": {
+            **metadata,
+            "labels": {**(metadata.get("labels") or {})},
+            "annotations": {**(metadata.get("annotations") or {})},
+        },
+    }
+    if resource["kind"] in _DEEP and "spec" in resource:
+        copy["spec"] = copy_json(resource["spec"])
+    return copy

@@ -1,0 +1,1 @@
+"""What the control plane must know of a resource: its replicas, status, health and dependencies."""

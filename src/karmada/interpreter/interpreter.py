@@ -1,0 +1,126 @@
+"""The interpreter: asks the layers in their order, and the first that has an answer for the kind answers.
+
+Layers come in the order in which they are given: what users declare (scripts, then webhooks), what is known of
+third-party kinds, plug-ins. The native layer is always the last. A layer that says it is `enabled` for a kind and an
+operation answers for good: when it fails, the call fails, and nobody below is asked.
+
+The methods are async, because a webhook has to be waited for. That costs the hot path about 0.1 µs a call: awaiting a
+coroutine that never suspends does not touch the event loop, and the native layer itself is called, not awaited. Code
+that is not async, and only wants built-in knowledge, can use `Interpreter.native` directly.
+
+Objects go in and come out as plain dicts that share their parts: nothing that is passed in is ever changed, and an
+answer that is an object may be the very object that was passed in, when there is nothing to change in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from karmada.api.interpreter_context import Operation
+from karmada.interpreter.native.layer import Native
+from karmada.interpreter.operations import (
+    AGGREGATE_STATUS,
+    INTERPRET_COMPONENT,
+    INTERPRET_DEPENDENCY,
+    INTERPRET_HEALTH,
+    INTERPRET_REPLICA,
+    INTERPRET_STATUS,
+    RETAIN,
+    REVISE_REPLICA,
+    InterpreterError,
+    Replicas,
+    gvk_of,
+)
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+
+
+class Layer(Protocol):
+    """A source of knowledge about kinds. Only asked what it is enabled for; raises InterpreterError when it fails."""
+
+    def enabled(self, gvk: GVK, operation: Operation) -> bool:
+        """Whether it answers this question about this kind. Asked for every call: a lookup, nothing more.
+
+        A layer that cannot know yet raises InterpreterError, which ends the call.
+        """
+
+    async def get_replicas(self, obj: Obj) -> Replicas: ...
+
+    async def get_components(self, obj: Obj) -> list[Obj]: ...
+
+    async def revise_replica(self, obj: Obj, replicas: int) -> Obj: ...
+
+    async def retain(self, desired: Obj, observed: Obj) -> Obj: ...
+
+    async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj: ...
+
+    async def get_dependencies(self, obj: Obj) -> list[Obj]: ...
+
+    async def reflect_status(self, obj: Obj) -> Obj | None: ...
+
+    async def interpret_health(self, obj: Obj) -> bool: ...
+
+
+class Interpreter:
+    def __init__(self, layers: Sequence[Layer] = (), *, native: Native | None = None) -> None:
+        """`layers` in the order in which they are asked, before the native one."""
+        self._layers = tuple(layers)
+        self.native = native or Native()
+
+    def enabled(self, gvk: GVK, operation: Operation) -> bool:
+        """Whether anybody answers; without an answer most callers have something of their own to do."""
+        return self.native.enabled(gvk, operation) or any(layer.enabled(gvk, operation) for layer in self._layers)
+
+    async def get_replicas(self, obj: Obj) -> Replicas:
+        """How many replicas a template wants, and what one needs."""
+        layer = self._layer(obj, INTERPRET_REPLICA)
+        return self.native.get_replicas(obj) if layer is None else await layer.get_replicas(obj)
+
+    async def get_components(self, obj: Obj | None) -> list[Obj]:
+        """The kinds of Pods a template consists of, each with its replicas; nothing native has several."""
+        if obj is None:
+            raise InterpreterError("nil object")
+        layer = self._layer(obj, INTERPRET_COMPONENT)
+        if layer is None:
+            raise InterpreterError("interface GetComponents not implemented yet")
+        return await layer.get_components(obj)
+
+    async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
+        """The template with another number of replicas."""
+        layer = self._layer(obj, REVISE_REPLICA)
+        return self.native.revise_replica(obj, replicas) if layer is None else await layer.revise_replica(obj, replicas)
+
+    async def retain(self, desired: Obj, observed: Obj) -> Obj:
+        """What is to be applied, with what the cluster itself has decided (`observed`) kept."""
+        layer = self._layer(desired, RETAIN)
+        return self.native.retain(desired, observed) if layer is None else await layer.retain(desired, observed)
+
+    async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
+        """The template with the status that the clusters' make together; `items` are of aggregatedStatus."""
+        layer = self._layer(obj, AGGREGATE_STATUS)
+        return self.native.aggregate_status(obj, items) if layer is None else await layer.aggregate_status(obj, items)
+
+    async def get_dependencies(self, obj: Obj) -> list[Obj]:
+        """References to what has to be wherever the template goes."""
+        layer = self._layer(obj, INTERPRET_DEPENDENCY)
+        return self.native.get_dependencies(obj) if layer is None else await layer.get_dependencies(obj)
+
+    async def reflect_status(self, obj: Obj) -> Obj | None:
+        """What of an object's status in a cluster is reported; None when there is nothing to report."""
+        layer = self._layer(obj, INTERPRET_STATUS)
+        return self.native.reflect_status(obj) if layer is None else await layer.reflect_status(obj)
+
+    async def interpret_health(self, obj: Obj) -> bool:
+        """Whether an object in a cluster does what it is there for."""
+        layer = self._layer(obj, INTERPRET_HEALTH)
+        return self.native.interpret_health(obj) if layer is None else await layer.interpret_health(obj)
+
+    def _layer(self, obj: Obj, operation: Operation) -> Layer | None:
+        """The first layer that answers; None leaves it to the native one."""
+        if self._layers:
+            gvk = gvk_of(obj)
+            for layer in self._layers:
+                if layer.enabled(gvk, operation):
+                    return layer
+        return None

@@ -1,0 +1,118 @@
+"""The native layer: looks the kind up in the table of the operation and lets that answer.
+
+Its methods are plain functions, since nothing here has to be waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karmada.api.interpreter_context import Operation
+from karmada.features import default_gates
+from karmada.interpreter.dependencies import verify_dependencies
+from karmada.interpreter.native.aggregation import AGGREGATORS, Aggregator, with_status
+from karmada.interpreter.native.aggregation_job import job_status
+from karmada.interpreter.native.dependencies import FINDERS
+from karmada.interpreter.native.fields import section
+from karmada.interpreter.native.health import VERDICTS
+from karmada.interpreter.native.kinds import JOB
+from karmada.interpreter.native.reflection import REFLECTORS, whole_status
+from karmada.interpreter.native.replicas import COUNTS, FIELDS, revised
+from karmada.interpreter.native.retention import RETAINERS
+from karmada.interpreter.operations import (
+    AGGREGATE_STATUS,
+    INTERPRET_DEPENDENCY,
+    INTERPRET_HEALTH,
+    INTERPRET_REPLICA,
+    INTERPRET_STATUS,
+    RETAIN,
+    REVISE_REPLICA,
+    InterpreterError,
+    Replicas,
+    Report,
+    gvk_of,
+)
+from karmada.interpreter.requirements import pod_requirements
+from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.features import FeatureGates
+
+
+class Native:
+    def __init__(self, clock: Clock = SYSTEM, gates: FeatureGates | None = None) -> None:
+        self._clock = clock
+        self._gates = gates or default_gates()
+        self._aggregators: dict[GVK, Aggregator] = {**AGGREGATORS, JOB: self._job_status}
+        self._tables: dict[Operation, Mapping[GVK, Any]] = {
+            INTERPRET_REPLICA: COUNTS,
+            REVISE_REPLICA: FIELDS,
+            RETAIN: RETAINERS,
+            AGGREGATE_STATUS: self._aggregators,
+            INTERPRET_DEPENDENCY: FINDERS,
+            INTERPRET_HEALTH: VERDICTS,
+        }
+
+    def enabled(self, gvk: GVK, operation: Operation) -> bool:
+        """A status can be told of everything; the rest goes by kind."""
+        return operation == INTERPRET_STATUS or gvk in self._tables.get(operation, ())
+
+    def get_replicas(self, obj: Obj) -> Replicas:
+        count_of = COUNTS.get(gvk_of(obj))
+        if count_of is None:
+            raise _unknown(INTERPRET_REPLICA, obj)
+        count, pod = count_of(section(obj, "spec"))
+        return Replicas(count, pod_requirements(pod, priority_class=self._gates.enabled("ResourceQuotaEstimate")))
+
+    def revise_replica(self, obj: Obj, replicas: int) -> Obj:
+        field = FIELDS.get(gvk_of(obj))
+        if field is None:
+            raise _unknown(REVISE_REPLICA, obj)
+        return revised(obj, field, replicas)
+
+    def retain(self, desired: Obj, observed: Obj) -> Obj:
+        retainer = RETAINERS.get(gvk_of(desired))
+        if retainer is None:
+            raise _unknown(RETAIN, desired)
+        return retainer(desired, observed)
+
+    def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
+        aggregator = self._aggregators.get(gvk_of(obj))
+        if aggregator is None:
+            raise _unknown(AGGREGATE_STATUS, obj)
+        return with_status(obj, aggregator(obj, [_report(item) for item in items]))
+
+    def get_dependencies(self, obj: Obj) -> list[Obj]:
+        finder = FINDERS.get(gvk_of(obj))
+        if finder is None:
+            raise InterpreterError(f"default interpreter for operation {INTERPRET_DEPENDENCY} not found")
+        found = finder(obj)
+        verify_dependencies(found)
+        return found
+
+    def reflect_status(self, obj: Obj) -> Obj | None:
+        status = whole_status(obj)
+        reflector = REFLECTORS.get(gvk_of(obj))
+        return status if reflector is None or status is None else reflector(obj, status)
+
+    def interpret_health(self, obj: Obj) -> bool:
+        verdict = VERDICTS.get(gvk_of(obj))
+        if verdict is None:
+            raise _unknown(INTERPRET_HEALTH, obj)
+        return verdict(obj, section(obj, "status"))
+
+    def _job_status(self, obj: Obj, reports: Sequence[Report]) -> Obj | None:
+        return job_status(obj, reports, self._clock.now())
+
+
+def _report(item: Obj) -> Report:
+    status = item.get("status")
+    if status is not None and status.__class__ is not dict:
+        raise InterpreterError(f"status of cluster {item.get('clusterName')}: expected an object, got {status!r}")
+    return Report(item.get("clusterName") or "", status)
+
+
+def _unknown(operation: Operation, obj: Obj) -> InterpreterError:
+    group, version, kind = gvk_of(obj)
+    return InterpreterError(f'default {operation} interpreter for "{group}/{version}, Kind={kind}" not found')

@@ -1,0 +1,54 @@
+"""The questions about a resource, and the shapes of the answers.
+
+The texts of the operations are what customizations and webhooks call them; methods have Python's names for the same.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from karmada.api.interpreter_context import Operation
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+
+INTERPRET_REPLICA: Final = "InterpretReplica"
+INTERPRET_COMPONENT: Final = "InterpretComponent"
+REVISE_REPLICA: Final = "ReviseReplica"
+RETAIN: Final = "Retain"
+AGGREGATE_STATUS: Final = "AggregateStatus"
+INTERPRET_DEPENDENCY: Final = "InterpretDependency"
+INTERPRET_STATUS: Final = "InterpretStatus"
+INTERPRET_HEALTH: Final = "InterpretHealth"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    INTERPRET_REPLICA, INTERPRET_COMPONENT, REVISE_REPLICA, RETAIN, AGGREGATE_STATUS, INTERPRET_DEPENDENCY,
+    INTERPRET_STATUS, INTERPRET_HEALTH,
+)  # fmt: skip
+
+
+class InterpreterError(Exception):
+    """A question that has no answer: nobody can tell, or what was asked about cannot be read."""
+
+
+class Replicas(NamedTuple):
+    """How many replicas a resource has, and what one of them needs (in the form of ReplicaRequirements)."""
+
+    replicas: int
+    requirements: Obj | None
+
+
+class Report(NamedTuple):
+    """What a cluster reports of a resource: an item of a binding's aggregatedStatus, already checked."""
+
+    cluster: str
+    status: Obj | None
+
+
+@lru_cache(maxsize=4096)
+def _gvk(api_version: str, kind: str) -> GVK:
+    return GVK.parse(api_version, kind)
+
+
+def gvk_of(obj: Obj) -> GVK:
+    return _gvk(obj.get("apiVersion") or "", obj.get("kind") or "")

@@ -1,0 +1,213 @@
+"""Joining a cluster that the control plane will push to.
+
+In the cluster: two ServiceAccounts with tokens, one that may do everything (by which the control plane works there) and
+one without any rights yet (by which it speaks for its users). In the control plane: both tokens as Secrets, and the
+Cluster that owns them. What is there already is used as it is, so that joining again after a failure goes on where it
+stopped; only the Cluster itself must be new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.joining import objects
+from karmada.joining.objects import IMPERSONATOR, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
+from karmada.joining.waiting import wait_for
+from karmada.kube.client.client import Client
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects import meta
+from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.waiting import cancel_and_wait
+
+TOKEN_SECONDS: Final = 30.0
+Progress: TypeAlias = Callable[[str], None]
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+class JoinError(Exception):
+    """Why a cluster cannot join, or leave; for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """What a cluster is to be called, how it is reached, and where it is."""
+
+    name: str
+    api_endpoint: str
+    namespace: str = well_known.NAMESPACE_CLUSTER
+    insecure: bool = False
+    proxy_url: str = ""
+    provider: str = ""
+    region: str = ""
+    zones: Sequence[str] = ()
+
+    @classmethod
+    def to(cls, config: RestConfig, name: str, **others: Any) -> Joining:
+        """The way of a kubeconfig."""
+        return cls(
+            name=name, api_endpoint=config.server, insecure=config.insecure, proxy_url=config.proxy_url, **others
+        )
+
+
+def quiet(_step: str) -> None:
+    """Nobody watches."""
+
+
+async def join(
+    control: Client,
+    member: Client,
+    joining: Joining,
+    *,
+    dry_run: bool = False,
+    clock: Clock = SYSTEM,
+    progress: Progress = quiet,
+) -> Obj | None:
+    """The new Cluster; None after a dry run, which only asks whether it may join."""
+    cluster_id = await cluster_id_of(member)
+    await check_unique(control, joining.name, cluster_id)
+    progress(f"cluster {joining.name} has the id {cluster_id}, which is new")
+    if dry_run:
+        return None
+    impersonator, account = await prepare_member(member, joining.name, joining.namespace, clock=clock)
+    progress("the cluster has the accounts, and tokens for them")
+    return await register(control, joining, cluster_id, impersonator, account, progress=progress)
+
+
+async def cluster_id_of(member: Client) -> str:
+    """What a cluster is told apart by."""
+    return meta.uid(await member.get(NAMESPACES, "kube-system"))
+
+
+async def check_unique(control: Client, name: str, cluster_id: str) -> None:
+    """JoinError when a cluster of this name, or this very cluster, is there already."""
+    for cluster in (await control.list_all(Cluster.gvr)).items:
+        if cluster["spec"].get("id") == cluster_id or meta.name(cluster) == name:
+            raise JoinError(f"the cluster ID {cluster_id} or the cluster name {name} has been registered")
+
+
+# in the cluster
+
+
+async def prepare_member(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> tuple[Obj, Obj]:
+    """The Secrets with the tokens: to impersonate with, and to work with."""
+    await ensure(member, NAMESPACES, objects.namespace(namespace))
+    account = well_known.service_account_name(cluster)
+
+    async def impersonating() -> Obj:
+        why = f"failed to get serviceAccount secret for impersonation from cluster({cluster}), error: "
+        return await _account_with_token(member, namespace, IMPERSONATOR, why, clock)
+
+    async def working() -> Obj:
+        why = f"failed to get serviceAccount secret from cluster({cluster}), error: "
+        return await _account_with_token(member, namespace, account, why, clock)
+
+    async def rights() -> None:
+        role = well_known.cluster_role_name(account)
+        await ensure(member, objects.CLUSTER_ROLES, objects.everything_role(role))
+        await ensure(member, objects.CLUSTER_ROLE_BINDINGS, objects.role_binding(role, namespace, account))
+
+    impersonator, (secret, _) = await _both(impersonating(), _both(working(), rights()))
+    return impersonator, secret
+
+
+async def _account_with_token(member: Client, namespace: str, account: str, why: str, clock: Clock) -> Obj:
+    await ensure(member, SERVICE_ACCOUNTS, objects.service_account(namespace, account))
+    try:
+        await ensure(member, SECRETS, objects.token_secret(namespace, account))
+        return await wait_for(member, SECRETS, account, namespace, _with_token, clock=clock, seconds=TOKEN_SECONDS)
+    except (ApiError, ConnectionFailed, TimeoutError) as error:
+        raise JoinError(f"{why}{error}") from error
+
+
+def _with_token(secret: Obj | None) -> Obj | None:
+    return secret if secret is not None and (secret.get("data") or {}).get("token") else None
+
+
+# in the control plane
+
+
+async def register(
+    control: Client, joining: Joining, cluster_id: str, impersonator: Obj, account: Obj, *, progress: Progress = quiet
+) -> Obj:
+    """The Cluster, made together with its Secrets from those of the member."""
+    await ensure(control, NAMESPACES, objects.namespace(joining.namespace))
+    name, where = joining.name, joining.namespace
+    token = {"token": impersonator["data"]["token"]}
+    whole = {"caBundle": account["data"].get("ca.crt", ""), "token": account["data"]["token"]}
+    spoken_for = well_known.impersonator_secret_name(name)
+    await _both(
+        ensure(control, SECRETS, objects.credentials(where, spoken_for, token)),
+        ensure(control, SECRETS, objects.credentials(where, name, whole)),
+    )
+    progress(f"the control plane has its credentials, in namespace {where}")
+    try:
+        cluster = await control.create(Cluster.gvr, _cluster(joining, cluster_id))
+    except AlreadyExists as error:
+        raise JoinError(f"cluster({name}) already exist") from error
+    await _both(_own(control, cluster, where, spoken_for), _own(control, cluster, where, name))
+    return cluster
+
+
+def _cluster(joining: Joining, cluster_id: str) -> Obj:
+    name, where = joining.name, joining.namespace
+    spec: Obj = {
+        "syncMode": "Push",
+        "id": cluster_id,
+        "apiEndpoint": joining.api_endpoint,
+        "secretRef": {"namespace": where, "name": name},
+        "impersonatorSecretRef": {"namespace": where, "name": well_known.impersonator_secret_name(name)},
+    }
+    optional = {
+        "insecureSkipTLSVerification": joining.insecure,
+        "proxyURL": joining.proxy_url,
+        "provider": joining.provider,
+        "region": joining.region,
+        "zones": list(joining.zones),
+    }
+    spec |= {field: value for field, value in optional.items() if value}
+    return {
+        "apiVersion": Cluster.gvk.api_version,
+        "kind": Cluster.gvk.kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+async def _own(control: Client, cluster: Obj, namespace: str, secret: str) -> Obj:
+    """Have the Secret go when the Cluster goes."""
+    patch = {"metadata": {"ownerReferences": [meta.make_owner(cluster)]}}
+    return await control.patch(SECRETS, secret, namespace, patch)
+
+
+# both
+
+
+async def ensure(client: Client, kind: GVR, obj: Obj) -> Obj:
+    """The object as it is there, or else as it is given; one that exists is never changed."""
+    try:
+        return await client.get(kind, meta.name(obj), meta.namespace(obj))
+    except NotFound:
+        pass
+    try:
+        return await client.create(kind, obj)
+    except AlreadyExists:
+        return await client.get(kind, meta.name(obj), meta.namespace(obj))
+
+
+async def _both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, S]) -> tuple[T, S]:
+    """Two things at the same time; when one fails, the other is given up."""
+    tasks = (asyncio.create_task(one), asyncio.create_task(other))
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        await cancel_and_wait(*(task for task in tasks if not task.done()))

@@ -1,0 +1,63 @@
+"""The objects that joining makes, on either side, and what they are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada.api import well_known
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+
+NAMESPACES: Final = GVR("", "v1", "namespaces")
+SECRETS: Final = GVR("", "v1", "secrets")
+SERVICE_ACCOUNTS: Final = GVR("", "v1", "serviceaccounts")
+CLUSTER_ROLES: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
+CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+IMPERSONATOR: Final = "karmada-impersonator"
+ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
+_RBAC: Final = "rbac.authorization.k8s.io"
+_OURS: Final = {well_known.SYSTEM: well_known.TRUE}
+
+
+def namespace(name: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": _OURS}}
+
+
+def service_account(where: str, name: str) -> Obj:
+    metadata = {"namespace": where, "name": name, "labels": _OURS}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def token_secret(where: str, account: str) -> Obj:
+    """Of the same name as its ServiceAccount, whose token the server puts in."""
+    metadata = {"namespace": where, "name": account, "annotations": {ACCOUNT_NAME: account}}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata}
+
+
+def everything_role(name: str) -> Obj:
+    """May do anything there is."""
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": _OURS},
+        "rules": [
+            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+            {"nonResourceURLs": ["*"], "verbs": ["get"]},
+        ],
+    }
+
+
+def role_binding(name: str, where: str, account: str) -> Obj:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name, "labels": _OURS},
+        "subjects": [{"kind": "ServiceAccount", "namespace": where, "name": account}],
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+    }
+
+
+def credentials(where: str, name: str, data: dict[str, str]) -> Obj:
+    """A Secret of the control plane; `data` is in base64 already."""
+    metadata = {"namespace": where, "name": name, "labels": _OURS}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data}

@@ -1,0 +1,111 @@
+"""Simulated nodes in a cluster that is not simulated: the node parts run against any API server by its kubeconfig.
+
+The nodes carry the label type=sim and a taint that keeps everyone's real pods away; their kubelets answer logs and exec
+on ports of this process. Controllers and scheduler run here, too, if the target shows no sign of its own: a real
+cluster's hold leases in kube-system, and two of them must never work on the same objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from karmada.kube.client.client import Client
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects.clock import SYSTEM
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.times import parse_time
+from karmada.kube.runtime.controller import Reconciler
+from karmada.kube.runtime.manager import Manager
+from karmada.kube.sim.behaviours import Behaviours
+from karmada.kube.sim.context import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Context
+from karmada.kube.sim.controllers.all import member_controllers
+from karmada.kube.sim.controllers.nodelifecycle import NodeLifecycle
+from karmada.kube.sim.controllers.podcontrol import PODS
+from karmada.kube.sim.kubelet.endpoint import KubeletServer
+from karmada.kube.sim.kubelet.heartbeats import LeaseLiveness, VirtualHeartbeats
+from karmada.kube.sim.kubelet.kubelet import Kubelet
+from karmada.kube.sim.kubelet.registration import NodeRegistration
+from karmada.kube.sim.metrics.load import LoadModel
+from karmada.kube.sim.profile import FAKE_NODE_LABEL, FAKE_NODE_VALUE, NodePool, Profile, Taint
+from karmada.kube.sim.scheduler.scheduler import Scheduler
+
+LEASES = GVR("coordination.k8s.io", "v1", "leases")
+TAINT = Taint("sim.io/node", "NoSchedule", "true")
+_FRESH_SECONDS = 60.0
+
+
+class AttachedCluster:
+    def __init__(self, profile: Profile, kubeconfig: Path, context: str = "") -> None:
+        pools = tuple(_marked(pool) for pool in profile.pools)
+        self.profile = msgspec.structs.replace(profile, pools=pools, real_heartbeats=True)
+        self.kubeconfig = kubeconfig
+        self.clock = SYSTEM
+        self._config = load_config(kubeconfig, context=context)
+        self._transports: list[HttpsTransport] = []
+        self.manager = Manager(self._client(CONTROLLER_MANAGER), clock=self.clock, transform=without_managed_fields)
+        self.context = Context(self._client, self.manager.informers, self.clock, self.profile)
+        self.behaviours = Behaviours()
+        self.load = LoadModel(self.context)
+        self.heartbeats = VirtualHeartbeats(self.context)
+        self.registration = NodeRegistration(self.context)
+        self.runs: tuple[str, ...] = ()
+        """Which of the target's own parts are missing there and run here."""
+
+    def _client(self, name: str) -> Client:
+        transport = HttpsTransport(replace(self._config, user_agent=name))
+        self._transports.append(transport)
+        return Client(transport)
+
+    @property
+    def pods(self) -> int:
+        """How many there are on all nodes."""
+        return len(self.context.informers.of(PODS))
+
+    async def start(self) -> None:
+        self.runs = tuple([name for name in (CONTROLLER_MANAGER, SCHEDULER) if not await self._has(name)])
+        context = self.context
+        reconcilers: list[Reconciler] = [Kubelet(context, self.behaviours, self.heartbeats), self.registration]
+        if CONTROLLER_MANAGER in self.runs:
+            reconcilers += [*member_controllers(context), NodeLifecycle(context, LeaseLiveness(context))]
+        if SCHEDULER in self.runs:
+            self.manager.add_component(Scheduler(context))
+        for reconciler in reconcilers:
+            self.manager.add(reconciler)
+        self.manager.add_component(self.heartbeats)
+        self.manager.add_component(KubeletServer(context, self.load))
+        for recorder in context.recorders.values():
+            self.manager.add_component(recorder)
+        await self.manager.start()
+
+    async def _has(self, component: str) -> bool:
+        """Whether the target runs this part itself: its lease was renewed a moment ago."""
+        try:
+            lease = await self.context.client(KUBELET).get(LEASES, component, "kube-system")
+        except NotFound:
+            return False
+        renewed = lease.get("spec", {}).get("renewTime")
+        return bool(renewed) and self.clock.now() - parse_time(renewed) < _FRESH_SECONDS
+
+    async def stop(self) -> None:
+        """The nodes stay and will be seen as lost, as when their machines are switched off."""
+        await self.manager.stop()
+        for transport in self._transports:
+            await transport.close()
+
+    async def leave(self) -> None:
+        """Take the nodes away, then stop."""
+        self.registration.set_pools(())
+        await self.registration.settled()
+        await self.stop()
+
+
+def _marked(pool: NodePool) -> NodePool:
+    labels = {FAKE_NODE_LABEL: FAKE_NODE_VALUE, **pool.labels}
+    taints = pool.taints if TAINT in pool.taints else (TAINT, *pool.taints)
+    return msgspec.structs.replace(pool, labels=labels, taints=taints)

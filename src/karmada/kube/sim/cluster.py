@@ -1,0 +1,209 @@
+"""One simulated cluster: an API server of its own and everything that makes it live.
+
+Its state is in one folder (SQLite that leaves syncing to the system: it survives the process, not a power cut), or
+in memory. The parts are reconcilers in one Manager, all working in-process; only what comes over HTTPS passes the gate
+where faults happen. The cluster's clock may be skewed or sped up as a whole.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.runtime.controller import Reconciler
+from karmada.kube.runtime.manager import Manager
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.history import History
+from karmada.kube.server.registry import Registry
+from karmada.kube.sim.behaviours import Behaviours, Rule
+from karmada.kube.sim.clocks import ClusterClock
+from karmada.kube.sim.context import CONTROLLER_MANAGER, Context
+from karmada.kube.sim.controllers.all import member_controllers
+from karmada.kube.sim.controllers.nodelifecycle import NodeLifecycle
+from karmada.kube.sim.controllers.podcontrol import PODS
+from karmada.kube.sim.faults.gate import FaultGate
+from karmada.kube.sim.faults.injector import Injector
+from karmada.kube.sim.faults.kinds import Matched, Unavailable
+from karmada.kube.sim.furniture import furniture
+from karmada.kube.sim.kubelet.connector import PodConnector
+from karmada.kube.sim.kubelet.heartbeats import VirtualHeartbeats
+from karmada.kube.sim.kubelet.kubelet import Kubelet
+from karmada.kube.sim.kubelet.registration import NodeRegistration
+from karmada.kube.sim.metrics.api import MetricsApis
+from karmada.kube.sim.metrics.load import LoadModel
+from karmada.kube.sim.pausing import Pausable
+from karmada.kube.sim.profile import Profile
+from karmada.kube.sim.scheduler.scheduler import Scheduler
+
+_IDS = uuid.UUID("6e1c4d0f-52b7-4a36-9d1e-0a4c7f3b8e21")
+"""The namespace of the clusters' ids: the same name and seed give the same id."""
+
+
+_HISTORY = History(look_back=100, seconds=30.0, at_least=20, at_most=500, most_bytes=2 << 20)
+"""A hundred clusters share one process; the store knows the rest."""
+
+
+class UnknownComponent(KeyError):
+    """No part of the cluster has that name."""
+
+
+class SimCluster:
+    def __init__(
+        self, profile: Profile, folder: Path, *, port: int = 0, in_memory: bool = False, clock: Clock | None = None
+    ) -> None:
+        """`clock` takes the place of the cluster's own, which follows the machine's and can be skewed."""
+        self.profile = profile
+        self.folder = folder
+        self._own_clock = None if clock is not None else ClusterClock()
+        self.clock: Clock = clock or self._own_clock or ClusterClock()
+        self.server = ApiServer(self._config(port, in_memory), self.clock)
+        self.manager = Manager(self._client(CONTROLLER_MANAGER), clock=self.clock, transform=without_managed_fields)
+        self.context = Context(self._client, self.manager.informers, self.clock, profile)
+        self.behaviours = Behaviours()
+        self.load = LoadModel(self.context)
+        self.heartbeats = VirtualHeartbeats(self.context)
+        self.registration = NodeRegistration(self.context)
+        self.gate = FaultGate(self.clock, self.context.random)
+        self.faults = Injector(self)
+        self._parts: dict[str, Pausable] = {}
+        self._listening = False
+        self._assemble()
+
+    def _config(self, port: int, in_memory: bool) -> ServerConfig:
+        profile = self.profile
+        state = (self.folder / "state.db").absolute()
+        return ServerConfig(
+            data_dir=self.folder,
+            storage="memory://" if in_memory else f"sqlite://{state}?sync=off",
+            port=port,
+            kubernetes_version=profile.version,
+            service_cidr=profile.service_cidr,
+            cluster_id=str(uuid.uuid5(_IDS, f"{profile.name}/{profile.seed}")),
+            context=profile.name,
+            history=_HISTORY,
+        )
+
+    def _client(self, name: str) -> Client:
+        return self.server.client(user_agent=name)
+
+    def _assemble(self) -> None:
+        context = self.context
+        reconcilers: list[Reconciler] = [
+            *member_controllers(context),
+            NodeLifecycle(context, self.heartbeats),
+            Kubelet(context, self.behaviours, self.heartbeats),
+            self.registration,
+        ]
+        for reconciler in reconcilers:
+            self._add(reconciler)
+        self.scheduler = Scheduler(context)
+        self.manager.add_component(self.scheduler)
+        self.manager.add_component(self.heartbeats)
+        for recorder in context.recorders.values():
+            self.manager.add_component(recorder)
+        self.server.endpoints.connector = PodConnector(context, self.load)
+        if self.profile.metrics:
+            MetricsApis(context, self.load).install(self.server)
+        self.server.more_defaults += furniture(self.profile)
+        self.server.http.gate = self.gate
+        self.gate.before_leases = self.heartbeats.materialise
+        self.gate.lease_watchers = self.heartbeats.watched
+
+    def _add(self, reconciler: Reconciler) -> None:
+        part = Pausable(reconciler)
+        self._parts[part.name] = part
+        self.manager.add(part)
+
+    # life
+
+    async def start(self) -> None:
+        await self.server.start()
+        self._listening = True
+        await self.manager.start()
+        if self.profile.without:
+            await self.faults.inject(Unavailable(what=self.profile.without), name="profile")
+
+    async def stop(self) -> None:
+        await self.faults.close()
+        for part in self._parts.values():
+            part.resume()
+        await self.manager.stop()
+        await self.server.stop()
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.server.kubeconfig
+
+    @property
+    def pods(self) -> int:
+        """How many there are."""
+        return len(self.context.informers.of(PODS))
+
+    # what faults do (see faults.injector.Patient)
+
+    @property
+    def registry(self) -> Registry:
+        return self.server.registry
+
+    async def listen(self) -> None:
+        if not self._listening:
+            self._listening = True
+            await self.server.http.start(self.server.config.host, self.server.port, self.server.tls())
+
+    async def stop_listening(self) -> None:
+        if self._listening:
+            self._listening = False
+            await self.server.http.stop(abort=True)
+
+    def cut(self, which: Matched) -> None:
+        self.server.http.cut(which.matches)
+
+    def nodes_of(self, nodes: Iterable[str], pool: str, zone: str) -> list[str]:
+        return self.registration.select(nodes, pool=pool, zone=zone)
+
+    def stop_nodes(self, nodes: Iterable[str]) -> None:
+        self.heartbeats.fail(nodes)
+
+    def resume_nodes(self, nodes: Iterable[str]) -> None:
+        self.heartbeats.heal(nodes)
+
+    def set_pressure(self, nodes: Iterable[str], condition: str, on: bool) -> None:
+        self.registration.set_pressure(nodes, condition, on)
+
+    def add_rule(self, name: str, rule: Rule) -> None:
+        self.behaviours.add(name, rule)
+
+    def remove_rule(self, name: str) -> None:
+        self.behaviours.remove(name)
+
+    async def pause(self, component: str) -> None:
+        if component == self.scheduler.name:
+            await self.scheduler.stop()
+        else:
+            self._part(component).pause()
+
+    async def resume(self, component: str) -> None:
+        if component == self.scheduler.name:
+            await self.scheduler.start()
+        else:
+            self._part(component).resume()
+
+    def _part(self, component: str) -> Pausable:
+        part = self._parts.get(component)
+        if part is None:
+            known = ", ".join(sorted([*self._parts, self.scheduler.name]))
+            raise UnknownComponent(f'no component "{component}" (known: {known})')
+        return part
+
+    def change_clock(self, rate: float, skip: float) -> None:
+        if self._own_clock is not None:
+            self._own_clock.change(rate=rate, skip=skip)
+
+    def reset_clock(self) -> None:
+        if self._own_clock is not None:
+            self._own_clock.reset()

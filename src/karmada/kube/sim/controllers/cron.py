@@ -1,0 +1,124 @@
+"""When a schedule fires: the next time, the latest one that is past, and how many were missed.
+
+`next_time` walks over moments and looks at what the clocks on the wall show there: a month or a day that does not
+match is left for the next midnight, an hour for the next full one. So an hour that a change to summer time skips never
+fires, and one that comes twice in autumn fires twice. The latest past time is found by halving: "does anything fire
+between x and now" is true up to that time and false from it on. Moments are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from karmada.kube.server.kinds.schedule import Schedule
+
+MANY = 100
+"""More missed times than this are worth a warning."""
+_YEARS = 5
+"""A schedule that does not fire within so many years (30 February) never does."""
+
+
+class Missed(NamedTuple):
+    """The latest time that has come, and how many came since the schedule was last looked at (at most MANY + 1)."""
+
+    latest: float | None
+    times: int
+
+
+@lru_cache(maxsize=256)
+def zone_of(name: str) -> tzinfo:
+    """Raises what zoneinfo raises for a name it does not know."""
+    return ZoneInfo(name) if name else UTC
+
+
+def next_time(schedule: Schedule, after: float, zone: tzinfo = UTC) -> float | None:
+    """The first time after a moment; None when there is none."""
+    if schedule.every:
+        return after // 1 + schedule.every
+    zone = zone_of(schedule.zone) if schedule.zone else zone
+    at = int(after // 60 + 1) * 60
+    last_year = datetime.fromtimestamp(at, zone).year + _YEARS
+    while True:
+        wall = datetime.fromtimestamp(at, zone)
+        if wall.second:
+            at += 60 - wall.second
+        elif wall.year > last_year:
+            return None
+        elif not _day_matches(schedule, wall):
+            at = _next_day(schedule, wall)
+        elif wall.hour not in schedule.hours:
+            at += (60 - wall.minute) * 60
+        else:
+            minute = min((m for m in schedule.minutes if m >= wall.minute), default=60)
+            if minute == wall.minute:
+                return float(at)
+            at = _later(at, (minute - wall.minute) * 60, zone)
+
+
+def _later(at: int, seconds: int, zone: tzinfo) -> int:
+    """On by so much, but not past a moment at which the clocks are changed: the minutes after it count anew."""
+    before, after = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(at + seconds, zone)
+    if before.utcoffset() == after.utcoffset():
+        return at + seconds
+    return at + 60
+
+
+def _day_matches(schedule: Schedule, wall: datetime) -> bool:
+    if wall.month not in schedule.months:
+        return False
+    day, weekday = wall.day in schedule.days, wall.isoweekday() % 7 in schedule.weekdays
+    if schedule.any_day or schedule.any_weekday:
+        return day and weekday
+    return day or weekday
+
+
+def _next_day(schedule: Schedule, wall: datetime) -> int:
+    """The beginning of the next day, or of the next month when this one is not wanted."""
+    if wall.month in schedule.months:
+        day = wall.date() + timedelta(days=1)
+    else:
+        day = (wall.date().replace(day=1) + timedelta(days=32)).replace(day=1)
+    midnight = datetime(day.year, day.month, day.day, tzinfo=wall.tzinfo)
+    return max(int(midnight.timestamp()), int(wall.timestamp()) + 60)
+
+
+def upcoming(schedule: Schedule, since: float, now: float, zone: tzinfo = UTC) -> float | None:
+    """The first time after now; `since` is where a schedule of the form "every …" counts from."""
+    if schedule.every:
+        first = since // 1 + schedule.every
+        return first if first > now else first + ((now - first) // schedule.every + 1) * schedule.every
+    return next_time(schedule, now, zone)
+
+
+def missed(schedule: Schedule, since: float, now: float, zone: tzinfo = UTC) -> Missed:
+    """What fired after `since` and not after `now`."""
+    first = next_time(schedule, since, zone)
+    if first is None or first > now:
+        return Missed(None, 0)
+    if schedule.every:
+        more = (now - first) // schedule.every
+        return Missed(first + more * schedule.every, min(int(more) + 1, MANY + 1))
+    count, at = 1, first
+    while count <= MANY:
+        following = next_time(schedule, at, zone)
+        if following is None or following > now:
+            return Missed(at, count)
+        count, at = count + 1, following
+    return Missed(_latest(schedule, at, now, zone), count)
+
+
+def _latest(schedule: Schedule, fired: float, now: float, zone: tzinfo) -> float:
+    """The last time up to now, given one; between `low` and it something fires, from `high` on nothing does."""
+    low, high = int(fired) - 1, int(now // 1) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        following = next_time(schedule, middle, zone)
+        if following is not None and following <= now:
+            low = middle
+        else:
+            high = middle
+    found = next_time(schedule, low, zone)
+    return fired if found is None else found

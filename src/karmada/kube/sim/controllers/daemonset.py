@@ -1,0 +1,227 @@
+"""DaemonSets: one pod on every node that takes it.
+
+Each look puts nodes and pods side by side, makes and removes pods so that every node has what it should
+(daemonset_plan.py), and, when nothing of that is left to do, takes the next step of an update. Pods are made for their
+node by affinity and bound by the scheduler. Pods bound to a node that is gone are not this controller's: nobody could
+tell that they have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.selectors import LabelSelector, labels_from
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.predicates import any_of, deleted, field_changed, labels_changed
+from karmada.kube.runtime.writes import set_status
+from karmada.kube.sim.context import Context
+from karmada.kube.sim.controllers.daemonset_backoff import FailureBackoff
+from karmada.kube.sim.controllers.daemonset_plan import (
+    OnNode,
+    Plan,
+    Rules,
+    by_node,
+    keep,
+    next_available,
+    rollout,
+    rules_of,
+    status_of,
+)
+from karmada.kube.sim.controllers.daemonset_pods import hash_of_pod, new_pod, target_node, tolerations
+from karmada.kube.sim.controllers.nodefit import fit
+from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
+from karmada.kube.sim.controllers.podcontrol import (
+    BURST,
+    BY_CONTROLLER,
+    PODS,
+    PodControl,
+    is_namespace_ending,
+    owner_key,
+    slow_start,
+)
+from karmada.kube.sim.controllers.podstate import node_name, phase
+from karmada.kube.sim.controllers.resting import Resting
+from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS, REVISION_LABEL, Revisions, name
+
+DAEMON_SETS = GVR("apps", "v1", "daemonsets")
+NODES = GVR("", "v1", "nodes")
+COMPONENT = "daemonset-controller"
+
+
+def _revision_labels(revision: str, hash_: str) -> dict[str, str]:  # noqa: ARG001 - the shape of revisions.Labels
+    return {REVISION_LABEL: hash_}
+
+
+class DaemonSets:
+    name = "daemonset"
+    workers = 2
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._client = context.client()
+        self._recorder = context.recorder(COMPONENT)
+        self._control = PodControl(context, COMPONENT)
+        self._revisions = Revisions(context, self._control, _revision_labels)
+        self._backoff = FailureBackoff()
+        self._resting = Resting(context.clock)
+        self._sets: Informer = context.informers.of(DAEMON_SETS)
+        self._nodes: Informer = context.informers.of(NODES)
+        self._pods: Informer = context.informers.of(PODS, indexes=CLAIM_INDEXES)
+        self.watches = [
+            Watch(DAEMON_SETS),
+            Watch(PODS, map_to=workload_keys("DaemonSet", self._sets)),
+            Watch(CONTROLLER_REVISIONS, when=deleted, map_to=owner_key("DaemonSet")),
+            Watch(NODES, when=any_of(labels_changed, field_changed("spec", "taints")), map_to=self._all_sets),
+        ]
+
+    def _all_sets(self, node: Obj) -> list[Key]:  # noqa: ARG002 - the shape of a mapper
+        return [key_of(workload) for workload in self._sets.list()]
+
+    async def reconcile(self, key: Key) -> Result:
+        workload = self._sets.get(key)
+        if workload is None:
+            self._backoff.forget(key)
+            self._resting.forget(key)
+            return Done
+        if is_deleting(workload):
+            return Done
+        if rest := self._resting.left(workload):
+            return requeue(rest)
+        try:
+            return await self._sync(workload)
+        except Forbidden as error:
+            if is_namespace_ending(error):
+                return Done
+            raise
+
+    async def _sync(self, workload: Obj) -> Result:
+        selector = labels_from(workload["spec"]["selector"])
+        found = candidates(self._pods, workload)
+        pods = await self._control.claim(PODS, workload, selector, found)
+        await self._context.until_seen(self._pods, pods)
+        known = await self._revisions.of(workload, selector)
+        newest, collisions = await self._revisions.latest(
+            workload, known, (workload.get("status") or {}).get("collisionCount") or 0
+        )
+        hash_ = newest["metadata"]["labels"][REVISION_LABEL]
+        nodes, rules = self._look(workload, pods, hash_)
+        todo, again = self._plan(workload, pods, nodes, rules)
+        failure = None
+        if todo:
+            failure = await self._carry_out(workload, todo, hash_)
+            nodes, rules = self._look(workload, self._pods_now(workload, selector), hash_)
+        await self._tell(workload, status_of(workload, nodes, rules, collisions))
+        if failure is not None:
+            raise failure
+        await self._revisions.trim(workload, known, self._live(known, newest, nodes))
+        if not todo:
+            self._resting.looked(workload, len(nodes))
+        waits = [wait for wait in (again, next_available(nodes, rules)) if wait is not None]
+        return requeue(min(waits)) if waits else Done
+
+    # what there is
+
+    def _pods_now(self, workload: Obj, selector: LabelSelector) -> list[Obj]:
+        own = self._pods.by_index(BY_CONTROLLER, workload["metadata"]["uid"])
+        return [pod for pod in own if selector.matches(pod["metadata"].get("labels"))]
+
+    def _look(self, workload: Obj, pods: Sequence[Obj], hash_: str) -> tuple[list[OnNode], Rules]:
+        spec = workload["spec"]["template"]["spec"]
+        tolerated = tolerations(spec)
+        there = by_node(pods)
+        nodes = []
+        for node in self._nodes.list():
+            called = node["metadata"]["name"]
+            nodes.append(OnNode(called, fit(spec, tolerated, node), there.get(called, [])))
+        wanted = sum(node.fit.run for node in nodes)
+        return nodes, rules_of(workload, hash_, wanted, self._context.clock.now())
+
+    @staticmethod
+    def _live(known: Sequence[Obj], newest: Obj, nodes: Sequence[OnNode]) -> set[str]:
+        """The names of revisions that some pod is made from, and of the newest."""
+        hashes = {hash_of_pod(pod) for node in nodes for pod in node.pods}
+        used = {name(revision) for revision in known if revision["metadata"]["labels"].get(REVISION_LABEL) in hashes}
+        return used | {name(newest)}
+
+    # steps
+
+    def _plan(
+        self, workload: Obj, pods: Sequence[Obj], nodes: Sequence[OnNode], rules: Rules
+    ) -> tuple[Plan, float | None]:
+        """The next steps, and in how many seconds to look again, if time decides about some."""
+        todo = keep(nodes, rules)
+        todo.delete += self._without_node(pods)
+        again = self._end_finished(workload, todo)
+        if not todo and (workload["spec"].get("updateStrategy") or {}).get("type") != "OnDelete":
+            todo = rollout(nodes, rules)
+        return todo, again
+
+    def _without_node(self, pods: Sequence[Obj]) -> list[Obj]:
+        """Pods that wait for a node that is gone."""
+        return [
+            pod
+            for pod in pods
+            if not node_name(pod)
+            and not is_deleting(pod)
+            and (target := target_node(pod))
+            and self._nodes.get(Key("", target)) is None
+        ]
+
+    def _end_finished(self, workload: Obj, todo: Plan) -> float | None:
+        """Have pods that ended deleted; the seconds until the next that has to wait."""
+        now, key = self._context.clock.now(), key_of(workload)
+        waits = []
+        for pod in todo.finished:
+            where, failed = target_node(pod), phase(pod) == "Failed"
+            if failed and (wait := self._backoff.wait(key, where, now)):
+                waits.append(wait)
+                continue
+            if failed:
+                self._backoff.replaced(key, where, now)
+            self._announce_end(workload, pod, where, failed=failed)
+            todo.delete.append(pod)
+        return min(waits, default=None)
+
+    def _announce_end(self, workload: Obj, pod: Obj, node: str, *, failed: bool) -> None:
+        kind, reason = (WARNING, "FailedDaemonPod") if failed else (NORMAL, "SucceededDaemonPod")
+        found = f"Found {'failed' if failed else 'succeeded'} daemon pod {key_of(pod)} on node {node}"
+        verb = "kill" if failed else "delete"
+        self._recorder.event(workload, kind, reason, f"{found}, will try to {verb} it")
+
+    async def _carry_out(self, workload: Obj, todo: Plan, hash_: str) -> ApiError | None:
+        nodes = iter(todo.create)
+
+        async def create() -> Obj:
+            return await self._control.create(workload, new_pod(workload, next(nodes), hash_))
+
+        made, failure = await slow_start(len(todo.create), create)
+        unwanted = todo.delete[:BURST]
+        outcomes = await asyncio.gather(
+            *(self._control.delete(workload, pod) for pod in unwanted), return_exceptions=True
+        )
+        await self._context.until_seen(self._pods, made)
+        gone = []
+        for pod, outcome in zip(unwanted, outcomes, strict=True):
+            if isinstance(outcome, ApiError):
+                failure = failure or outcome
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                gone.append(pod)
+        await until_ending(self._context, self._pods, gone)
+        return failure
+
+    async def _tell(self, workload: Obj, status: Obj) -> None:
+        try:
+            written = await set_status(self._client, DAEMON_SETS, workload, status)
+        except NotFound:
+            return
+        await self._context.until_seen(self._sets, [written.object])

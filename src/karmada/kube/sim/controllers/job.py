@@ -1,0 +1,320 @@
+"""Jobs: pods that run to their end, a given number of times.
+
+A look at a Job counts its pods (job_tally), decides whether it goes on (verdict), makes or removes pods, and writes the
+status in the order that keeps the count exact: ends noted, finalizers removed, numbers raised. The end is decided
+before it is declared: SuccessCriteriaMet or FailureTarget come first, Complete or Failed when no pod is left running.
+
+Pods of a Job that is gone or finished lose their finalizer, so that nothing keeps them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import controller_of, creation_time, get_condition, is_deleting, labels
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.waiting import with_timeout
+from karmada.kube.runtime.writes import remove_finalizer, set_status
+from karmada.kube.server.kinds.batch import JOB_NAME
+from karmada.kube.sim.context import Context
+from karmada.kube.sim.controllers.job_pods import make_pod, startable_indexes, superfluous
+from karmada.kube.sim.controllers.job_rules import TRACKING, Verdict, is_tracked, next_try, replaces_failed_only
+from karmada.kube.sim.controllers.job_status import (
+    count_ends,
+    declare_end,
+    must_be_stored_first,
+    note_ends,
+    uncounted_uids,
+)
+from karmada.kube.sim.controllers.job_tally import (
+    Tally,
+    deadline,
+    is_finished,
+    is_indexed,
+    limits_per_index,
+    tally,
+    verdict,
+    wanted_active,
+)
+from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
+from karmada.kube.sim.controllers.podcontrol import (
+    BURST,
+    PODS,
+    PodControl,
+    is_namespace_ending,
+    selector_of,
+    slow_start,
+)
+from karmada.kube.sim.controllers.podstate import is_ready, phase, restarts
+from karmada.kube.sim.controllers.resting import Resting
+
+JOBS = GVR("batch", "v1", "jobs")
+OWN_MANAGER = "kubernetes.io/job-controller"
+_BY_JOB = "tracked for job"
+_SEEN_SECONDS = 30.0
+
+
+def index_by_tracking_job(pod: Obj) -> Iterable[str]:
+    """Pods whose end some Job must count, by that Job's name, even when they have lost their owner."""
+    if not is_tracked(pod):
+        return ()
+    owner = controller_of(pod)
+    name = owner["name"] if owner is not None else labels(pod).get(JOB_NAME)
+    return (f"{pod['metadata']['namespace']}/{name}",) if name else ()
+
+
+@dataclass(slots=True)
+class _Work:
+    """One look at a Job: what was found, what was done about it."""
+
+    job: Obj
+    pods: list[Obj]
+    found: Tally
+    now: float
+    end: Verdict | None
+    made: int = 0
+    removed: list[Obj] = field(default_factory=list)
+    error: ApiError | None = None
+    again: list[float] = field(default_factory=list)
+    """Moments at which to look again."""
+
+
+class Jobs:
+    name = "job-controller"
+    workers = 5
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._client = context.client()
+        self._clock = context.clock
+        self._recorder = context.recorder(self.name)
+        self._control = PodControl(context, self.name)
+        self._jobs: Informer = context.informers.of(JOBS)
+        self._pods: Informer = context.informers.of(PODS, indexes={**CLAIM_INDEXES, _BY_JOB: index_by_tracking_job})
+        self._owners_of = workload_keys("Job", self._jobs)
+        self._resting = Resting(context.clock)
+        self._label_index = context.profile.minor >= 28
+        self.watches = (
+            Watch(JOBS, when=generation_or_deletion_changed),
+            Watch(PODS, when=self._concerns_a_job, map_to=self._jobs_of),
+        )
+
+    # which Jobs a pod's change matters to
+
+    def _jobs_of(self, pod: Obj) -> Iterable[Key]:
+        """Its owner, those that may adopt it, and the one that its finalizer waits for, even if that is gone."""
+        keys = list(self._owners_of(pod))
+        if controller_of(pod) is None and is_tracked(pod) and labels(pod).get(JOB_NAME):
+            keys.append(Key(pod["metadata"]["namespace"], labels(pod)[JOB_NAME]))
+        return keys
+
+    def _concerns_a_job(self, old: Obj | None, new: Obj | None) -> bool:
+        if old is None or new is None:
+            return True
+        return bool(self._jobs_of(new) or self._jobs_of(old)) and _seen_by_jobs(old) != _seen_by_jobs(new)
+
+    # the look
+
+    async def reconcile(self, key: Key) -> Result:
+        job = self._jobs.get(key)
+        if job is not None and job["spec"].get("managedBy", OWN_MANAGER) != OWN_MANAGER:
+            return Done
+        await self._release_strangers(key, job)
+        if job is None or is_finished(job):
+            self._resting.forget(key)
+            return Done
+        rest = self._resting.left(job)
+        if rest:
+            return requeue(rest)
+        pods = await self._claim(job)
+        now = self._clock.now()
+        found = tally(job, pods)
+        work = _Work(job, pods, found, now, verdict(job, found, now))
+        if work.end is not None:
+            await self._remove(work, found.active, counted=True)
+        elif not is_deleting(job):
+            await self._manage(work)
+        await self._account(work)
+        self._resting.looked(job, len(pods))
+        return self._next_look(work)
+
+    async def _release_strangers(self, key: Key, job: Obj | None) -> None:
+        """Pods that wait to be counted by a Job that never will."""
+        tracked = self._pods.by_index(_BY_JOB, f"{key.namespace}/{key.name}")
+        await self._untrack([pod for pod in tracked if not self._counts(job, pod)])
+
+    def _counts(self, job: Obj | None, pod: Obj) -> bool:
+        """The Job will see to the pod's end."""
+        if job is None or is_finished(job):
+            return False
+        owner = controller_of(pod)
+        if owner is not None:
+            return bool(owner["uid"] == job["metadata"]["uid"])
+        return not is_deleting(job) and selector_of(job).matches(labels(pod))
+
+    async def _claim(self, job: Obj) -> list[Obj]:
+        found = candidates(self._pods, job)
+        claimed = await self._control.claim(PODS, job, selector_of(job), found)
+        known = {id(pod) for pod in found}
+        await self._context.until_seen(self._pods, [pod for pod in claimed if id(pod) not in known])
+        claimed.sort(key=lambda pod: (creation_time(pod), pod["metadata"]["name"]))
+        return claimed
+
+    # making and removing pods
+
+    async def _manage(self, work: _Work) -> None:
+        job, found = work.job, work.found
+        if job["spec"].get("suspend"):
+            await self._remove(work, found.active, counted=False)
+            return
+        wanted = wanted_active(job, found)
+        extra = superfluous(job, found.active, wanted)[:BURST]
+        if extra:
+            await self._remove(work, extra, counted=False)
+            return
+        missing = wanted - len(found.active)
+        if replaces_failed_only(job):
+            missing -= len(found.terminating)
+        if missing > 0:
+            await self._make(work, min(missing, BURST))
+
+    async def _make(self, work: _Work, missing: int) -> None:
+        job, found = work.job, work.found
+        if not limits_per_index(job):
+            at = next_try(work.pods, job)
+            if at > work.now:
+                work.again.append(at)
+                return
+        if is_indexed(job):
+            start, later = startable_indexes(job, found, missing, work.now)
+            work.again += [later] if later is not None else []
+            label = self._label_index
+            pods = [make_pod(job, index, failed=found.last_failed.get(index), label=label) for index in start]
+        else:
+            pods = [make_pod(job, None) for _ in range(missing)]
+        waiting = iter(pods)
+        made, work.error = await slow_start(len(pods), lambda: self._control.create(job, next(waiting)))
+        work.made = len(made)
+        await self._context.until_seen(self._pods, made)
+
+    async def _remove(self, work: _Work, pods: list[Obj], *, counted: bool) -> None:
+        """`counted`: their end is one of the Job's failures; otherwise they go without a trace."""
+        if not pods:
+            return
+        if not counted:
+            await self._untrack(pods)
+        await asyncio.gather(*(self._control.delete(work.job, pod) for pod in pods))
+        await until_ending(self._context, self._pods, pods)
+        work.removed = pods
+
+    async def _untrack(self, pods: list[Obj]) -> None:
+        """Take the finalizer away; whoever deletes the pod after this finds nothing that keeps it."""
+        if not pods:
+            return
+        await asyncio.gather(*(self._untrack_one(pod) for pod in pods))
+        await self._until_untracked(pods)
+
+    async def _untrack_one(self, pod: Obj) -> None:
+        """A kubelet writes to the same pod all the time, so only the finalizer's own place is guarded."""
+        meta = pod["metadata"]
+        finalizers = meta.get("finalizers") or []
+        if TRACKING not in finalizers:
+            return
+        place = f"/metadata/finalizers/{finalizers.index(TRACKING)}"
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
+            {"op": "test", "path": place, "value": TRACKING},
+            {"op": "remove", "path": place},
+        ]
+        try:
+            await self._client.patch(PODS, meta["name"], meta["namespace"], patch, type="json")
+        except NotFound:
+            return
+        except ApiError:
+            # the pod is another one by now, or its finalizers have moved
+            fresh = await self._client.get(PODS, meta["name"], meta["namespace"])
+            if fresh["metadata"]["uid"] == meta["uid"]:
+                await remove_finalizer(self._client, PODS, fresh, TRACKING)
+
+    async def _until_untracked(self, pods: list[Obj]) -> None:
+        """Wait until the cache knows each pod without the finalizer, or not at all."""
+
+        waiting = list(pods)
+
+        def known() -> bool:
+            while waiting:
+                cached = self._pods.get(key_of(waiting[-1]))
+                same = cached is not None and cached["metadata"]["uid"] == waiting[-1]["metadata"]["uid"]
+                if cached is not None and same and is_tracked(cached):
+                    return False
+                waiting.pop()
+            return True
+
+        if not known():
+            await with_timeout(self._clock, self._pods.until(known), _SEEN_SECONDS)
+
+    # the status
+
+    async def _account(self, work: _Work) -> None:
+        found = work.found
+        noted = note_ends(work.job, found, work.end, made=work.made, removed=work.removed, now=work.now)
+        job = work.job
+        if must_be_stored_first(job.get("status") or {}, noted):
+            job = await self._write(job, noted)
+        over = work.end is not None or is_deleting(work.job)
+        ended = [*found.ended, *found.held] if over else found.ended
+        await self._untrack(ended)
+        gone = {pod["metadata"]["uid"] for pod in ended}
+        gone |= uncounted_uids(noted) - {pod["metadata"]["uid"] for pod in work.pods if is_tracked(pod)}
+        status = count_ends(noted, gone, indexed=is_indexed(work.job))
+        running = len(found.active) + len(found.terminating)
+        if work.end is not None and not running and not found.more and not uncounted_uids(status):
+            status = declare_end(status, work.end, work.now)
+        await self._write(job, status)
+        self._tell(work.job, status)
+
+    async def _write(self, job: Obj, status: Obj) -> Obj:
+        try:
+            written = await set_status(self._client, JOBS, job, status)
+        except NotFound:
+            return job  # gone; that will be looked at next
+        await self._context.until_seen(self._jobs, [written.object])
+        return written.object
+
+    def _tell(self, job: Obj, status: Obj) -> None:
+        was = get_condition((job.get("status") or {}).get("conditions"), "Suspended") or {}
+        suspended = get_condition(status.get("conditions"), "Suspended") or {}
+        if suspended and suspended.get("status") != was.get("status"):
+            reason = "Suspended" if suspended["status"] == "True" else "Resumed"
+            self._recorder.event(job, NORMAL, reason, suspended["message"])
+        if get_condition(status.get("conditions"), "Complete"):
+            self._recorder.event(job, NORMAL, "Completed", "Job completed")
+        failed = get_condition(status.get("conditions"), "Failed")
+        if failed:
+            self._recorder.event(job, WARNING, failed["reason"], failed["message"])
+
+    def _next_look(self, work: _Work) -> Result:
+        if work.error is not None and not is_namespace_ending(work.error):
+            raise work.error
+        if work.found.more:
+            return requeue(0)
+        ends = deadline(self._jobs.get(key_of(work.job)) or work.job)
+        moments = [*work.again, *([ends] if ends is not None else [])]
+        return requeue(max(0.0, min(moments) - self._clock.now())) if moments and work.end is None else Done
+
+
+def _seen_by_jobs(pod: Obj) -> tuple[object, ...]:
+    meta = pod["metadata"]
+    return (
+        phase(pod), is_ready(pod), is_deleting(pod), restarts(pod), meta.get("finalizers"), meta.get("labels"),
+        meta.get("ownerReferences"),
+    )  # fmt: skip

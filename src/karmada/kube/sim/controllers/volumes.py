@@ -1,0 +1,21 @@
+"""Everything that makes claims and volumes work in a simulated cluster, in one list."""
+
+from __future__ import annotations
+
+from karmada.kube.runtime.controller import Reconciler
+from karmada.kube.sim.context import Context
+from karmada.kube.sim.controllers.volumes_binder import VolumeBinder
+from karmada.kube.sim.controllers.volumes_ephemeral import EphemeralVolumes
+from karmada.kube.sim.controllers.volumes_expansion import VolumeExpansion
+from karmada.kube.sim.controllers.volumes_protection import VolumeProtection
+from karmada.kube.sim.controllers.volumes_provisioner import VolumeProvisioner
+
+
+def volume_controllers(context: Context) -> list[Reconciler]:
+    return [
+        VolumeBinder(context),
+        VolumeProvisioner(context),
+        VolumeProtection(context),
+        VolumeExpansion(context),
+        EphemeralVolumes(context),
+    ]

@@ -1,0 +1,160 @@
+"""The kinds of faults, as plain data: what `karmadactl sim fail` asks for and what a fleet stores.
+
+Faults of requests (`RequestFault`) are judged at the HTTP gate and say which requests they touch; all others change
+something about the cluster itself while they last.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+
+from karmada.kube.server.request import Request
+from karmada.kube.sim.behaviours import Rule
+
+CONTROL_PLANE_USERS = r"^system:serviceaccount:karmada-cluster:"
+"""Who a multi-cluster control plane is in its members."""
+_READS = ("get", "list", "watch")
+HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
+
+
+class Matched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Which requests: empty fields match all. Resources are named like `deployments.apps` or `pods`."""
+
+    verbs: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    users: str = ""
+    """A regular expression, searched in the name of the caller."""
+    agents: str = ""
+    """A regular expression, searched in the User-Agent."""
+    percent: float = 100.0
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        return re.compile(self.users), re.compile(self.agents)
+
+    def matches(self, request: Request) -> bool:
+        info = request.info
+        if self.verbs and info.verb not in self.verbs:
+            return False
+        if self.resources and str(info.group_resource) not in self.resources:
+            return False
+        users, agents = self._patterns
+        return bool(users.search(request.user.name) and agents.search(request.headers.get("User-Agent", "")))
+
+
+class Slow(Matched, frozen=True, tag="slow", kw_only=True):
+    """Every answer takes this much longer."""
+
+    seconds: float = 2.0
+    jitter: float = 0.0
+
+
+class Errors(Matched, frozen=True, tag="errors", kw_only=True):
+    """Requests are answered with an error."""
+
+    code: Literal[401, 403, 409, 413, 429, 500, 503, 504] = 500
+    retry_after: int = 0
+
+
+class ReadOnly(Matched, frozen=True, tag="read-only", kw_only=True):
+    """The store takes no writes."""
+
+
+class BlackHole(Matched, frozen=True, tag="black-hole", kw_only=True):
+    """Requests are accepted and never answered; open watches fall silent."""
+
+
+class Partition(Matched, frozen=True, tag="partition", kw_only=True):
+    """Some clients are cut off: those of a multi-cluster control plane, unless others are named."""
+
+    users: str = CONTROL_PLANE_USERS
+    how: Literal["hang", "refuse", "watches"] = "hang"
+    """No answer, a closed connection, or only watches that fall silent."""
+
+
+class Watches(Matched, frozen=True, tag="watches", kw_only=True):
+    """Watches are cut as soon as they have something to say, fall silent, or cannot go on from where they were."""
+
+    how: Literal["cut", "stall", "expire"] = "cut"
+
+
+class Unhealthy(msgspec.Struct, frozen=True, tag="unhealthy", kw_only=True, forbid_unknown_fields=True):
+    """/readyz (or another health page) fails while everything else works."""
+
+    pages: tuple[str, ...] = ("/readyz",)
+    code: int = 500
+
+
+class Unavailable(msgspec.Struct, frozen=True, tag="unavailable", kw_only=True, forbid_unknown_fields=True):
+    """A kind is not served: `deployments.apps`, or all of a group-version such as `batch/v1`."""
+
+    what: tuple[str, ...]
+
+
+class Down(msgspec.Struct, frozen=True, tag="down", kw_only=True, forbid_unknown_fields=True):
+    """Nothing listens."""
+
+
+class Flap(msgspec.Struct, frozen=True, tag="flap", kw_only=True, forbid_unknown_fields=True):
+    """Down and up again, in turns."""
+
+    up: float = 10.0
+    down: float = 10.0
+
+
+class NodeLost(msgspec.Struct, frozen=True, tag="node", kw_only=True, forbid_unknown_fields=True):
+    """Nodes stop reporting: those named, those of a pool or a zone."""
+
+    nodes: tuple[str, ...] = ()
+    pool: str = ""
+    zone: str = ""
+
+
+class Pressure(msgspec.Struct, frozen=True, tag="pressure", kw_only=True, forbid_unknown_fields=True):
+    """Nodes run short of memory, disk or process ids."""
+
+    nodes: tuple[str, ...] = ()
+    pool: str = ""
+    zone: str = ""
+    condition: Literal["MemoryPressure", "DiskPressure", "PIDPressure"] = "MemoryPressure"
+
+
+class Pods(msgspec.Struct, frozen=True, tag="pods", kw_only=True, forbid_unknown_fields=True):
+    """Pods behave in another way: images that cannot be pulled, crashes, probes that fail."""
+
+    rule: Rule
+
+
+class Paused(msgspec.Struct, frozen=True, tag="pause", kw_only=True, forbid_unknown_fields=True):
+    """A controller, the scheduler or the kubelets stop working."""
+
+    component: str
+
+
+class Clock(msgspec.Struct, frozen=True, tag="clock", kw_only=True, forbid_unknown_fields=True):
+    """The cluster's clock jumps, or runs at another rate."""
+
+    rate: float = 1.0
+    skip: float = 0.0
+
+
+RequestFault = Slow | Errors | ReadOnly | BlackHole | Partition | Watches | Unhealthy | Unavailable
+Fault = RequestFault | Down | Flap | NodeLost | Pressure | Pods | Paused | Clock
+
+
+def read(data: object) -> Fault:
+    """A fault from its description; msgspec.ValidationError names what is wrong with it."""
+    found: Fault = msgspec.convert(data, Fault)
+    return found
+
+
+def write(fault: Fault) -> object:
+    return msgspec.to_builtins(fault)
+
+
+def is_write(request: Request) -> bool:
+    return request.info.is_resource and request.info.verb not in _READS

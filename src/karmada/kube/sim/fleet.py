@@ -1,0 +1,179 @@
+"""Many simulated clusters in one process and one folder.
+
+Each cluster has a folder of its own under clusters/ with its description, certificates and state, so a fleet that is
+started again is the fleet that was stopped, on the same ports. `members.config` holds all their kubeconfigs as contexts
+named like the clusters. What one cluster does, its death included, does not touch the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from karmada.kube.objects.names import dns1123_label
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.schema.yamlio import dump_yaml, load_yaml
+from karmada.kube.server.auth.files import write_private
+from karmada.kube.sim.attached import AttachedCluster
+from karmada.kube.sim.cluster import SimCluster
+from karmada.kube.sim.profile import NodePool, Profile
+
+log = get_logger("fleet")
+_STARTS_AT_ONCE = 4
+Progress: TypeAlias = Callable[[int, int], None]
+"""(started so far, all)"""
+Member: TypeAlias = SimCluster | AttachedCluster
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a cluster between two starts, besides its state."""
+
+    profile: Profile
+    port: int = 0
+    attach: str = ""
+    """The kubeconfig of a cluster that is not simulated, but gets simulated nodes."""
+    context: str = ""
+
+
+def _read(path: Path) -> Stored:
+    return msgspec.json.decode(path.read_bytes(), type=Stored)
+
+
+class FleetError(Exception):
+    """What cannot be done, told to the one who asked."""
+
+
+class Fleet:
+    def __init__(self, folder: Path, *, in_memory: bool = False) -> None:
+        self.folder = folder
+        self.clusters: dict[str, Member] = {}
+        self._stored: dict[str, Stored] = {}
+        self._in_memory = in_memory
+        self._busy: set[str] = set()
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "members.config"
+
+    # life
+
+    async def start(self, progress: Progress | None = None) -> None:
+        """Start every cluster there is; one that cannot start is logged and left out."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = sorted((self.folder / "clusters").glob("*/cluster.json"))
+        limit, done = asyncio.Semaphore(_STARTS_AT_ONCE), 0
+
+        async def begin(path: Path) -> None:
+            nonlocal done
+            async with limit:
+                try:
+                    await self._begin(_read(path))
+                except Exception as error:
+                    log.exception("A cluster does not start", error, cluster=path.parent.name)
+            done += 1
+            if progress is not None:
+                progress(done, len(found))
+
+        await asyncio.gather(*(begin(path) for path in found))
+        self._write_kubeconfig()
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(cluster.stop() for cluster in self.clusters.values()))
+        self.clusters.clear()
+
+    # clusters come and go
+
+    async def create(self, wanted: Stored) -> Member:
+        """A new cluster, ready for use."""
+        name = wanted.profile.name
+        wrong = dns1123_label(name)
+        if wrong:
+            raise FleetError(f'cluster name "{name}": {wrong[0]}')
+        if name in self.clusters or name in self._busy:
+            raise FleetError(f'cluster "{name}" exists already')
+        self._busy.add(name)
+        try:
+            cluster = await self._begin(wanted)
+        except BaseException:
+            shutil.rmtree(self._folder(name), ignore_errors=True)
+            raise
+        finally:
+            self._busy.discard(name)
+        self._write_kubeconfig()
+        return cluster
+
+    async def delete(self, name: str) -> None:
+        """Stop a cluster and forget everything about it."""
+        cluster = self.get(name)
+        del self.clusters[name], self._stored[name]
+        await (cluster.leave() if isinstance(cluster, AttachedCluster) else cluster.stop())
+        shutil.rmtree(self._folder(name))
+        self._write_kubeconfig()
+
+    def get(self, name: str) -> Member:
+        cluster = self.clusters.get(name)
+        if cluster is None:
+            known = ", ".join(sorted(self.clusters)) or "none"
+            raise FleetError(f'no simulated cluster "{name}" (known: {known})')
+        return cluster
+
+    def stored(self, name: str) -> Stored:
+        return self._stored[name]
+
+    async def set_pools(self, name: str, pools: tuple[NodePool, ...]) -> None:
+        cluster = self.get(name)
+        stored = self._stored[name]
+        cluster.registration.set_pools(pools)
+        self._save(msgspec.structs.replace(stored, profile=msgspec.structs.replace(stored.profile, pools=pools)))
+
+    async def _begin(self, stored: Stored) -> Member:
+        profile, folder = stored.profile, self._folder(stored.profile.name)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if stored.attach:
+            attached = AttachedCluster(profile, Path(stored.attach), stored.context)
+            await attached.start()
+            self._keep(attached, stored)
+            return attached
+        cluster = SimCluster(profile, folder, port=stored.port, in_memory=self._in_memory)
+        try:
+            await cluster.start()
+        except OSError as error:
+            await cluster.stop()
+            if error.errno != errno.EADDRINUSE or not stored.port:
+                raise
+            log.warning("The port is taken, choosing another", cluster=profile.name, port=stored.port)
+            return await self._begin(msgspec.structs.replace(stored, port=0))
+        except BaseException:
+            await cluster.stop()
+            raise
+        self._keep(cluster, msgspec.structs.replace(stored, port=cluster.server.port))
+        return cluster
+
+    def _keep(self, cluster: Member, stored: Stored) -> None:
+        self.clusters[stored.profile.name] = cluster
+        self._save(stored)
+
+    def _save(self, stored: Stored) -> None:
+        self._stored[stored.profile.name] = stored
+        write_private(self._folder(stored.profile.name) / "cluster.json", msgspec.json.encode(stored))
+
+    def _folder(self, name: str) -> Path:
+        return self.folder / "clusters" / name
+
+    def _write_kubeconfig(self) -> None:
+        """One file with every simulated cluster as a context of its name."""
+        merged: dict[str, list[object]] = {"clusters": [], "users": [], "contexts": []}
+        names = sorted(name for name, cluster in self.clusters.items() if isinstance(cluster, SimCluster))
+        for name in names:
+            cluster = self.clusters[name]
+            single = load_yaml(cluster.kubeconfig.read_text())
+            for part, entries in merged.items():
+                entries += single[part]
+        config = {"apiVersion": "v1", "kind": "Config", **merged, "current-context": names[0] if names else ""}
+        write_private(self.kubeconfig, dump_yaml(config))

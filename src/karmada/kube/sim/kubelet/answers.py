@@ -1,0 +1,123 @@
+"""What simulated containers say when they are asked from outside, where somebody decided that.
+
+Answers are made and taken away while the cluster runs, by name; the last one made that fits is given. They are for
+whoever owns the simulation and not for the users of its API: a `Forward` leads to a port of the machine it runs on.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from karmada.kube.objects import meta
+from karmada.kube.objects.selectors import LabelSelector, parse_labels
+from karmada.kube.objects.types import Obj
+
+
+class _Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which containers it is about; an empty part fits all."""
+
+    namespace: str = ""
+    pod: str = ""
+    selector: str = ""
+    container: str = ""
+
+    def fits(self, pod: Obj, container: str = "") -> bool:
+        return (
+            self.namespace in ("", meta.namespace(pod))
+            and self.pod in ("", meta.name(pod))
+            and (not container or self.container in ("", container))
+            and _selector(self.selector).matches(meta.labels(pod))
+        )
+
+
+class Command(_Match, tag="command", tag_field="kind", frozen=True, kw_only=True):
+    """What a command whose line holds `pattern` (a regular expression) prints, and how it ends."""
+
+    pattern: str
+    stdout: str = ""
+    stderr: str = ""
+    code: int = 0
+    delay: float = 0.0
+
+
+class Log(_Match, tag="log", tag_field="kind", frozen=True, kw_only=True):
+    """The whole log of a container, in place of lines that are made up."""
+
+    text: str
+
+
+class Http(_Match, tag="http", tag_field="kind", frozen=True, kw_only=True):
+    """What a port answers to requests whose path holds `path` (a regular expression)."""
+
+    port: int = 0
+    """0: any"""
+    path: str = ""
+    status: int = 200
+    headers: dict[str, str] = {}
+    body: str = ""
+
+
+class Forward(_Match, tag="forward", tag_field="kind", frozen=True, kw_only=True):
+    """A port behind which something real stands."""
+
+    port: int = 0
+    to: str
+    """host:port"""
+
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.to.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+Answer: TypeAlias = Command | Log | Http | Forward
+A = TypeVar("A", Command, Log, Http, Forward)
+
+
+@lru_cache(maxsize=1024)
+def _selector(text: str) -> LabelSelector:
+    return parse_labels(text)
+
+
+class Answers:
+    def __init__(self) -> None:
+        self._answers: dict[str, Answer] = {}
+
+    def set(self, name: str, answer: Answer) -> None:
+        """Make or replace an answer; ValueError when it makes no sense."""
+        parse_labels(answer.selector)
+        try:
+            re.compile(
+                answer.pattern if isinstance(answer, Command) else answer.path if isinstance(answer, Http) else ""
+            )
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        if isinstance(answer, Forward):
+            answer.address()
+        self._answers.pop(name, None)
+        self._answers[name] = answer
+
+    def remove(self, name: str) -> bool:
+        """Whether there was one of that name."""
+        return self._answers.pop(name, None) is not None
+
+    def all(self) -> dict[str, Answer]:
+        return dict(self._answers)
+
+    def _fitting(self, kind: type[A], pod: Obj, container: str = "") -> list[A]:
+        return [a for a in reversed(self._answers.values()) if isinstance(a, kind) and a.fits(pod, container)]
+
+    def command(self, pod: Obj, container: str, line: str) -> Command | None:
+        return next((a for a in self._fitting(Command, pod, container) if re.search(a.pattern, line)), None)
+
+    def log(self, pod: Obj, container: str) -> Log | None:
+        return next(iter(self._fitting(Log, pod, container)), None)
+
+    def forward(self, pod: Obj, port: int) -> Forward | None:
+        return next((a for a in self._fitting(Forward, pod) if a.port in (0, port)), None)
+
+    def http(self, pod: Obj, port: int, path: str) -> Http | None:
+        return next((a for a in self._fitting(Http, pod) if a.port in (0, port) and re.search(a.path, path)), None)

@@ -1,0 +1,406 @@
+"""The kubelets of all simulated nodes: one reconciler that lets pods live and writes down how they fare.
+
+A pod's life is worked out in podlifecycle; here it meets the API: what the pod needs is looked up, the status that
+follows is patched if it differs, events are told, and the queue wakes the pod's key when its next step is due. A pod at
+rest has no timer and keeps nothing but a `Record`: what it holds of its node, and the version in which it was found to
+be right, so that the echo of our own write costs one comparison. The pods of a node without power are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.events import WARNING
+from karmada.kube.runtime.informer import Handler
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.sim.behaviours import Behaviours, Outcome
+from karmada.kube.sim.context import KUBELET, Context
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
+from karmada.kube.sim.controllers.podstate import is_terminal, node_name
+from karmada.kube.sim.kubelet import mounts
+from karmada.kube.sim.kubelet.managed import internal_ip, is_managed
+from karmada.kube.sim.kubelet.nodestate import Addresses, NodeState, is_taken, refusal, requests_of
+from karmada.kube.sim.kubelet.podlifecycle import Surroundings, Told, advance
+from karmada.kube.sim.kubelet.podstatus import patch_of, rejection, status_of
+from karmada.kube.sim.kubelet.run import NEVER, Run, accept, restore
+
+NODES = GVR("", "v1", "nodes")
+_RESOURCES: dict[mounts.Kind, GVR] = {
+    "configmap": GVR("", "v1", "configmaps"),
+    "secret": GVR("", "v1", "secrets"),
+}
+_LOOK_AGAIN_SECONDS = 120.0
+"""A pod that lacks something is looked at when it appears, and told about again after so long."""
+_RESIZABLE_SINCE = 33
+
+
+Lacking: TypeAlias = tuple[mounts.Kind, str, str]
+"""Kind, namespace and name of something a pod waits for."""
+
+
+class Power(Protocol):
+    """Whether nodes work."""
+
+    def failed(self, node_name: str) -> bool: ...
+
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with the name of each node that fails or works again."""
+
+
+@dataclass(slots=True)
+class Record:
+    """A pod that its node has taken."""
+
+    uid: str
+    node: str
+    requests: dict[str, int]
+    ip: str = ""
+    addresses: Addresses | None = None
+    outcome: Outcome | None = None
+    run: Run | None = None
+    lacks: set[Lacking] = field(default_factory=set)
+    rest: int = 0
+    """The resourceVersion up to which everything was done that was due."""
+
+
+class Kubelet:
+    name = "kubelet"
+    workers = 16
+
+    def __init__(self, context: Context, behaviours: Behaviours, power: Power | None = None) -> None:
+        self._context = context
+        self._clock = context.clock
+        self._behaviours = behaviours
+        self._power = power
+        self._client = context.client(KUBELET)
+        self._recorder = context.recorder("kubelet")
+        self._pods = context.informers.of(PODS, indexes={BY_NODE: index_by_node})
+        self._nodes = context.informers.of(NODES)
+        self._records: dict[Key, Record] = {}
+        self._states: dict[str, NodeState] = {}
+        self._addresses: dict[str, Addresses] = {}
+        self._waiting: dict[Lacking, set[Key]] = {}
+        self._followed: set[mounts.Kind] = set()
+        self._add: Callable[[Key], None] = lambda _: None
+        behaviours.subscribe(self._rules_changed)
+        if power is not None:
+            power.subscribe(self._power_changed)
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        return (
+            Watch(PODS, when=_on_a_node),
+            Watch(NODES, when=_turns_managed, map_to=self._pods_on),
+        )
+
+    def attach(self, add: Callable[[Key], None]) -> None:
+        self._add = add
+
+    # what wakes pods besides their own changes
+
+    def _pods_on(self, node: Obj) -> Iterable[Key]:
+        return [key_of(pod) for pod in self._pods.by_index(BY_NODE, node["metadata"]["name"])]
+
+    def _rules_changed(self) -> None:
+        for key, record in self._records.items():
+            pod = self._pods.get(key)
+            if pod is not None and self._behaviours.of(pod) != record.outcome:
+                record.rest = 0
+                self._add(key)
+
+    def _power_changed(self, name: str) -> None:
+        for pod in self._pods.by_index(BY_NODE, name):
+            self._add(key_of(pod))
+
+    # reconciling
+
+    async def reconcile(self, key: Key) -> Result:
+        pod = self._pods.get(key)
+        record = self._records.get(key)
+        if record is not None and (pod is None or pod["metadata"]["uid"] != record.uid):
+            self._drop(key)
+        if pod is None:
+            return Done
+        node = self._node(node_name(pod))
+        if node is None:
+            return Done
+        state = self._state(node)
+        record = self._records.get(key)
+        if record is not None:
+            pod = _newest(pod, record)
+            if record.rest > _version(pod):
+                return Done  # news that is older than what we wrote since
+        try:
+            if is_terminal(pod):
+                return await self._clear(key, pod)
+            if record is None:
+                record = await self._take(pod, node, state)
+                return Done if record is None else await self._drive(key, _newest(pod, record), node, record)
+            if record.rest == _version(pod) and (record.run is None or record.run.due > self._clock.monotonic()):
+                return self._when_due(record)
+            return await self._drive(key, pod, node, record)
+        except NotFound:
+            return Done  # it went meanwhile; the informer will say so
+
+    def _node(self, name: str) -> Obj | None:
+        """A node that is ours and works."""
+        node = self._nodes.get(Key("", name))
+        if node is None:
+            self._states.pop(name, None)
+            return None
+        if not is_managed(node) or (self._power is not None and self._power.failed(name)):
+            return None
+        return node
+
+    def _state(self, node: Obj) -> NodeState:
+        """What the node has given away, counted from its pods when it is first asked for."""
+        name = node["metadata"]["name"]
+        state = self._states.get(name)
+        if state is None:
+            state = self._states[name] = NodeState()
+            for pod in self._pods.by_index(BY_NODE, name):
+                if is_taken(pod):
+                    self._record(pod, node, state)
+        return state
+
+    def _record(self, pod: Obj, node: Obj, state: NodeState) -> Record:
+        record = Record(pod["metadata"]["uid"], node["metadata"]["name"], requests_of(pod))
+        state.add(record.requests)
+        ip = (pod.get("status") or {}).get("podIP")
+        if ip and not pod["spec"].get("hostNetwork"):
+            record.ip, record.addresses = ip, self._addresses_of(node)
+            record.addresses.reserve(ip)
+        self._records[key_of(pod)] = record
+        return record
+
+    def _addresses_of(self, node: Obj) -> Addresses:
+        cidr = (node.get("spec") or {}).get("podCIDR") or ""
+        addresses = self._addresses.get(cidr)
+        if addresses is None:
+            addresses = Addresses(cidr) if cidr else self._common_addresses()
+            self._addresses[cidr] = addresses
+        return addresses
+
+    def _common_addresses(self) -> Addresses:
+        """For nodes without a range of their own; those that have one got it from the lower end."""
+        addresses = Addresses(self._context.profile.pod_cidr, upper_half=True)
+        for pod in self._pods.list():
+            ip = (pod.get("status") or {}).get("podIP")
+            if ip and not is_terminal(pod):
+                addresses.reserve(ip)
+        return addresses
+
+    def _drop(self, key: Key) -> None:
+        """The pod holds nothing of its node any more."""
+        record = self._records.pop(key, None)
+        if record is None:
+            return
+        for lacking in record.lacks:
+            self._waiting.get(lacking, set()).discard(key)
+        state = self._states.get(record.node)
+        if state is not None:
+            state.subtract(record.requests)
+        if record.addresses is not None:
+            record.addresses.give_back(record.ip)
+
+    # coming
+
+    async def _take(self, pod: Obj, node: Obj, state: NodeState) -> Record | None:
+        """Accept the pod and say so, or refuse it: then None."""
+        if is_taken(pod):
+            return self._record(pod, node, state)
+        if is_deleting(pod):
+            await self._delete(pod)
+            return None
+        requests = requests_of(pod)
+        refused = refusal(pod, node, requests, state.used)
+        if refused is not None:
+            self._recount(node)
+            refused = refusal(pod, node, requests, state.used)
+        if refused is not None:
+            await self._refuse(pod, *refused)
+            return None
+        record = self._record(pod, node, state)
+        record.run = accept(pod, self._clock.now())
+        await self._write(record.run, node)
+        return record
+
+    def _recount(self, node: Obj) -> None:
+        """Let go of what is gone without our having heard of it yet."""
+        name = node["metadata"]["name"]
+        present = {key_of(pod): pod for pod in self._pods.by_index(BY_NODE, name)}
+        for key, record in list(self._records.items()):
+            if record.node == name:
+                pod = present.get(key)
+                if pod is None or pod["metadata"]["uid"] != record.uid or is_terminal(pod):
+                    self._drop(key)
+
+    async def _refuse(self, pod: Obj, reason: str, message: str) -> None:
+        self._tell(pod, [Told(WARNING, reason, message)])
+        minor, now = self._context.profile.minor, self._clock.now()
+        status = rejection(pod, reason, f"Pod was rejected: {message}", minor, now)
+        await self._patch(pod, status)
+
+    # living
+
+    async def _drive(self, key: Key, pod: Obj, node: Obj, record: Record) -> Result:
+        run = record.run
+        if run is None:
+            run = record.run = restore(pod)
+        run.pod, record.rest = pod, 0
+        outcome = record.outcome = self._behaviours.of(pod)
+        while True:
+            around, lacking = await self._surroundings(key, run, node)
+            self._tell(pod, [*lacking, *advance(run, outcome, around)])
+            if run.sandbox and not run.ip:
+                self._give_address(run, node, record)
+            if run.stopped or not is_deleting(run.pod):
+                await self._write(run, node)
+            if run.stopped or (run.final is not None and is_deleting(run.pod)):
+                await self._delete(run.pod)
+                break
+            if run.due > self._clock.monotonic():
+                break
+        if lacking or around.config_errors:
+            return requeue(min(run.due - self._clock.monotonic(), _LOOK_AGAIN_SECONDS))
+        record.rest = _version(run.pod)
+        if run.due == NEVER:
+            record.run = None
+        return self._when_due(record)
+
+    def _when_due(self, record: Record) -> Result:
+        return Done if record.run is None else requeue(max(0.0, record.run.due - self._clock.monotonic()))
+
+    def _give_address(self, run: Run, node: Obj, record: Record) -> None:
+        if run.pod["spec"].get("hostNetwork"):
+            run.ip = internal_ip(node)
+        else:
+            record.addresses = self._addresses_of(node)
+            run.ip = record.ip = record.addresses.take()
+
+    async def _write(self, run: Run, node: Obj) -> None:
+        wanted = status_of(run, internal_ip(node), self._context.profile.minor, self._clock.now())
+        run.pod = await self._patch(run.pod, wanted)
+
+    async def _patch(self, pod: Obj, wanted: Obj) -> Obj:
+        patch = patch_of(pod.get("status") or {}, wanted)
+        if patch is None:
+            return pod
+        metadata = pod["metadata"]
+        body = {"metadata": {"uid": metadata["uid"]}, "status": patch}
+        return await self._client.patch(
+            PODS, metadata["name"], metadata["namespace"], body, type="strategic", subresource="status"
+        )
+
+    def _tell(self, pod: Obj, told: Iterable[Told]) -> None:
+        for event in told:
+            self._recorder.event(pod, *event, host=node_name(pod))
+
+    # going
+
+    async def _clear(self, key: Key, pod: Obj) -> Result:
+        """A pod that is over holds nothing; one that is also being deleted may go."""
+        self._drop(key)
+        await self._delete(pod)
+        return Done
+
+    async def _delete(self, pod: Obj) -> None:
+        metadata = pod["metadata"]
+        if not metadata.get("deletionTimestamp"):
+            return
+        if metadata.get("finalizers") and metadata.get("deletionGracePeriodSeconds") == 0:
+            return  # whoever put the finalizer there has the last word
+        await self._client.delete(PODS, metadata["name"], metadata["namespace"], grace_period=0, uid=metadata["uid"])
+
+    # ConfigMaps and Secrets
+
+    async def _surroundings(self, key: Key, run: Run, node: Obj) -> tuple[Surroundings, list[Told]]:
+        """What the pod finds now, and complaints about what it does not find."""
+        profile = self._context.profile
+        mount_error = ""
+        complaints: list[Told] = []
+        config_errors: dict[str, str] = {}
+        if not is_deleting(run.pod):
+            if not run.mounted:
+                for reference in mounts.volume_references(run.pod):
+                    wrong = await self._problem(key, reference)
+                    if wrong:
+                        mount_error = mounts.mount_message(reference, wrong)
+                        complaints.append(Told(WARNING, "FailedMount", mount_error))
+            idle = [container.spec for container in run.containers if container.state == "waiting"]
+            for reference in mounts.environment_references(idle):
+                wrong = await self._problem(key, reference)
+                if wrong:
+                    config_errors.setdefault(reference.where, wrong)
+        around = Surroundings(
+            now=self._clock.now(),
+            tick=self._clock.monotonic(),
+            latencies=profile.latencies,
+            random=self._context.random,
+            images=self._state(node).images,
+            mount_error=mount_error,
+            config_errors=config_errors,
+            resizes=profile.minor >= _RESIZABLE_SINCE,
+        )
+        return around, complaints
+
+    async def _problem(self, key: Key, reference: mounts.Reference) -> str:
+        """What is wrong with a reference; if something is, the pod is woken when the object changes."""
+        wrong = mounts.problem(reference, key.namespace, await self._lookup(key.namespace, reference))
+        if wrong:
+            lacking = (reference.kind, key.namespace, reference.name)
+            self._waiting.setdefault(lacking, set()).add(key)
+            self._records[key].lacks.add(lacking)
+            self._follow(reference.kind)
+        return wrong
+
+    async def _lookup(self, namespace: str, reference: mounts.Reference) -> Obj | None:
+        try:
+            return await self._client.get(_RESOURCES[reference.kind], reference.name, namespace)
+        except NotFound:
+            return None
+
+    def _follow(self, kind: mounts.Kind) -> None:
+        """Hear of these objects from now on; most clusters never need it."""
+        if kind not in self._followed:
+            self._followed.add(kind)
+            informer = self._context.informers.of(_RESOURCES[kind], metadata_only=True)
+            informer.add_handler(self._wake(kind))
+            informer.start()
+
+    def _wake(self, kind: mounts.Kind) -> Handler:
+        def handle(_: Obj | None, new: Obj | None) -> None:
+            if new is not None:
+                namespace, name = key_of(new)
+                for key in self._waiting.pop((kind, namespace, name), ()):
+                    self._add(key)
+
+        return handle
+
+
+def _newest(pod: Obj, record: Record) -> Obj:
+    """Our own last write may be newer than what the informer has heard."""
+    if record.run is None:
+        return pod
+    ours = record.run.pod
+    return ours if _version(ours) > _version(pod) else pod
+
+
+def _version(pod: Obj) -> int:
+    return int(pod["metadata"]["resourceVersion"])
+
+
+def _on_a_node(old: Obj | None, new: Obj | None) -> bool:
+    pod = new if new is not None else old
+    return pod is not None and bool(pod["spec"].get("nodeName"))
+
+
+def _turns_managed(old: Obj | None, new: Obj | None) -> bool:
+    return new is not None and is_managed(new) and (old is None or not is_managed(old))

@@ -1,0 +1,271 @@
+"""Logs of containers that never wrote any: line n of a container is always the same line, at always the same moment.
+
+A container writes a line when it starts and one every few seconds until it ends; the moment and the text of each follow
+from the container's start and the line's number, so nothing is kept and the last lines of a long log cost no more than
+those of a short one. As on a real node only so much of a log is there. Where somebody decided what a container logs,
+that text is the whole log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from karmada.kube.objects import meta
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import BadRequest, FieldError, Invalid, forbidden_field, invalid, not_supported
+from karmada.kube.objects.gvk import GroupKind
+from karmada.kube.objects.times import parse_time, rfc3339
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.request import Query
+from karmada.kube.sim.metrics.amounts import chance
+
+INTERVAL = 5
+RETAINED = 10_000
+_NANO = 10**9
+_SPREAD = 0.4
+_LATE = 1e-6
+"""Clocks tell no nanoseconds: so much later a line is surely there."""
+_LISTS = ("containers", "initContainers", "ephemeralContainers")
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+_PULLING = {
+    "ErrImagePull": "image can't be pulled",
+    "ImagePullBackOff": "trying and failing to pull image",
+}
+
+
+class LogOptions(NamedTuple):
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    since: float | None = None
+    """Seconds since the epoch."""
+    tail: int | None = None
+    limit: int | None = None
+    """Bytes"""
+    stream: str = "All"
+
+    @classmethod
+    def parse(cls, query: Query, now: float) -> LogOptions:
+        errors: list[FieldError] = []
+        tail = _number(query, "tailLines", 0, errors)
+        limit = _number(query, "limitBytes", 1, errors)
+        seconds = _number(query, "sinceSeconds", 1, errors)
+        since = now - seconds if seconds is not None else None
+        if query.get("sinceTime"):
+            if seconds is not None:
+                errors.append(forbidden_field("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+            try:
+                since = parse_time(query.get("sinceTime"))
+            except ValueError as error:
+                raise BadRequest(str(error)) from error
+        stream = query.get("stream") or "All"
+        if stream not in ("All", "Stdout", "Stderr"):
+            errors.append(not_supported("stream", stream, ("All", "Stdout", "Stderr")))
+        elif stream != "All" and tail is not None:
+            errors.append(forbidden_field("", "`tailLines` and specific `stream` are mutually exclusive for now"))
+        if errors:
+            raise Invalid.of(GroupKind("", "PodLogOptions"), "", errors)
+        follow, previous, timestamps = (query.flag(name) for name in ("follow", "previous", "timestamps"))
+        return cls(follow, previous, timestamps, since, tail, limit, stream)
+
+
+def _number(query: Query, name: str, least: int, errors: list[FieldError]) -> int | None:
+    text = query.get(name)
+    if not text:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if value < least:
+        errors.append(invalid(name, value, f"must be greater than {'or equal to ' if least == 0 else ''}0"))
+    return value
+
+
+# which container, and which of its runs
+
+
+def container_named(pod: Obj, name: str) -> Obj | None:
+    """Its entry in the pod's spec, of whatever sort it is."""
+    spec = pod.get("spec") or {}
+    return next((c for part in _LISTS for c in spec.get(part) or () if c["name"] == name), None)
+
+
+def chosen_container(pod: Obj, name: str) -> Obj:
+    """The container that was asked for, or the only one."""
+    spec = pod.get("spec") or {}
+    if name:
+        found = container_named(pod, name)
+        if found is None:
+            raise BadRequest(f"container {name} is not valid for pod {meta.name(pod)}")
+        return found
+    containers: list[Obj] = spec.get("containers") or []
+    if len(containers) == 1:
+        return containers[0]
+    text = f"a container name must be specified for pod {meta.name(pod)}, choose one of: {_names(containers)}"
+    if spec.get("initContainers"):
+        text += f" or one of the init containers: {_names(spec['initContainers'])}"
+    if spec.get("ephemeralContainers"):
+        text += f" or one of the ephemeral containers: {_names(spec['ephemeralContainers'])}"
+    raise BadRequest(text)
+
+
+def _names(containers: list[Obj]) -> str:
+    return f"[{' '.join(container['name'] for container in containers)}]"
+
+
+def status_of(pod: Obj, container: str) -> Obj | None:
+    status = pod.get("status") or {}
+    return next((s for part in _STATUSES for s in status.get(part) or () if s["name"] == container), None)
+
+
+def is_running(pod: Obj, container: str) -> bool:
+    return "running" in ((status_of(pod, container) or {}).get("state") or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one run of a container writes."""
+
+    pod: str
+    container: str
+    run: str
+    """Tells this run from others."""
+    started: int
+    """In nanoseconds, as is `ended`."""
+    ended: int | None
+    lines: tuple[str, ...] | None = None
+    """All there is; None: made up as time goes by."""
+
+    def moment(self, number: int) -> int:
+        if self.lines is not None or number == 0:
+            return self.started
+        spread = int(_SPREAD * _NANO * chance(self.run, number))
+        return self.started + number * INTERVAL * _NANO + spread
+
+    def text(self, number: int) -> str:
+        if self.lines is not None:
+            return self.lines[number]
+        return f"{stamp(self.moment(number))} {self.pod}/{self.container} line {number + 1}"
+
+    def written(self, by: int) -> int:
+        """How many lines were written by then."""
+        by = by if self.ended is None else min(by, self.ended)
+        if by < self.started:
+            return 0
+        if self.lines is not None:
+            return len(self.lines)
+        last = (by - self.started) // (INTERVAL * _NANO)
+        return last + 1 if self.moment(last) <= by else last
+
+    def first(self, written: int, options: LogOptions) -> int:
+        """The first line to show."""
+        number = max(0, written - RETAINED)
+        if options.since is not None:
+            since = int(options.since * _NANO)
+            if self.lines is None:
+                number = max(number, (since - self.started) // (INTERVAL * _NANO) - 1)
+            while number < written and self.moment(number) < since:
+                number += 1
+        if options.tail is not None:
+            number = max(number, written - options.tail)
+        return number
+
+
+def output_of(pod: Obj, container: str, text: str | None, *, previous: bool) -> Output:
+    """The run of a container whose log is asked for; BadRequest when there is none."""
+    name = meta.name(pod)
+    status = status_of(pod, container)
+    state = (status or {}).get("state") or {}
+    before = ((status or {}).get("lastState") or {}).get("terminated")
+    if previous:
+        if before is None:
+            raise BadRequest(f'previous terminated container "{container}" in pod "{name}" not found')
+        run = before
+    elif "running" in state or "terminated" in state:
+        run = state.get("running") or state.get("terminated") or {}
+    elif before is not None:
+        run = before
+    else:
+        reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
+        why = _PULLING.get(reason, reason)
+        raise BadRequest(f'container "{container}" in pod "{name}" is waiting to start: {why}')
+    started, ended = run.get("startedAt"), run.get("finishedAt")
+    return Output(
+        name,
+        container,
+        f"{meta.uid(pod)}/{container}/{started}",
+        int(parse_time(started) * _NANO) if started else 0,
+        int(parse_time(ended) * _NANO) if ended else None,
+        tuple(text.splitlines()) if text is not None else None,
+    )
+
+
+def stamp(nanos: int) -> str:
+    """RFC 3339 with all nine digits of a second's fraction."""
+    seconds, rest = divmod(nanos, _NANO)
+    return f"{rfc3339(seconds)[:-1]}.{rest:09d}Z"
+
+
+# what is sent
+
+
+class _Cut:
+    """Counts down the bytes that may still be sent."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.left = limit
+
+    def take(self, data: bytes) -> bytes:
+        if self.left is None:
+            return data
+        data = data[: self.left]
+        self.left -= len(data)
+        return data
+
+
+def _shown(output: Output, number: int, timestamps: bool) -> bytes:
+    prefix = f"{stamp(output.moment(number))} " if timestamps else ""
+    return f"{prefix}{output.text(number)}\n".encode()
+
+
+def history(output: Output, options: LogOptions, now: float) -> Iterator[bytes]:
+    """The lines there are at this moment."""
+    if options.stream == "Stderr":
+        return
+    cut = _Cut(options.limit)
+    written = output.written(int(now * _NANO))
+    for number in range(output.first(written, options), written):
+        if cut.left == 0:
+            return
+        yield cut.take(_shown(output, number, options.timestamps))
+
+
+async def followed(
+    output: Output, options: LogOptions, clock: Clock, until: Callable[[float], Awaitable[int | None]]
+) -> AsyncIterator[bytes]:
+    """The lines there are, then each as it comes.
+
+    `until(seconds)` waits so long, or less if the container ends; it tells when that was, in nanoseconds.
+    """
+    cut = _Cut(options.limit)
+    silent = options.stream == "Stderr"
+    number: int | None = None
+    ended = output.ended
+    while True:
+        now = int(clock.now() * _NANO)
+        written = output.written(now if ended is None else min(now, ended))
+        if number is None:
+            number = output.first(written, options)
+        for line in range(number, written):
+            if cut.left == 0:
+                return
+            if not silent:
+                yield cut.take(_shown(output, line, options.timestamps))
+        number = max(number, written)
+        if ended is not None or cut.left == 0:
+            return
+        wait = (output.moment(number) - now) / _NANO if output.lines is None else float(INTERVAL)
+        ended = await until(max(wait, 0.0) + _LATE)

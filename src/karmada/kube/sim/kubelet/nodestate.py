@@ -1,0 +1,116 @@
+"""What a node has given away: addresses and resources of the pods on it, and the images it has pulled.
+
+Kept in memory, a few numbers per pod, and counted up and down as pods come and go. After a restart it is counted anew
+from the pods that are there; so it is, too, before a pod is refused, since what went may not have been heard of yet.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from karmada.kube.objects.quantity import Quantity
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.quota import pod_resources
+from karmada.kube.sim.controllers.nodefit import matches_node
+from karmada.kube.sim.controllers.podstate import is_terminal
+
+_RESERVED = 2
+"""The first addresses of a range: its own, and the bridge's."""
+
+
+class Addresses:
+    """Gives out addresses of a range in turn, each to one pod at a time."""
+
+    def __init__(self, cidr: str, *, upper_half: bool = False) -> None:
+        network = ipaddress.ip_network(cidr)
+        self._base = int(network.network_address)
+        self._size = network.num_addresses
+        self._make = ipaddress.IPv4Address if network.version == 4 else ipaddress.IPv6Address
+        self._used: set[int] = set()
+        self._next = self._size // 2 if upper_half else _RESERVED
+
+    def take(self) -> str:
+        """ "" when all are in use."""
+        room = self._size - _RESERVED - 1
+        for _ in range(min(room, len(self._used) + 1)):
+            offset = self._next
+            self._next = offset + 1 if offset + 1 < self._size - 1 else _RESERVED
+            if offset not in self._used:
+                self._used.add(offset)
+                return str(self._make(self._base + offset))
+        return ""
+
+    def reserve(self, address: str) -> None:
+        offset = self._offset(address)
+        if 0 <= offset < self._size:
+            self._used.add(offset)
+            if offset + 1 < self._size - 1:
+                self._next = max(self._next, offset + 1)
+
+    def give_back(self, address: str) -> None:
+        self._used.discard(self._offset(address))
+
+    def _offset(self, address: str) -> int:
+        return int(ipaddress.ip_address(address)) - self._base
+
+
+def requests_of(pod: Obj) -> dict[str, int]:
+    """cpu in thousandths, everything else in whole units; the pod itself counts as one of `pods`."""
+    asked = {
+        name: amount.milli() if name == "cpu" else amount.value()
+        for name, amount in pod_resources(pod["spec"], "requests").items()
+    }
+    asked["pods"] = 1
+    return asked
+
+
+@dataclass(slots=True)
+class NodeState:
+    used: dict[str, int] = field(default_factory=dict)
+    images: set[str] = field(default_factory=set)
+
+    def add(self, requests: Mapping[str, int]) -> None:
+        for name, amount in requests.items():
+            self.used[name] = self.used.get(name, 0) + amount
+
+    def subtract(self, requests: Mapping[str, int]) -> None:
+        for name, amount in requests.items():
+            self.used[name] = self.used.get(name, 0) - amount
+
+    def recount(self, pods: Iterable[Obj]) -> None:
+        """From the pods that were taken already and have not ended."""
+        self.used.clear()
+        for pod in pods:
+            if is_taken(pod):
+                self.add(requests_of(pod))
+
+
+def is_taken(pod: Obj) -> bool:
+    """The node has accepted it, and it still runs there."""
+    return bool((pod.get("status") or {}).get("startTime")) and not is_terminal(pod)
+
+
+def refusal(pod: Obj, node: Obj, requests: Mapping[str, int], used: Mapping[str, int]) -> tuple[str, str] | None:
+    """The reason and the message with which a node refuses a pod, if it does."""
+    if not matches_node(pod["spec"], node):
+        return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    for name in sorted(requests, key=_by_rank):
+        asked = requests[name]
+        if not asked or (name not in allocatable and name in _BASIC):
+            continue
+        quantity = Quantity.parse(allocatable.get(name, "0"))
+        there = quantity.milli() if name == "cpu" else quantity.value()
+        if used.get(name, 0) + asked > there:
+            detail = f"requested: {asked}, used: {used.get(name, 0)}, capacity: {there}"
+            return f"OutOf{name}", f"Node didn't have enough resource: {name}, {detail}"
+    return None
+
+
+_BASIC = ("pods", "cpu", "memory", "ephemeral-storage")
+
+
+def _by_rank(name: str) -> tuple[int, str]:
+    return (_BASIC.index(name) if name in _BASIC else len(_BASIC)), name

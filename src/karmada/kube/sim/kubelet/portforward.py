@@ -1,0 +1,164 @@
+"""Port-forwarding: bytes between a client and the ports of a pod, in the three forms that clients speak.
+
+kubectl speaks SPDY, on the connection itself or (since 1.31) inside a WebSocket: for every TCP connection it opens a
+pair of streams, one for data and one for what goes wrong, which a request number in their headers ties together. Others
+use WebSocket channels, two per port, whose first message in either direction of talk is the port's number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+
+import aiohttp
+from aiohttp import web
+
+from karmada.kube.objects.errors import BadRequest
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.request import Query
+from karmada.kube.server.upgrade import Upgraded, wants_upgrade
+from karmada.kube.sim.kubelet.channels import (
+    SPDY,
+    Inbox,
+    attended,
+    chosen,
+    listen,
+    offered,
+    spdy_connection,
+    unframed,
+)
+from karmada.kube.sim.kubelet.spdy import Connection, Stream
+from karmada.kube.sim.kubelet.web import Read, Write
+
+PROTOCOL = "portforward.k8s.io"
+TUNNELLED = f"{SPDY}+{PROTOCOL}"
+CHANNELS = ("v4.channel.k8s.io", "v4.base64.channel.k8s.io", "channel.k8s.io", "base64.channel.k8s.io")
+
+Converse = Callable[[int, Read, Write], Awaitable[str]]
+"""(port, read, write): talk for a port until either side ends; what went wrong, or nothing."""
+
+
+def check_request(headers: Mapping[str, str], query: Query) -> None:
+    """BadRequest if no way can be agreed on."""
+    if not wants_upgrade(headers):
+        raise BadRequest("Upgrade request required")
+    upgrade = headers.get("Upgrade", "")
+    if upgrade.lower() == "websocket":
+        if chosen(offered(headers), (TUNNELLED, *CHANNELS)) in (None, *CHANNELS):
+            ports_of(query)
+    elif upgrade != SPDY:
+        raise BadRequest(f"unable to upgrade: unknown protocol {upgrade}")
+
+
+def ports_of(query: Query) -> list[int]:
+    texts = [text for value in query.all("ports") + query.all("port") for text in value.split(",")]
+    ports = [int(text) for text in texts if text.isdigit() and 0 < int(text) < 65536]
+    if not ports or len(ports) != len(texts):
+        raise BadRequest('query parameter "port" is required' if not texts else f"unable to parse ports {texts}")
+    return ports
+
+
+async def serve(raw: web.BaseRequest, query: Query, converse: Converse) -> web.StreamResponse:
+    if raw.headers.get("Upgrade", "").lower() != "websocket":
+        async with spdy_connection(raw, PROTOCOL) as connection:
+            await attended(listen(connection), _pairs(connection, converse))
+        return Upgraded(status=101)
+    protocol = chosen(offered(raw.headers), (TUNNELLED, *CHANNELS)) or ""
+    socket = web.WebSocketResponse(protocols=(protocol,) if protocol else (), max_msg_size=0, compress=False)
+    await socket.prepare(raw)
+    if protocol == TUNNELLED:
+        connection = Connection(lambda: _next(socket), socket.send_bytes)
+        await attended(listen(connection), _pairs(connection, converse))
+    else:
+        await _channels(socket, ports_of(query), "base64" in protocol, converse)
+    await socket.close()
+    return socket
+
+
+# SPDY
+
+
+async def _next(socket: web.WebSocketResponse) -> bytes:
+    async for message in socket:
+        if message.type == aiohttp.WSMsgType.BINARY and message.data:
+            return bytes(message.data)
+    return b""
+
+
+async def _pairs(connection: Connection, converse: Converse) -> None:
+    """A conversation for every pair of streams, until the client leaves."""
+    waiting: dict[str, Stream] = {}
+    talking: set[asyncio.Task[None]] = set()
+    try:
+        while (stream := await connection.accept()) is not None:
+            key = _request_of(stream)
+            other = waiting.pop(key, None)
+            if other is None:
+                waiting[key] = stream
+                continue
+            data, error = (stream, other) if stream.headers.get("streamtype") == "data" else (other, stream)
+            task = asyncio.create_task(_talk(connection, data, error, converse))
+            talking.add(task)
+            task.add_done_callback(talking.discard)
+    finally:
+        await cancel_and_wait(*talking)
+
+
+def _request_of(stream: Stream) -> str:
+    """What ties a pair together; clients that do not say it open the error stream first and the other right behind."""
+    request = stream.headers.get("requestid")
+    if request is not None:
+        return request
+    return f"#{stream.number - 2 if stream.headers.get('streamtype') == 'data' else stream.number}"
+
+
+async def _talk(connection: Connection, data: Stream, error: Stream, converse: Converse) -> None:
+    port = data.headers.get("port", "")
+    try:
+        wrong = await converse(int(port), data.read, data.write) if port.isdigit() else f"unable to parse port {port}"
+        if wrong:
+            await error.write(f"error forwarding port {port} to pod: {wrong}".encode())
+        await data.close()
+        await error.close()
+    except OSError:
+        return  # the client is gone, which ends everything
+    finally:
+        connection.forget(data)
+        connection.forget(error)
+
+
+# channels
+
+
+async def _channels(socket: web.WebSocketResponse, ports: list[int], text: bool, converse: Converse) -> None:
+    inboxes = [Inbox() for _ in ports]
+
+    async def send(channel: int, data: bytes) -> None:
+        if socket.closed:
+            return
+        if text:
+            await socket.send_str(f"{channel}{base64.b64encode(data).decode()}")
+        else:
+            await socket.send_bytes(bytes((channel,)) + data)
+
+    async def talk(index: int, port: int) -> None:
+        for channel in (2 * index, 2 * index + 1):
+            await send(channel, struct.pack("<H", port))
+        wrong = await converse(port, inboxes[index].read, lambda data: send(2 * index, data))
+        if wrong:
+            await send(2 * index + 1, wrong.encode())
+
+    async def hear() -> None:
+        async for message in socket:
+            if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY) or not message.data:
+                continue
+            channel, data = unframed(message.data)
+            if channel % 2 == 0 and 0 <= channel // 2 < len(inboxes):
+                await inboxes[channel // 2].put(data)
+
+    async def all_talks() -> None:
+        await asyncio.gather(*(talk(index, port) for index, port in enumerate(ports)))
+
+    await attended(hear(), all_talks())

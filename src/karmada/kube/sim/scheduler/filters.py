@@ -1,0 +1,61 @@
+"""The filters that look at one node at a time: cordons, taints, selectors, host ports, resources.
+
+What depends on a node's kind alone is asked once per kind and needs, and remembered with the needs.
+"""
+
+from __future__ import annotations
+
+from karmada.kube.sim.controllers.nodefit import NO_SCHEDULE, untolerated
+from karmada.kube.sim.scheduler.messages import CORDONED, NOT_SELECTED, PORTS_TAKEN, Refusal, Texts
+from karmada.kube.sim.scheduler.nodes import HARD, Group, Kind, Node
+from karmada.kube.sim.scheduler.pods import Needs, PodInfo
+from karmada.kube.sim.scheduler.resources import fits, shortage
+
+_CORDON = ({"key": "node.kubernetes.io/unschedulable", "effect": NO_SCHEDULE},)
+_MISSING = object()
+
+
+def kind_refuses(needs: Needs, kind: Kind, texts: Texts) -> Refusal | None:
+    """By everything that nodes of a kind have in common, their size excepted."""
+    known = needs.verdicts.get(kind, _MISSING)
+    if known is _MISSING:
+        verdict = _judge(needs, kind, texts)
+        needs.remember(kind, verdict)
+        return verdict
+    return known  # type: ignore[return-value]
+
+
+def _judge(needs: Needs, kind: Kind, texts: Texts) -> Refusal | None:
+    if kind.unschedulable and untolerated(_CORDON, needs.tolerations, HARD) is not None:
+        return CORDONED
+    taint = untolerated(kind.hard_taints, needs.tolerations, HARD)
+    if taint is not None:
+        return texts.tainted(taint.get("key") or "", taint.get("value") or "")
+    selection = needs.selection
+    if selection is not None and not selection.looks_at_node and not selection.matches(kind.labels, ""):
+        return NOT_SELECTED
+    return None
+
+
+def node_refuses(needs: Needs, node: Node) -> Refusal | None:
+    """By what distinguishes nodes of a kind: their name, hostname and ports in use."""
+    selection = needs.selection
+    if selection is not None and selection.looks_at_node and not selection.matches(node.labels(), node.name):
+        return NOT_SELECTED
+    if node.ports and any(port.clashes(taken) for port in needs.ports for taken in node.ports):
+        return PORTS_TAKEN
+    return None
+
+
+def looks_at_nodes(needs: Needs) -> bool:
+    """`node_refuses` has something to say about these needs."""
+    return bool(needs.ports) or (needs.selection is not None and needs.selection.looks_at_node)
+
+
+def group_lacks(info: PodInfo, group: Group, texts: Texts) -> Refusal | None:
+    """By the resources that are left on the nodes of a group."""
+    request, usage = info.needs.request, group.usage_for(info)
+    allocatable = group.kind.allocatable
+    if fits(request, allocatable, usage):
+        return None
+    return shortage(request, allocatable, usage, oversized_is_final=texts.oversized_is_final)

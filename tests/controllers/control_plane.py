@@ -1,0 +1,119 @@
+"""A control plane in memory: the real server with Karmada's kinds and admission, and the controllers a test asks for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from karmada.api.cluster import Cluster
+from karmada.apiserver.mount import mount
+from karmada.controllers.context import Context, Settings
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock, FakeClock
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Reconciler
+from karmada.kube.runtime.manager import Component, Manager
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from karmada.members.members import Members
+
+EVENTS = GVR("", "v1", "events")
+NAMESPACES = GVR("", "v1", "namespaces")
+
+
+@dataclass
+class ControlPlane:
+    server: ApiServer
+    clock: Clock
+    context: Context
+    manager: Manager
+    client: Client
+    """As an administrator, to apply and look at things."""
+
+    async def events(self, name: str, namespace: str = "default") -> list[tuple[str, str, str]]:
+        """(type, reason, message) of everything told about objects of this name so far, oldest first."""
+        for recorder in self.context.recorders.values():
+            await recorder.flush()
+        told = (await self.client.list_all(EVENTS, namespace)).items
+        told.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+        return [(e["type"], e["reason"], e["message"]) for e in told if e["involvedObject"]["name"] == name]
+
+    async def until(self, condition: Callable[[], Any], *, within: float = 8.0) -> Any:
+        """The condition's first true value, while the fake clock moves on in small steps by at most `within` seconds."""
+        assert isinstance(self.clock, FakeClock)
+        end = self.clock.now() + within
+        while not (value := condition()):
+            assert self.clock.now() < end, f"not within {within}s of the clock"
+            await self.clock.advance(0.2)
+        return value
+
+    async def get(self, kind: GVR, name: str, namespace: str = "") -> Obj | None:
+        try:
+            return await self.client.get(kind, name, namespace)
+        except NotFound:
+            return None
+
+    async def add_cluster(self, name: str, mode: str = "Push", **spec: object) -> Obj:
+        """A Cluster without anything behind it."""
+        obj = {
+            "apiVersion": Cluster.gvk.api_version,
+            "kind": "Cluster",
+            "metadata": {"name": name},
+            "spec": {"syncMode": mode, **spec},
+        }
+        return await self.client.create(Cluster.gvr, obj)
+
+    async def set_ready(self, name: str, status: str, reason: str = "Test") -> Obj:
+        """What a status controller would post."""
+        condition = {
+            "type": "Ready",
+            "status": status,
+            "reason": reason,
+            "message": "",
+            "lastTransitionTime": "2023-11-14T22:13:20Z",
+        }
+        return await self.client.patch(
+            Cluster.gvr, name, "", {"status": {"conditions": [condition]}}, subresource="status"
+        )
+
+
+@asynccontextmanager
+async def running(
+    folder: Path,
+    parts: Callable[[Context], Sequence[Reconciler | Component]] = lambda _context: (),
+    *,
+    clock: Clock | None = None,
+    settings: Settings | None = None,
+) -> AsyncIterator[ControlPlane]:
+    """The parts run until the end of the block. Time stands still unless the test moves it or brings a real clock."""
+    clock = clock or FakeClock()
+    server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0), clock)
+    mount(server)
+    await server.start()
+    try:
+        manager = Manager(server.client(user_agent="karmada-controller-manager"), clock=clock)
+        members = Members(manager.informers, clock)
+        context = Context(
+            connect=lambda name: server.client(user_agent=name),
+            informers=manager.informers,
+            clock=clock,
+            members=members,
+            settings=settings or Settings(),
+        )
+        manager.add_component(members)
+        for part in parts(context):
+            if hasattr(part, "reconcile"):
+                manager.add(part)
+            else:
+                manager.add_component(part)
+        for recorder in context.recorders.values():
+            manager.add_component(recorder)
+        async with manager:
+            yield ControlPlane(server, clock, context, manager, server.client(user_agent="kubectl"))
+    finally:
+        await server.stop()

@@ -1,0 +1,56 @@
+"""What scheduler and kubelet do to pods, without either: bind them, make them ready, end deleted ones, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from karmada.kube.objects.errors import Conflict, NotFound
+from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.times import rfc3339
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Watch
+from karmada.kube.runtime.keys import Key
+from karmada.kube.sim.context import KUBELET, Context
+from karmada.kube.sim.controllers.daemonset_pods import target_node
+from karmada.kube.sim.controllers.podcontrol import PODS
+from karmada.kube.sim.controllers.podstate import is_ready, is_terminal, node_name
+
+
+class PodLife:
+    """`may_start` and `may_end` hold pods back; call `resume` after changing them."""
+
+    name = "pod-life"
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client(KUBELET)
+        self._clock = context.clock
+        self._pods = context.informers.of(PODS)
+        self.may_start: Callable[[Obj], bool] = lambda _: True
+        self.may_end: Callable[[Obj], bool] = lambda _: True
+        self.watches = [Watch(PODS)]
+
+    async def resume(self) -> None:
+        for pod in self._pods.list():
+            await self.reconcile(Key(pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+    async def reconcile(self, key: Key) -> None:
+        pod = self._pods.get(key)
+        try:
+            if pod is not None:
+                await self._move(pod, key)
+        except (NotFound, Conflict):
+            return
+
+    async def _move(self, pod: Obj, key: Key) -> None:
+        if not node_name(pod) and not is_deleting(pod):
+            target = {"apiVersion": "v1", "kind": "Node", "name": target_node(pod) or "somewhere"}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": key.name}, "target": target}
+            await self._client.create_subresource(PODS, key.name, key.namespace, "binding", binding)
+        elif is_deleting(pod):
+            if self.may_end(pod):
+                await self._client.delete(PODS, key.name, key.namespace, grace_period=0, uid=pod["metadata"]["uid"])
+        elif not is_ready(pod) and not is_terminal(pod) and self.may_start(pod):
+            since = rfc3339(self._clock.now())
+            conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+            status = {"status": {"phase": "Running", "conditions": conditions}}
+            await self._client.patch(PODS, key.name, key.namespace, status, type="strategic", subresource="status")

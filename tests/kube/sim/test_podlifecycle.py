@@ -1,0 +1,587 @@
+"""The life of a pod by itself: no server, time as plain numbers."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karmada.kube.sim.behaviours import OK, Outcome, parse_outcome
+from karmada.kube.sim.kubelet.courses import Course, course_of
+from karmada.kube.sim.kubelet.images import container_id, full_name, image_id
+from karmada.kube.sim.kubelet.nodestate import Addresses, refusal, requests_of
+from karmada.kube.sim.kubelet.podlifecycle import Surroundings, advance, pause_before
+from karmada.kube.sim.kubelet.podstatus import patch_of, status_of
+from karmada.kube.sim.kubelet.run import NEVER, accept, restore
+from karmada.kube.sim.profile import Delay, Latencies
+
+START = 1_700_000_000.0
+LATENCIES = Latencies(pull=Delay(0.5), start=Delay(0.1), ready=Delay(0.2), stop=Delay(0.1))
+
+
+def pod_of(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    made = [{"name": "c", "image": "nginx:1.27"}] if not containers else list(containers)
+    metadata = {"name": "p", "namespace": "default", "uid": "u-1", "generation": 1, "resourceVersion": "1"}
+    whole = {"restartPolicy": "Always", "nodeName": "n1", "containers": made, **spec}
+    return {"metadata": metadata, "spec": whole, "status": {"phase": "Pending"}}
+
+
+class Life:
+    """A pod on a node of its own, with every distinct status it went through."""
+
+    def __init__(self, pod: dict[str, Any], outcome: Outcome = OK, minor: int = 36) -> None:
+        self.pod, self.outcome, self.minor = pod, outcome, minor
+        self.time = 0.0
+        self.run = accept(pod, START)
+        self.images: set[str] = set()
+        self.random = Random(0)
+        self.told: list[tuple[str, str]] = []
+        self.mount_error = ""
+        self.config_errors: dict[str, str] = {}
+        self.history: list[tuple[float, dict[str, Any]]] = []
+        self.note()
+
+    def note(self) -> None:
+        self.status = status_of(self.run, "172.18.0.2", self.minor, START + self.time)
+        if patch_of(self.pod.get("status") or {}, self.status) is not None:
+            self.history.append((round(self.time, 3), self.status))
+        self.pod = {**self.pod, "status": {**self.pod["status"], **self.status}}
+        self.run.pod = self.pod
+
+    def look(self) -> None:
+        around = Surroundings(
+            now=START + self.time,
+            tick=self.time,
+            latencies=LATENCIES,
+            random=self.random,
+            images=self.images,
+            mount_error=self.mount_error,
+            config_errors=self.config_errors,
+        )
+        self.told += [(event.reason, event.message) for event in advance(self.run, self.outcome, around)]
+        if self.run.sandbox and not self.run.ip:
+            self.run.ip = "10.244.0.2"
+        self.note()
+
+    def until(self, time: float) -> Life:
+        self.look()
+        while self.run.due <= time:
+            self.time = max(self.time, self.run.due)
+            self.look()
+        self.time = time
+        return self
+
+    def change(self, **spec: Any) -> None:
+        metadata = {**self.pod["metadata"], "generation": self.pod["metadata"]["generation"] + 1}
+        self.pod = {**self.pod, "metadata": metadata, "spec": {**self.pod["spec"], **spec}}
+        self.run.pod = self.pod
+
+    def delete(self, grace: int = 30) -> None:
+        metadata = {**self.pod["metadata"], "deletionTimestamp": "x", "deletionGracePeriodSeconds": grace}
+        self.pod = {**self.pod, "metadata": metadata}
+        self.run.pod = self.pod
+
+    def restart(self) -> None:
+        """The simulator forgets everything but what is in the API."""
+        self.run = restore(self.pod)
+
+    def container(self, kind: str = "containerStatuses", index: int = 0) -> dict[str, Any]:
+        found: dict[str, Any] = self.status[kind][index]
+        return found
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        return next(c for c in self.status["conditions"] if c["type"] == kind)
+
+    def reasons(self) -> list[str]:
+        return [reason for reason, _ in self.told]
+
+
+# --- starting
+
+
+def test_a_normal_start_is_three_steps() -> None:
+    life = Life(pod_of()).until(60)
+    assert [(time, status["phase"]) for time, status in life.history] == [
+        (0.0, "Pending"),
+        (0.6, "Running"),
+        (0.8, "Running"),
+    ]
+    accepted, running, ready = (status for _, status in life.history)
+    assert accepted["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    assert accepted["hostIP"] == "172.18.0.2"
+    assert "podIP" not in accepted
+    assert running["podIPs"] == [{"ip": "10.244.0.2"}]
+    assert [c["status"] for c in running["conditions"]] == ["True", "True", "False", "False", "True"]
+    assert [c["status"] for c in ready["conditions"]] == ["True"] * 5
+    assert life.run.due == NEVER
+    assert life.reasons() == ["Pulling", "Pulled", "Created", "Started"]
+
+
+def test_the_status_of_a_running_pod_has_the_shape_clients_know() -> None:
+    resources = {"requests": {"cpu": "100m"}}
+    mounts = [{"name": "v", "mountPath": "/x", "readOnly": True}, {"name": "w", "mountPath": "/y"}]
+    container = {"name": "c", "image": "nginx:1.27", "resources": resources, "volumeMounts": mounts}
+    life = Life(pod_of(container)).until(60)
+    assert [c["type"] for c in life.status["conditions"]] == [
+        "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
+    ]  # fmt: skip
+    assert all(c["observedGeneration"] == 1 for c in life.status["conditions"])
+    told = dict(life.container())
+    assert told.pop("containerID") == container_id("u-1", "c", 0)
+    assert told == {
+        "name": "c",
+        "image": "docker.io/library/nginx:1.27",
+        "imageID": image_id("nginx:1.27"),
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": "2023-11-14T22:13:20Z"}},
+        "lastState": {},
+        "resources": resources,
+        "allocatedResources": {"cpu": "100m"},
+        "volumeMounts": [
+            {"name": "v", "mountPath": "/x", "readOnly": True, "recursiveReadOnly": "Disabled"},
+            {"name": "w", "mountPath": "/y"},
+        ],
+    }
+
+
+def test_an_old_cluster_tells_less() -> None:
+    life = Life(pod_of(), minor=24).until(60)
+    assert "observedGeneration" not in life.status
+    assert "hostIPs" not in life.status
+    assert [c["type"] for c in life.status["conditions"]][0] == "Initialized"
+    assert "resources" not in life.container()
+
+
+def test_an_image_that_is_there_is_not_pulled_again() -> None:
+    life = Life(pod_of())
+    life.images.add(full_name("nginx:1.27"))
+    life.until(60)
+    assert life.history[1][0] == 0.1
+    assert life.told[0] == ("Pulled", 'Container image "nginx:1.27" already present on machine')
+
+
+def test_a_probe_that_starts_late_makes_the_pod_ready_late() -> None:
+    container = {"name": "c", "image": "nginx", "readinessProbe": {"initialDelaySeconds": 5}}
+    assert Life(pod_of(container)).until(60).history[-1][0] == 5.6
+
+
+def test_init_containers_run_one_by_one_before_the_others() -> None:
+    init = [{"name": "i1", "image": "busybox"}, {"name": "i2", "image": "busybox", "command": ["sleep", "3"]}]
+    life = Life(pod_of(initContainers=init)).until(60)
+    first = life.history[0][1]
+    assert first["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
+    initialized = first["conditions"][1]
+    assert initialized["reason"] == "ContainersNotInitialized"
+    assert initialized["message"] == "containers with incomplete status: [i1 i2]"
+    seen = [
+        tuple(next(iter(c["state"])) for c in (*status["initContainerStatuses"], *status["containerStatuses"]))
+        for _, status in life.history
+    ]
+    assert seen == [
+        ("waiting", "waiting", "waiting"),
+        ("running", "waiting", "waiting"),
+        ("terminated", "waiting", "waiting"),
+        ("terminated", "running", "waiting"),
+        ("terminated", "terminated", "waiting"),
+        ("terminated", "terminated", "running"),
+        ("terminated", "terminated", "running"),
+    ]
+    assert life.container("initContainerStatuses")["ready"] is True
+    assert life.container("initContainerStatuses", 1)["state"]["terminated"]["reason"] == "Completed"
+
+
+def test_a_sidecar_stays_and_lets_the_others_begin() -> None:
+    sidecar = {"name": "s", "image": "envoy", "restartPolicy": "Always"}
+    life = Life(pod_of(initContainers=[sidecar])).until(60)
+    assert "running" in life.container("initContainerStatuses")["state"]
+    assert life.status["phase"] == "Running"
+    assert life.condition("Ready")["status"] == "True"
+
+
+def test_sidecars_end_with_the_job_they_accompany() -> None:
+    sidecar = {"name": "s", "image": "envoy", "restartPolicy": "Always"}
+    life = Life(pod_of(initContainers=[sidecar], restartPolicy="Never")).until(60)
+    assert life.status["phase"] == "Succeeded"
+    assert life.container("initContainerStatuses")["state"]["terminated"]["exitCode"] == 0
+
+
+def test_an_init_container_that_fails_fails_a_pod_that_never_restarts() -> None:
+    init = [{"name": "i", "image": "busybox", "command": ["false"]}]
+    life = Life(pod_of(initContainers=init, restartPolicy="Never")).until(60)
+    assert life.status["phase"] == "Failed"
+    assert "waiting" in life.container()["state"]
+
+
+def test_a_pod_is_ready_when_its_gates_are_open_too() -> None:
+    life = Life(pod_of(readinessGates=[{"conditionType": "example.com/lb"}])).until(60)
+    assert life.condition("ContainersReady")["status"] == "True"
+    assert life.condition("Ready")["reason"] == "ReadinessGatesNotReady"
+    assert "does not exist" in life.condition("Ready")["message"]
+    gate = {"type": "example.com/lb", "status": "True"}
+    life.pod = {**life.pod, "status": {**life.pod["status"], "conditions": [*life.status["conditions"], gate]}}
+    life.restart()
+    life.look()
+    assert life.condition("Ready")["status"] == "True"
+
+
+def test_a_pod_waits_for_its_volumes_and_goes_on_when_they_can_be_mounted() -> None:
+    life = Life(pod_of())
+    life.mount_error = "nope"
+    life.until(30)
+    assert len(life.history) == 1
+    assert life.run.due == NEVER
+    life.mount_error = ""
+    life.until(60)
+    assert life.condition("Ready")["status"] == "True"
+
+
+def test_a_container_that_lacks_its_configuration_is_created_once_it_is_there() -> None:
+    life = Life(pod_of())
+    life.config_errors = {"c": 'configmap "x" not found'}
+    life.until(30)
+    waiting = life.container()["state"]["waiting"]
+    assert waiting == {"reason": "CreateContainerConfigError", "message": 'configmap "x" not found'}
+    assert life.status["phase"] == "Pending"
+    assert ("Failed", 'Error: configmap "x" not found') in life.told
+    life.config_errors = {}
+    life.until(60)
+    assert life.status["phase"] == "Running"
+    assert life.container()["restartCount"] == 0
+
+
+# --- ending
+
+
+@pytest.mark.parametrize(
+    ("policy", "text", "phase", "code"),
+    [
+        ("Never", "ok", "Succeeded", 0),
+        ("OnFailure", "ok", "Succeeded", 0),
+        ("Never", "run-for 5s exit 3", "Failed", 3),
+        ("Never", "oom", "Failed", 137),
+    ],
+)
+def test_batch_pods_end(policy: str, text: str, phase: str, code: int) -> None:
+    life = Life(pod_of(restartPolicy=policy), parse_outcome(text)).until(60)
+    assert life.status["phase"] == phase
+    assert life.container()["state"]["terminated"]["exitCode"] == code
+    assert life.condition("Ready")["reason"] == ("PodCompleted" if phase == "Succeeded" else "PodFailed")
+    assert life.run.due == NEVER
+
+
+def test_a_job_runs_for_a_second_unless_its_command_says_more() -> None:
+    assert Life(pod_of(restartPolicy="Never")).until(60).history[-1][0] == 1.6
+    slow = {"name": "c", "image": "busybox", "command": ["sh", "-c", "sleep 20 && exit 4"]}
+    life = Life(pod_of(slow, restartPolicy="Never")).until(60)
+    assert life.history[-1][0] == 20.6
+    assert life.container()["state"]["terminated"]["exitCode"] == 4
+
+
+def test_a_failing_container_is_restarted_on_failure() -> None:
+    life = Life(pod_of(restartPolicy="OnFailure"), parse_outcome("run-for 1s exit 1")).until(3)
+    assert life.container()["restartCount"] == 1
+    assert life.status["phase"] == "Running"
+
+
+def test_a_crash_loop_restarts_at_once_and_then_after_growing_pauses() -> None:
+    life = Life(pod_of(), Outcome("crash-loop")).until(200)
+    messages = [
+        status["containerStatuses"][0]["state"]["waiting"]["message"]
+        for _, status in life.history
+        if status["containerStatuses"][0]["state"].get("waiting", {}).get("reason") == "CrashLoopBackOff"
+    ]
+    assert messages[:3] == [
+        f"back-off {pause} restarting failed container=c pod=p_default(u-1)" for pause in ("10s", "20s", "40s")
+    ]
+    assert life.status["phase"] == "Running"
+    assert life.container()["lastState"]["terminated"]["exitCode"] == 1
+    assert life.container()["lastState"]["terminated"]["reason"] == "Error"
+    assert ("BackOff", "Back-off restarting failed container c in pod p_default(u-1)") in life.told
+    starts = [time for time, status in life.history if "running" in status["containerStatuses"][0]["state"]]
+    assert life.container()["restartCount"] == len({round(start) for start in starts}) - 1
+
+
+def test_a_container_out_of_memory_says_so() -> None:
+    life = Life(pod_of(), Outcome("oom")).until(1.6)
+    assert life.container()["state"]["terminated"]["reason"] == "OOMKilled"
+    assert life.until(2).container()["restartCount"] == 1
+
+
+@pytest.mark.parametrize(("restarts", "ran", "pause"), [
+    (0, 1, 0), (1, 1, 10), (2, 1, 20), (3, 1, 40), (6, 1, 300), (99, 1, 300), (5, 700, 0),
+])  # fmt: skip
+def test_pauses_double_up_to_five_minutes(restarts: int, ran: float, pause: float) -> None:
+    assert pause_before(restarts, ran) == pause
+
+
+def test_an_active_deadline_ends_a_pod() -> None:
+    life = Life(pod_of(activeDeadlineSeconds=20)).until(60)
+    assert (life.status["phase"], life.status["reason"]) == ("Failed", "DeadlineExceeded")
+    assert life.status["message"] == "Pod was active on the node longer than the specified deadline"
+    assert "terminated" in life.container()["state"]
+
+
+def test_an_evicted_pod_says_why() -> None:
+    life = Life(pod_of(), parse_outcome("evicted 5s")).until(60)
+    assert (life.status["phase"], life.status["reason"]) == ("Failed", "Evicted")
+    assert life.status["message"].startswith("The node was low on resource: memory.")
+    assert life.condition("DisruptionTarget")["reason"] == "TerminationByKubelet"
+
+
+# --- other outcomes
+
+
+def test_an_image_that_cannot_be_pulled_keeps_the_pod_pending_until_it_can() -> None:
+    life = Life(pod_of(), Outcome("image-pull-error")).until(40)
+    reasons = [status["containerStatuses"][0]["state"]["waiting"]["reason"] for _, status in life.history]
+    assert reasons == ["ContainerCreating", *["ErrImagePull", "ImagePullBackOff"] * 3][: len(reasons)]
+    assert len(reasons) >= 5
+    assert life.status["phase"] == "Pending"
+    assert life.status["podIP"]
+    assert ("BackOff", 'Back-off pulling image "nginx:1.27"') in life.told
+    life.outcome = OK
+    life.until(42)
+    assert life.condition("Ready")["status"] == "True"
+    assert life.container()["restartCount"] == 0
+
+
+def test_never_ready_lasts_until_the_rule_goes() -> None:
+    life = Life(pod_of(), Outcome("never-ready")).until(100)
+    assert life.status["phase"] == "Running"
+    assert life.condition("Ready")["reason"] == "ContainersNotReady"
+    assert life.condition("Ready")["message"] == "containers with unready status: [c]"
+    assert life.reasons().count("Unhealthy") == 1
+    assert life.run.due == NEVER
+    life.outcome = OK
+    assert life.until(101).condition("Ready")["status"] == "True"
+
+
+def test_a_ready_pod_can_become_unready_and_crash() -> None:
+    life = Life(pod_of()).until(100)
+    life.outcome = Outcome("never-ready")
+    assert life.until(101).condition("Ready")["status"] == "False"
+    life.outcome = Outcome("crash-loop")
+    assert "terminated" in life.until(101).container()["state"]
+
+
+def test_ready_after_delays_readiness() -> None:
+    life = Life(pod_of(), parse_outcome("ready-after 30s")).until(60)
+    assert life.history[-1][0] == 30.6
+
+
+def test_a_flapping_pod_turns_again_and_again() -> None:
+    life = Life(pod_of(), parse_outcome("flap 10s")).until(45)
+    turns = [time for time, _ in life.history][2:]
+    assert turns == [0.8, 10.8, 20.8, 30.8, 40.8]
+
+
+def test_a_slow_start_replaces_the_latencies() -> None:
+    assert Life(pod_of(), parse_outcome("slow-start 7s")).until(60).history[1][0] == 7.0
+
+
+def test_an_outcome_for_one_container_leaves_the_others_alone() -> None:
+    pod = pod_of({"name": "a", "image": "a"}, {"name": "b", "image": "b"})
+    life = Life(pod, Outcome("never-ready", containers=("b",))).until(60)
+    assert [life.container(index=i)["ready"] for i in range(2)] == [True, False]
+    assert life.condition("Ready")["message"] == "containers with unready status: [b]"
+
+
+# --- changes
+
+
+def test_another_image_restarts_the_container() -> None:
+    life = Life(pod_of()).until(10)
+    life.change(containers=[{"name": "c", "image": "nginx:1.28"}])
+    life.until(20)
+    assert life.container()["image"] == "docker.io/library/nginx:1.28"
+    assert life.container()["restartCount"] == 1
+    assert life.container()["lastState"]["terminated"]["exitCode"] == 0
+    assert ("Killing", "Container c definition changed, will be restarted") in life.told
+
+
+def test_a_wrong_image_that_is_corrected_starts() -> None:
+    life = Life(pod_of({"name": "c", "image": "typo"}), Outcome("image-pull-error", containers=("c",))).until(30)
+    life.change(containers=[{"name": "c", "image": "nginx"}])
+    life.outcome = OK
+    assert life.until(31).container()["image"] == "docker.io/library/nginx:latest"
+
+
+def test_a_resize_shows_in_the_status() -> None:
+    def container(cpu: str) -> dict[str, Any]:
+        return {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+
+    life = Life(pod_of(container("1"))).until(10)
+    life.change(containers=[container("2")])
+    life.until(11)
+    assert life.container()["resources"] == {"requests": {"cpu": "2"}}
+    assert life.container()["allocatedResources"] == {"cpu": "2"}
+    assert life.container()["restartCount"] == 0
+
+
+def test_a_resize_restarts_a_container_that_wants_it() -> None:
+    def container(cpu: str) -> dict[str, Any]:
+        policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+        return {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}, "resizePolicy": policy}
+
+    life = Life(pod_of(container("1"))).until(10)
+    life.change(containers=[container("2")])
+    assert life.until(12).container()["restartCount"] == 1
+    assert life.container()["resources"] == {"requests": {"cpu": "2"}}
+
+
+def test_an_ephemeral_container_joins_a_running_pod() -> None:
+    life = Life(pod_of()).until(10)
+    life.restart()
+    life.change(ephemeralContainers=[{"name": "debug", "image": "busybox"}])
+    life.until(20)
+    assert "running" in life.container("ephemeralContainerStatuses")["state"]
+    assert life.condition("Ready")["status"] == "True"
+
+
+# --- deletion
+
+
+def test_a_deleted_pod_stops_within_its_grace() -> None:
+    life = Life(pod_of()).until(10)
+    life.delete()
+    life.until(20)
+    assert life.run.stopped
+    assert life.status["phase"] == "Succeeded"
+    assert life.container()["state"]["terminated"]["reason"] == "Completed"
+    assert life.condition("Ready")["status"] == "False"
+    assert life.told[-1] == ("Killing", "Stopping container c")
+
+
+def test_a_stuck_pod_stops_when_it_is_released() -> None:
+    life = Life(pod_of(), Outcome("stuck-terminating")).until(10)
+    life.delete()
+    life.until(1000)
+    assert not life.run.stopped
+    assert "running" in life.container()["state"]
+    life.outcome = OK
+    life.until(1001)
+    assert life.run.stopped
+
+
+# --- forgetting
+
+
+@given(
+    text=st.sampled_from(["ok", "crash-loop", "image-pull-error", "never-ready", "flap 3s", "ready-after 9s", "oom"]),
+    policy=st.sampled_from(["Always", "OnFailure", "Never"]),
+    cuts=st.lists(st.floats(0.05, 15), max_size=5),
+)
+def test_forgetting_at_any_moment_never_loses_restarts_nor_resurrects_the_dead(
+    text: str, policy: str, cuts: list[float]
+) -> None:
+    life = Life(pod_of(restartPolicy=policy), parse_outcome(text))
+    moment = 0.0
+    for cut in cuts:
+        moment += cut
+        life.until(moment)
+        before, restarts = life.status["phase"], life.container()["restartCount"]
+        if before in ("Succeeded", "Failed"):
+            return
+        life.restart()
+        life.look()
+        assert life.container()["restartCount"] >= restarts
+    life.until(moment + 40)
+    history = [status for _, status in life.history]
+    counts = [status["containerStatuses"][0]["restartCount"] for status in history]
+    assert counts == sorted(counts)
+    terminal = [i for i, status in enumerate(history) if status["phase"] in ("Succeeded", "Failed")]
+    assert terminal in ([], [len(history) - 1])
+    if text == "ok" and policy == "Always":
+        assert life.condition("Ready")["status"] == "True"
+
+
+# --- small rules
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "wanted"),
+    [
+        ([], [], None),
+        (["nginx"], ["-g", "daemon off;"], None),
+        (["sleep", "30"], [], Course(30, 0)),
+        (["/bin/sleep"], ["2m"], Course(120, 0)),
+        (["true"], [], Course(0, 0)),
+        (["false"], [], Course(0, 1)),
+        (["sh", "-c", "exit 3"], [], Course(0, 3)),
+        (["/bin/sh", "-ec"], ["echo hi; sleep 1.5"], Course(1.5, 0)),
+        (["bash", "-c", "sleep 1 && sleep 2; exit 300"], [], Course(3, 44)),
+        (["sh", "-c", "while true; do sleep 1; done"], [], None),
+    ],
+)
+def test_some_commands_tell_how_long_they_take(command: list[str], args: list[str], wanted: Course | None) -> None:
+    assert course_of({"command": command, "args": args}) == wanted
+
+
+@pytest.mark.parametrize(
+    ("image", "full"),
+    [
+        ("nginx", "docker.io/library/nginx:latest"),
+        ("nginx:1.27", "docker.io/library/nginx:1.27"),
+        ("bitnami/redis", "docker.io/bitnami/redis:latest"),
+        ("ghcr.io/a/b:v1", "ghcr.io/a/b:v1"),
+        ("localhost/x", "localhost/x:latest"),
+        ("registry:5000/x", "registry:5000/x:latest"),
+        ("a/b@sha256:0f", "docker.io/a/b@sha256:0f"),
+    ],
+)
+def test_images_have_full_names(image: str, full: str) -> None:
+    assert full_name(image) == full
+    assert full_name(full) == full
+
+
+def test_addresses_are_given_once_and_come_back() -> None:
+    addresses = Addresses("10.0.0.0/29")
+    given = [addresses.take() for _ in range(6)]
+    assert given == ["10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6", ""]
+    addresses.give_back("10.0.0.4")
+    assert addresses.take() == "10.0.0.4"
+
+
+def test_addresses_in_use_are_not_given_again() -> None:
+    addresses = Addresses("10.0.0.0/24")
+    addresses.reserve("10.0.0.2")
+    addresses.reserve("192.168.0.1")
+    assert addresses.take() == "10.0.0.3"
+
+
+NODE = {
+    "metadata": {"name": "n1", "labels": {"disk": "ssd"}},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "2", "ephemeral-storage": "10Gi"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("requests", "used", "reason", "message"),
+    [
+        ({"cpu": "8"}, {}, "OutOfcpu", "Node didn't have enough resource: cpu, requested: 8000, used: 0, capacity: 4000"),
+        ({"cpu": "1500m"}, {"cpu": 3000}, "OutOfcpu", "requested: 1500, used: 3000, capacity: 4000"),
+        ({"memory": "1Gi"}, {"memory": 8 << 30}, "OutOfmemory", "requested: 1073741824"),
+        ({}, {"pods": 2}, "OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2"),
+        ({"nvidia.com/gpu": "1"}, {}, "OutOfnvidia.com/gpu", "requested: 1, used: 0, capacity: 0"),
+    ],
+)
+def test_a_node_refuses_what_does_not_fit(requests: dict, used: dict, reason: str, message: str) -> None:
+    pod = pod_of({"name": "c", "image": "x", "resources": {"requests": requests}})
+    refused = refusal(pod, NODE, requests_of(pod), used)
+    assert refused is not None
+    assert refused[0] == reason
+    assert message in refused[1]
+
+
+def test_a_node_takes_what_fits_and_refuses_what_is_meant_for_others() -> None:
+    pod = pod_of({"name": "c", "image": "x", "resources": {"requests": {"cpu": "4"}}})
+    assert refusal(pod, NODE, requests_of(pod), {"pods": 1}) is None
+    picky = pod_of(nodeSelector={"disk": "hdd"})
+    refused = refusal(picky, NODE, requests_of(picky), {})
+    assert refused is not None
+    assert refused[0] == "NodeAffinity"

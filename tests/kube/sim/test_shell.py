@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karmada.kube.sim.kubelet.machine import Machine, Reply
+from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
+from karmada.kube.sim.kubelet.words import ScriptError, expand, parse
+
+
+class Ends:
+    """An Io in memory."""
+
+    def __init__(self, stdin: bytes = b"") -> None:
+        self.stdin = [stdin] if stdin else []
+        self.stdout = b""
+        self.stderr = b""
+        self.slept = 0.0
+
+    async def read(self) -> bytes:
+        return self.stdin.pop(0) if self.stdin else b""
+
+    async def out(self, data: bytes) -> None:
+        self.stdout += data
+
+    async def err(self, data: bytes) -> None:
+        self.stderr += data
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+    async def attend(self, work: object) -> int:
+        return await work  # type: ignore[misc, no-any-return]
+
+
+def machine(**parts: object) -> Machine:
+    env = {"PATH": "/bin", "HOSTNAME": "web-0", "HOME": "/root", "GREETING": "good day"}
+    files = {"/etc/config/a.txt": b"alpha\n", "/etc/config/b.txt": b"beta\n", "/run.sh": b"echo $1 $#\nexit 6\n"}
+    return Machine(**{"hostname": "web-0", "env": env, "files": files, "now": lambda: 1_700_000_000.0, **parts})
+
+
+async def run(*command: str, stdin: bytes = b"", **parts: object) -> tuple[int, str, str]:
+    ends = Ends(stdin)
+    code = await execute(machine(**parts), list(command), ends)
+    return code, ends.stdout.decode(), ends.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (["echo", "hi", "there"], "hi there\n"),
+        (["echo", "-n", "hi"], "hi"),
+        (["echo", "-e", r"a\tb"], "a\tb\n"),
+        (["/bin/echo", "$HOME"], "$HOME\n"),
+        (["printf", r"%s is %s\n", "x", "y"], "x is y\n"),
+        (["cat", "/etc/config/a.txt", "/etc/config/b.txt"], "alpha\nbeta\n"),
+        (["hostname"], "web-0\n"),
+        (["printenv", "GREETING"], "good day\n"),
+        (["env", "A=1", "printenv", "A"], "1\n"),
+        (["pwd"], "/\n"),
+        (["ls", "/etc/config"], "a.txt\nb.txt\n"),
+        (["ls", "/"], "etc\nrun.sh\ntmp\n"),
+        (["whoami"], "root\n"),
+        (["id", "-u"], "0\n"),
+        (["date"], "Tue Nov 14 22:13:20 UTC 2023\n"),
+    ],
+)
+async def test_programs_print_what_their_namesakes_do(command: list[str], output: str) -> None:
+    assert await run(*command) == (0, output, "")
+
+
+async def test_env_shows_everything() -> None:
+    _, output, _ = await run("env")
+    assert "GREETING=good day\n" in output
+    assert output.count("\n") == 4
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "complaint"),
+    [
+        (["true"], 0, ""),
+        (["false"], 1, ""),
+        (["cat", "/nowhere"], 1, "cat: can't open '/nowhere': No such file or directory\n"),
+        (["cat", "/etc"], 1, "cat: read error: Is a directory\n"),
+        (["ls", "/nowhere"], 1, "ls: /nowhere: No such file or directory\n"),
+        (["printenv", "NOTHING"], 1, ""),
+        (["sleep", "soon"], 1, "sleep: invalid number 'soon'\n"),
+        (["sh", "-c", "nosuch"], 127, "sh: nosuch: not found\n"),
+        (["sh", "/nowhere.sh"], 2, "sh: can't open '/nowhere.sh': No such file or directory\n"),
+        (["sh", "-c", "cd /nowhere"], 2, "sh: cd: can't cd to /nowhere: No such file or directory\n"),
+        (["sh", "-c", "echo x > /tmp/f"], 1, "sh: can't create /tmp/f: Read-only file system\n"),
+        (["sh", "-c", "while true; do echo; done"], 2, 'sh: syntax error: unexpected "while"\n'),
+        (["sh", "-c", "echo 'a"], 2, "sh: syntax error: unterminated quoted string\n"),
+        (["sh", "-c", "echo $(hostname)"], 2, 'sh: syntax error: unexpected "("\n'),
+        (["sh", "-c", "&& a"], 2, 'sh: syntax error: unexpected "&&"\n'),
+    ],
+)
+async def test_failures_have_a_code_and_a_complaint(command: list[str], code: int, complaint: str) -> None:
+    assert await run(*command) == (code, "", complaint)
+
+
+async def test_a_program_that_is_not_there_is_127() -> None:
+    code, output, complaint = await run("nosuch", "-x")
+    assert (code, output) == (127, "")
+    assert 'exec: "nosuch": executable file not found in $PATH' in complaint
+
+
+async def test_what_only_a_shell_knows_is_no_program() -> None:
+    assert (await run("cd", "/"))[0] == 127
+    assert (await run("exit", "3"))[0] == 127
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "code"),
+    [
+        ("echo a; echo b", "a\nb\n", 0),
+        ("echo a && echo b", "a\nb\n", 0),
+        ("false && echo b", "", 1),
+        ("false || echo b", "b\n", 0),
+        ("true || echo b | cat", "", 0),
+        ("false && echo b | cat; echo c", "c\n", 0),
+        ("false; echo $?", "1\n", 0),
+        ("exit 3; echo never", "", 3),
+        ("echo $HOSTNAME", "web-0\n", 0),
+        ("echo '$HOSTNAME' \"$HOSTNAME\" ${HOSTNAME}x", "$HOSTNAME web-0 web-0x\n", 0),
+        ("echo ${NOTHING:-else}", "else\n", 0),
+        ("X=1; echo $X$X", "11\n", 0),
+        ("X=1 printenv X; printenv X", "1\n", 1),
+        ("export X='a  b'; sh -c 'echo \"$X\"; echo $X'", "a  b\na b\n", 0),
+        ("cat /etc/config/a.txt | cat", "alpha\n", 0),
+        ("cd /etc/config && cat a.txt && pwd", "alpha\n/etc/config\n", 0),
+        ("echo out; echo err >&2", "out\n", 0),
+        ("nosuch 2>/dev/null; echo $?", "127\n", 0),
+        ("nosuch 2>&1 | cat", "sh: nosuch: not found\n", 0),
+        ("echo gone > /dev/null", "", 0),
+        ("# only words\necho a # and more\n\n", "a\n", 0),
+        ("[ -f /etc/config/a.txt ] && echo yes", "yes\n", 0),
+        ("test -d /nowhere || echo no", "no\n", 0),
+        ('[ "$GREETING" = "good day" ] && echo same', "same\n", 0),
+        ("sh /run.sh one two", "one 2\n", 6),
+        (r"echo a\ b \"c\"", 'a b "c"\n', 0),
+        ("", "", 0),
+    ],
+)
+async def test_scripts_do_what_a_shell_does(script: str, output: str, code: int) -> None:
+    ends = Ends()
+    assert await execute(machine(), ["sh", "-c", script], ends) == code
+    assert ends.stdout.decode() == output
+
+
+async def test_arguments_of_a_script_are_counted_behind_its_name() -> None:
+    assert await run("sh", "-c", 'echo $0 $1 "$@"', "name", "one", "two") == (0, "name one one two\n", "")
+
+
+async def test_stdin_is_read_by_cat_and_by_a_shell() -> None:
+    assert await run("cat", stdin=b"from outside") == (0, "from outside", "")
+    assert await run("sh", stdin=b"echo a\necho b\nexit 4\necho c\n") == (4, "a\nb\n", "")
+    assert await run("bash", "-x", stdin=b"echo last") == (0, "last\n", "")
+
+
+async def test_sleep_sleeps_on_the_clock_it_is_given() -> None:
+    ends = Ends()
+    assert await execute(machine(), ["sh", "-c", "sleep 1m; sleep 0.5"], ends) == 0
+    assert ends.slept == 60.5
+
+
+async def test_configured_replies_go_first() -> None:
+    def reply(line: str) -> Reply | None:
+        return Reply(b"PONG\n", b"warm\n", 9, 2.0) if line.startswith("redis-cli") else None
+
+    ends = Ends()
+    assert await execute(machine(reply=reply), ["redis-cli", "ping"], ends) == 9
+    assert (ends.stdout, ends.stderr, ends.slept) == (b"PONG\n", b"warm\n", 2.0)
+    assert await run("sh", "-c", "redis-cli ping", reply=reply) == (9, "PONG\n", "warm\n")
+
+
+async def test_at_a_terminal_a_shell_prompts_until_exit_or_the_end_of_input() -> None:
+    ends = Ends()
+    ends.stdin = [b"echo hi\n", b"cd /etc\n", b"exit 5\n", b"echo never\n"]
+    assert await interactive(machine(), ends) == 5
+    assert ends.stdout == b"/ # hi\n/ # /etc # "
+    ended = Ends()
+    ended.stdin = [b"false\n"]
+    assert await interactive(machine(), ended) == 1
+
+
+def test_a_shell_is_one_that_has_no_script() -> None:
+    assert is_shell(machine(), ["/bin/sh"])
+    assert not is_shell(machine(), ["sh", "-c", "true"])
+    assert not is_shell(machine(), ["cat"])
+    assert not is_shell(machine(reply=lambda _line: Reply()), ["sh"])
+
+
+@given(st.text())
+def test_no_script_breaks_the_parser(text: str) -> None:
+    try:
+        commands = parse(text)
+    except ScriptError:
+        return
+    for command in commands:
+        expand(command.words, lambda name: name)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="'", exclude_categories=("Cs",))), min_size=1))
+def test_quoted_words_arrive_as_they_were(words: list[str]) -> None:
+    quoted = " ".join(f"'{word}'" for word in words)
+    ends = Ends()
+    asyncio.run(execute(machine(), ["sh", "-c", f"printf '%s\\n' {quoted}"], ends))
+    [command] = parse(f"x {quoted}")
+    assert expand(command.words, lambda _name: "")[1:] == words
