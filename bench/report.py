@@ -10,6 +10,9 @@ GOALS: dict[str, tuple[float, Callable[[float, float], bool]]] = {
     "gets/s": (6000, operator.ge),
     "cold start, s": (1.5, operator.le),
     "resident with 10,000 Deployments, MB": (200, operator.le),
+    "100 clusters × 50 nodes × 500 pods: start, s": (20, operator.le),
+    "… resident, MB": (3000, operator.le),
+    "… CPU at rest, % of a core": (20, operator.le),
     "update to handler, in-process: p50, ms": (1, operator.lt),
     "update to handler, TLS: p50, ms": (5, operator.lt),
 }

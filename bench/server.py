@@ -23,6 +23,14 @@ import yaml
 from bench.wire import Target
 
 
+def resident_mb(process: int | str) -> float:
+    """Of a process by its number, or of this one ("self")."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"no resident size for process {process}")
+
+
 @dataclass
 class Running:
     process: subprocess.Popen[bytes]
@@ -31,10 +39,7 @@ class Running:
     seconds_to_ready: float
 
     def resident_mb(self) -> float:
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        raise RuntimeError("no resident size for the server process")
+        return resident_mb(self.process.pid)
 
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -1,4 +1,4 @@
-"""A control plane in memory: the real server with Karmada's kinds and admission, and the controllers a test asks for."""
+"""A control plane in memory: the real server with all kinds and admission, and the controllers a test asks for."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ControlPlane:
         return [(e["type"], e["reason"], e["message"]) for e in told if e["involvedObject"]["name"] == name]
 
     async def until(self, condition: Callable[[], Any], *, within: float = 8.0) -> Any:
-        """The condition's first true value, while the fake clock moves on in small steps by at most `within` seconds."""
+        """The first true value of the condition, while the fake clock moves on in small steps, `within` at most."""
         assert isinstance(self.clock, FakeClock)
         end = self.clock.now() + within
         while not (value := condition()):

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from control_plane import NAMESPACES, ControlPlane, running
 from eventually import eventually
-
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterOverridePolicy
 from karmada.api.work import Work
@@ -223,8 +223,10 @@ async def test_overrides_are_applied_for_each_cluster_and_noted(plane: ControlPl
 async def test_a_policy_has_the_namespaces_looked_at_that_it_selects(
     plane: ControlPlane, selectors: list[Obj], again: set[str]
 ) -> None:
+    namespaces = plane.context.informers.of(NAMESPACES)
     for name in ("test", "other"):
         await make(plane, name)
+        await eventually(lambda name=name: namespaces.get(Key("", name)))
     await quiet(plane)
     controller = plane.manager.controllers["namespace-sync-controller"]
     looked_at: set[str] = set()

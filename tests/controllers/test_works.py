@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from control_plane import NAMESPACES, ControlPlane, running
 from eventually import eventually
-
 from karmada.api.work import Work
 from karmada.controllers.works import WorkBeingDeleted, Works, manifest_of
 from karmada.kube.objects.copying import copy_json
@@ -57,7 +57,9 @@ def works(plane: ControlPlane) -> Works:
 async def seen(works: Works, written: Obj) -> None:
     key = Key(SPACE, written["metadata"]["name"])
     version = written["metadata"]["resourceVersion"]
-    await eventually(lambda: (works.informer.get(key) or {"metadata": {}})["metadata"].get("resourceVersion") == version)
+    await eventually(
+        lambda: (works.informer.get(key) or {"metadata": {}})["metadata"].get("resourceVersion") == version
+    )
 
 
 async def test_a_work_is_made_whole(works: Works) -> None:
@@ -123,7 +125,12 @@ async def test_the_same_again_writes_nothing(works: Works) -> None:
 @pytest.mark.parametrize(
     "resource",
     [
-        {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "data": {"token": "eA=="}},
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/service-account-token",
+            "data": {"token": "eA=="},
+        },
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": None},
         {"apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}},
         {"apiVersion": "batch/v1", "kind": "Job", "spec": {"ttlSecondsAfterFinished": 5, "parallelism": 1}},
@@ -143,7 +150,9 @@ async def test_a_change_replaces_the_spec_and_keeps_what_others_added(plane: Con
     _, work = await works.ensure("m1", deployment(), labels={"a": "1"}, annotations={"x": "1"})
     name = work["metadata"]["name"]
     theirs = {"finalizers": [EXECUTION, "example.com/mine"], "labels": {"b": "2"}, "annotations": {"y": "2"}}
-    patched = await plane.client.patch(Work.gvr, name, SPACE, {"metadata": theirs, "spec": {"suspendDispatching": True}})
+    patched = await plane.client.patch(
+        Work.gvr, name, SPACE, {"metadata": theirs, "spec": {"suspendDispatching": True}}
+    )
     await seen(works, patched)
     changed = deployment()
     changed["spec"]["replicas"] = 3

@@ -217,6 +217,8 @@ def main(
     from karmada.kube.client.client import Client
     from karmada.kube.client.https import HttpsTransport
     from karmada.kube.client.kubeconfig import KubeconfigError, load_config
+    from karmada.kube.runtime.logging import setup
+    from karmada.kube.runtime.tuning import tune_garbage_collection
 
     gates = default_gates()
     try:
@@ -228,10 +230,15 @@ def main(
         raise click.ClickException(str(error)) from error
 
     async def run() -> None:
+        setup(verbosity=verbosity)
+        tune_garbage_collection()
+        stopping = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         client = Client(HttpsTransport(config))
         settings = Settings(client=client, gates=gates, allow_no_execute_taint_policy=allow_no_execute_taint_policy)
         try:
-            await serve(settings, tls, (bind_address, secure_port), metrics, health, verbosity)
+            await serve(settings, tls, (bind_address, secure_port), metrics, health, stopping)
         finally:
             await client.close()
 
@@ -260,19 +267,13 @@ async def serve(
     address: Address,
     metrics_address: Address | None,
     health_address: Address | None,
-    verbosity: int,
+    stopping: asyncio.Event,
 ) -> None:
+    """Reviews, metrics and health, until it is time to stop."""
     from karmada.kube.runtime.health import Health
-    from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.metrics import Metrics
     from karmada.kube.runtime.serving import ObservabilityServer
-    from karmada.kube.runtime.tuning import tune_garbage_collection
 
-    setup(verbosity=verbosity)
-    tune_garbage_collection()
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     metrics, health = Metrics(), Health()
     server = WebhookServer(settings, tls, host=address[0], port=address[1], metrics=metrics)
     health.add_ready("webhook", lambda: server.serving)

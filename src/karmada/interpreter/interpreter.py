@@ -4,7 +4,7 @@ Layers come in the order in which they are given: what users declare (scripts, t
 third-party kinds, plug-ins. The native layer is always the last. A layer that says it is `enabled` for a kind and an
 operation answers for good: when it fails, the call fails, and nobody below is asked.
 
-The methods are async, because a webhook has to be waited for. That costs the hot path about 0.1 µs a call: awaiting a
+The methods are async, because a webhook has to be waited for. That costs the hot path about 0.2 µs a call: awaiting a
 coroutine that never suspends does not touch the event loop, and the native layer itself is called, not awaited. Code
 that is not async, and only wants built-in knowledge, can use `Interpreter.native` directly.
 

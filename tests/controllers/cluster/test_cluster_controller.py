@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from control_plane import EVENTS, NAMESPACES, ControlPlane, running
 from eventually import eventually
-
 from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.cluster.controller import Clusters

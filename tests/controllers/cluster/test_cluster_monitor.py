@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from control_plane import NAMESPACES, ControlPlane, running
 from eventually import eventually
-
 from karmada.api.cluster import Cluster
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import LEASES, ClusterMonitor, Health, observe

@@ -156,6 +156,21 @@ async def test_a_member_that_hangs_is_not_reachable_when_the_probe_times_out(pla
     assert brief(await passing, "Ready") == ("False", "ClusterNotReachable")
 
 
+async def test_a_member_that_is_healthy_but_tells_nothing_keeps_what_was_known(
+    plane: Plane, member: FakeMember
+) -> None:
+    await plane.join("m1", member)
+    before = await plane.look("m1")
+    member.gate.hanging.add("/apis")
+    passing = asyncio.create_task(plane.look("m1"))
+    await eventually(lambda: member.gate.asked["/apis"] == 2)
+    await plane.clock.advance(32)
+    status = await passing
+    assert brief(status, "Ready") == READY
+    assert brief(status, "CompleteAPIEnablements") == ("True", "Complete")
+    assert status["apiEnablements"] == before["apiEnablements"]
+
+
 NO_ACCESS = [
     ({"apiEndpoint": ""}, {}, "the api endpoint of cluster m1 is empty"),
     ({}, None, 'secrets "m1" not found'),

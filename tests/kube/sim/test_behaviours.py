@@ -42,11 +42,13 @@ def test_an_outcome_can_be_said_in_words(text: str, wanted: Outcome) -> None:
     assert parse_outcome(text) == wanted
 
 
-@pytest.mark.parametrize("text", ["", "explode", "run-for", "run-for soon", "flap 0s", "run-for 1s exit x"])
+@pytest.mark.parametrize(("kind", "seconds"), [("run-for", 1.0), ("crash-loop", 1.0), ("ready-after", 10.0)])
+def test_durations_have_defaults(kind: str, seconds: float) -> None:
+    assert parse_outcome(kind).after == seconds
+
+
+@pytest.mark.parametrize("text", ["", "explode", "run-for soon", "run-for -1s", "flap 0s", "run-for 1s exit x"])
 def test_words_that_make_no_sense_are_refused(text: str) -> None:
-    if text == "run-for":
-        assert parse_outcome(text).after == 1.0
-        return
     with pytest.raises(ValueError):
         parse_outcome(text)
 

@@ -6,7 +6,6 @@ there is no summary, and what a Cluster's status said before stays. `on_synced` 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -48,7 +47,8 @@ class Collector:
             return
         summary = self._summary = Summary()
         informers = self.member.informers
-        nodes, pods = informers.of(NODES, transform=slim_node), informers.of(PODS, transform=slim_pod)
+        nodes = informers.of(NODES, transform=slim_node, paged=True)
+        pods = informers.of(PODS, transform=slim_pod, paged=True)
         self._informers = (nodes, pods)
         self._unsubscribe = [nodes.add_handler(summary.node_changed), pods.add_handler(summary.pod_changed)]
         self._started_at = self._clock.monotonic()
@@ -89,8 +89,8 @@ class Collector:
                 )
 
     async def facts(self) -> Facts:
-        version, enablements = await asyncio.gather(self._version(), self._enablements.read())
-        return Facts(version, enablements)
+        """One request after the other: each at the same time would need, and keep, a connection of its own."""
+        return Facts(await self._version(), await self._enablements.read())
 
     async def _version(self) -> str:
         """Empty when the member does not tell."""

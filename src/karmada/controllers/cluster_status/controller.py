@@ -40,8 +40,9 @@ from karmada.kube.runtime.predicates import (
     generation_changed,
     matching,
 )
+from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import retry_on_conflict, set_status
-from karmada.members.access import NoAccess, secret_key
+from karmada.members.access import TIMEOUT, NoAccess, secret_key
 from karmada.members.members import SECRETS, Member
 
 _FIRST_PAUSE = 0.1
@@ -180,7 +181,12 @@ class ClusterStatus:
             await self._write(cluster, partial(self._with_ready, ready))
             return
         collector = self._collector(known, member)
-        facts = await collector.facts()
+        try:
+            facts = await with_timeout(self._clock, collector.facts(), TIMEOUT)
+        except TimeoutError as error:
+            log.error("A cluster is healthy but tells nothing", error, cluster=member.name)
+            await self._write(cluster, partial(self._with_ready, ready))
+            return
         summary = collector.summary(self._models(cluster))
         await self._write(cluster, partial(self._with_everything, ready, facts, summary))
 

@@ -7,7 +7,6 @@ group-version; those are walked through once a minute, or on every pass as long 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from operator import is_not
 from typing import NamedTuple
@@ -102,7 +101,7 @@ class EnablementReader:
         """
         if self._clock.monotonic() < self._walk_again:
             return self._joined
-        parts = await asyncio.gather(*(self._page(path) for path in _PAGES))
+        parts = [await self._page(path) for path in _PAGES]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return await self._walk()

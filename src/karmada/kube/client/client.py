@@ -7,7 +7,7 @@ server and its caches and must not be changed. Failures are the typed errors of 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 from karmada.kube.client.discovery import RESTMapper
@@ -158,11 +158,13 @@ class Client:
         resource_version: str = "",
         metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
+        keep: Callable[[Obj], Obj] | None = None,
     ) -> Listing:
         """The whole list. `resource_version` "0" takes any cached state, N one not older than N, "" the latest.
 
         Pages are asked for only where they mean the same snapshot: a limit together with N would mean exactly N.
-        When the snapshot expires between two pages, the list is taken again in one piece.
+        When the snapshot expires between two pages, the list is taken again in one piece. `keep` makes what is kept of
+        an item, as soon as its page is there.
         """
         gvr = await self.resource(kind)
         limit = page_size if resource_version in ("", "0") else 0
@@ -179,18 +181,22 @@ class Client:
                 metadata_only=metadata_only,
             )
 
+        def kept(answer: Obj) -> list[Obj]:
+            items: list[Obj] = answer.get("items") or []
+            return items if keep is None else [keep(item) for item in items]
+
         answer = await page(limit, "", resource_version)
         token = answer["metadata"].get("continue", "")
         if not token:
-            return Listing(answer.get("items") or [], answer["metadata"].get("resourceVersion", ""))
-        items: list[Obj] = [*answer["items"]]
+            return Listing(kept(answer), answer["metadata"].get("resourceVersion", ""))
+        items: list[Obj] = [*kept(answer)]
         while token:
             try:
                 answer = await page(limit, token, "")
             except (Expired, Gone):
                 answer = await page(0, "", resource_version)
                 items = []
-            items += answer.get("items") or []
+            items += kept(answer)
             token = answer["metadata"].get("continue", "")
         return Listing(items, answer["metadata"].get("resourceVersion", ""))
 

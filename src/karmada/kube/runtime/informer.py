@@ -56,13 +56,18 @@ class Informer:
         indexes: Mapping[str, IndexFn] | None = None,
         clock: Clock | None = None,
         transform: Callable[[Obj], Obj] | None = None,
+        paged: bool = False,
     ) -> None:
         """`transform` makes what is kept of an object; its name, namespace, uid and resourceVersion must stay.
+
+        `paged` is for many objects far away of which little is kept: they are listed page by page, each page is
+        transformed as it comes, and neither the whole list nor one large answer is ever in memory.
 
         With `metadata_only` nothing but `metadata` may be relied on (the rest does not travel over the network).
         """
         self.gvr = gvr
         self._transform = transform
+        self._paged = paged
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
@@ -184,7 +189,7 @@ class Informer:
 
     async def _list(self) -> None:
         """Make the cache equal to a list of the server, and tell what that changed."""
-        version = "" if self._version_unavailable else (self.resource_version or "0")
+        version = "" if self._version_unavailable or self._paged else (self.resource_version or "0")
         try:
             items, listed_at = await self._client.list_all(
                 self.gvr,
@@ -193,6 +198,7 @@ class Informer:
                 field_selector=self.field_selector,
                 resource_version=version,
                 metadata_only=self.metadata_only,
+                keep=self._transform if self._paged else None,
             )
         except (Expired, Gone, Timeout) as error:
             if isinstance(error, Timeout) and not error.has_cause("ResourceVersionTooLarge"):
@@ -202,7 +208,7 @@ class Informer:
             self._version_unavailable = True
             await self._list()
             return
-        await self._replace(items, same_history=not self._version_unavailable)
+        await self._replace(items, same_history=not (self._version_unavailable or self._paged))
         self.resource_version = listed_at
         self._version_unavailable = False
         self.last_error = None
@@ -216,7 +222,7 @@ class Informer:
         """After a jump to another history (a restored server), equal versions do not mean equal objects."""
         wanted: dict[Key, Obj] = {}
         for count, obj in enumerate(items):
-            wanted[key_of(obj)] = obj if self._transform is None else self._transform(obj)
+            wanted[key_of(obj)] = obj if self._transform is None or self._paged else self._transform(obj)
             if self._transform is not None and count % _YIELD_EVERY == _YIELD_EVERY - 1:
                 await asyncio.sleep(0)
         gone = self.cache.keys_outside(wanted)

@@ -45,6 +45,7 @@ class Informers:
         metadata_only: bool = False,
         indexes: Mapping[str, IndexFn] | None = None,
         transform: Callable[[Obj], Obj] | None = None,
+        paged: bool = False,
     ) -> Informer:
         """Those who ask with the same `transform` (see Informer) share; whole objects are an informer of their own."""
         if transform is None and not metadata_only:
@@ -52,7 +53,9 @@ class Informers:
         selection = _Selection(gvr, namespace, label_selector, field_selector, metadata_only, transform)
         informer = self._informers.get(selection)
         if informer is None:
-            informer = Informer(self.client, *selection[:-1], indexes=indexes, clock=self.clock, transform=transform)
+            informer = Informer(
+                self.client, *selection[:-1], indexes=indexes, clock=self.clock, transform=transform, paged=paged
+            )
             self._informers[selection] = informer
             if self._started:
                 informer.start()

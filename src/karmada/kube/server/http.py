@@ -13,6 +13,7 @@ import ssl
 import uuid
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import orjson
@@ -135,9 +136,11 @@ class HttpFront:
         """How many of these watches are open."""
         return sum(which(request) for _, request in self._streams.values())
 
-    async def _run(self, request: Request) -> Result:
+    async def _run(self, raw: web.BaseRequest, request: Request) -> Result:
         gate = self.gate
-        return await (self._pipeline.run(request) if gate is None else gate.run(request, self._pipeline.run))
+        if gate is None:
+            return await self._result(raw, request)
+        return await gate.run(request, partial(self._result, raw))
 
     async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
         started = self._clock.monotonic()
@@ -162,7 +165,7 @@ class HttpFront:
             if self._in_flight > MAX_IN_FLIGHT and not exempt:
                 raise TooManyRequests("too many requests, please try again later.", retry_after=1)
             request = Request(raw.method, info, query, headers, user, raw=raw)
-            result = await self._result(raw, request)
+            result = await self._run(raw, request)
             response = await self._respond(raw, request, result, audit_id)
             status = response.status
         except ApiError as error:
@@ -193,16 +196,16 @@ class HttpFront:
 
     async def _result(self, raw: web.BaseRequest, request: Request) -> Result:
         if raw.method not in _WRITES:
-            return await self._run(request)
+            return await self._pipeline.run(request)
         if request.info.subresource in ("exec", "attach", "portforward", "proxy"):
-            return await self._run(request)
+            return await self._pipeline.run(request)
         self._pipeline.authorize(request)  # nobody may make us hold a body that we would refuse anyway
         seconds = min(_requested_seconds(request.query), WRITE_SECONDS)
         try:
             async with asyncio.timeout(seconds) as deadline:
                 if raw.can_read_body:
                     request.body = await _read_body(raw)
-                return await self._run(request)
+                return await self._pipeline.run(request)
         except TimeoutError:
             if not deadline.expired():
                 raise

@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from aiohttp import web
@@ -24,6 +24,7 @@ from karmada.kube.sim.cluster import SimCluster, UnknownComponent
 from karmada.kube.sim.faults import kinds
 from karmada.kube.sim.faults.injector import UnknownFault
 from karmada.kube.sim.fleet import Fleet, FleetError, Member, Stored
+from karmada.kube.sim.kubelet.registration import UnknownNode
 from karmada.kube.sim.metrics.load import Setting
 from karmada.kube.sim.profile import NodePool
 
@@ -33,7 +34,7 @@ log = get_logger("admin")
 class FaultRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     fault: kinds.Fault
     name: str = ""
-    seconds: float | None = None
+    seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class LoadRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -90,7 +91,7 @@ class AdminServer:
             return _refusal(400, str(error))
         except UnknownFault as error:
             return _refusal(404, f'no fault "{error.args[0]}" is at work')
-        except UnknownComponent as error:
+        except (UnknownComponent, UnknownNode) as error:
             return _refusal(404, error.args[0])
         except web.HTTPException:
             raise

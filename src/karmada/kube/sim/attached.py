@@ -99,10 +99,9 @@ class AttachedCluster:
             await transport.close()
 
     async def leave(self) -> None:
-        """Take the nodes away, then stop."""
+        """Take the nodes away."""
         self.registration.set_pools(())
         await self.registration.settled()
-        await self.stop()
 
 
 def _marked(pool: NodePool) -> NodePool:

@@ -53,6 +53,8 @@ class Fleet:
     def __init__(self, folder: Path, *, in_memory: bool = False) -> None:
         self.folder = folder
         self.clusters: dict[str, Member] = {}
+        self.failed: dict[str, str] = {}
+        """Clusters that did not start, and why."""
         self._stored: dict[str, Stored] = {}
         self._in_memory = in_memory
         self._busy: set[str] = set()
@@ -64,7 +66,7 @@ class Fleet:
     # life
 
     async def start(self, progress: Progress | None = None) -> None:
-        """Start every cluster there is; one that cannot start is logged and left out."""
+        """Start every cluster there is; one that cannot start is among `failed` and keeps its state."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = sorted((self.folder / "clusters").glob("*/cluster.json"))
         limit, done = asyncio.Semaphore(_STARTS_AT_ONCE), 0
@@ -75,6 +77,7 @@ class Fleet:
                 try:
                     await self._begin(_read(path))
                 except Exception as error:
+                    self.failed[path.parent.name] = " ".join(str(error).split()) or type(error).__name__
                     log.exception("A cluster does not start", error, cluster=path.parent.name)
             done += 1
             if progress is not None:
@@ -95,10 +98,11 @@ class Fleet:
         wrong = dns1123_label(name)
         if wrong:
             raise FleetError(f'cluster name "{name}": {wrong[0]}')
-        if name in self.clusters or name in self._busy:
+        if name in self.clusters or name in self._busy or name in self.failed:
             raise FleetError(f'cluster "{name}" exists already')
         self._busy.add(name)
         try:
+            shutil.rmtree(self._folder(name), ignore_errors=True)  # what a creation left that was cut short
             cluster = await self._begin(wanted)
         except BaseException:
             shutil.rmtree(self._folder(name), ignore_errors=True)
@@ -110,14 +114,19 @@ class Fleet:
 
     async def delete(self, name: str) -> None:
         """Stop a cluster and forget everything about it."""
-        cluster = self.get(name)
-        del self.clusters[name], self._stored[name]
-        await (cluster.leave() if isinstance(cluster, AttachedCluster) else cluster.stop())
+        if self.failed.pop(name, None) is None:
+            cluster = self.get(name)
+            if isinstance(cluster, AttachedCluster):
+                await cluster.leave()
+            del self.clusters[name], self._stored[name]
+            await cluster.stop()
         shutil.rmtree(self._folder(name))
         self._write_kubeconfig()
 
     def get(self, name: str) -> Member:
         cluster = self.clusters.get(name)
+        if name in self.failed:
+            raise FleetError(f'cluster "{name}" did not start: {self.failed[name]}')
         if cluster is None:
             known = ", ".join(sorted(self.clusters)) or "none"
             raise FleetError(f'no simulated cluster "{name}" (known: {known})')
@@ -137,7 +146,11 @@ class Fleet:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if stored.attach:
             attached = AttachedCluster(profile, Path(stored.attach), stored.context)
-            await attached.start()
+            try:
+                await attached.start()
+            except BaseException:
+                await attached.stop()
+                raise
             self._keep(attached, stored)
             return attached
         cluster = SimCluster(profile, folder, port=stored.port, in_memory=self._in_memory)

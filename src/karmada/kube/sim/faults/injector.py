@@ -181,9 +181,13 @@ class Injector:
             case Pods():
                 patient.remove_rule(injected.name)
             case Paused():
-                await patient.resume(fault.component)
+                if not any(other.fault == fault for other in self.active.values()):
+                    await patient.resume(fault.component)
             case Clock():
                 patient.reset_clock()
+                for other in self.active.values():
+                    if isinstance(other.fault, Clock):
+                        patient.change_clock(other.fault.rate, other.fault.skip)
             case _:
                 """The gate does the rest."""
 
@@ -201,6 +205,8 @@ class Injector:
             await asyncio.sleep(fault.up)
 
     async def close(self) -> None:
+        """The cluster stops: nothing ends by itself any more, and whoever hangs is let go."""
+        self._patient.gate.set(())
         for injected in self.active.values():
             if injected.end is not None:
                 injected.end.cancel()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -18,7 +18,8 @@ from karmada.kube.sim.behaviours import Rule
 CONTROL_PLANE_USERS = r"^system:serviceaccount:karmada-cluster:"
 """Who a multi-cluster control plane is in its members."""
 _READS = ("get", "list", "watch")
-HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Turn = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Matched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -30,7 +31,14 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A regular expression, searched in the name of the caller."""
     agents: str = ""
     """A regular expression, searched in the User-Agent."""
-    percent: float = 100.0
+    percent: Annotated[float, msgspec.Meta(gt=0, le=100)] = 100.0
+
+    def __post_init__(self) -> None:
+        for field in ("users", "agents"):
+            try:
+                re.compile(getattr(self, field))
+            except re.error as error:
+                raise ValueError(f"{field} is no regular expression: {error}") from None
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -49,15 +57,15 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Slow(Matched, frozen=True, tag="slow", kw_only=True):
     """Every answer takes this much longer."""
 
-    seconds: float = 2.0
-    jitter: float = 0.0
+    seconds: Seconds = 2.0
+    jitter: Seconds = 0.0
 
 
 class Errors(Matched, frozen=True, tag="errors", kw_only=True):
     """Requests are answered with an error."""
 
     code: Literal[401, 403, 409, 413, 429, 500, 503, 504] = 500
-    retry_after: int = 0
+    retry_after: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class ReadOnly(Matched, frozen=True, tag="read-only", kw_only=True):
@@ -86,7 +94,7 @@ class Unhealthy(msgspec.Struct, frozen=True, tag="unhealthy", kw_only=True, forb
     """/readyz (or another health page) fails while everything else works."""
 
     pages: tuple[str, ...] = ("/readyz",)
-    code: int = 500
+    code: Annotated[int, msgspec.Meta(ge=400, le=599)] = 500
 
 
 class Unavailable(msgspec.Struct, frozen=True, tag="unavailable", kw_only=True, forbid_unknown_fields=True):
@@ -102,8 +110,8 @@ class Down(msgspec.Struct, frozen=True, tag="down", kw_only=True, forbid_unknown
 class Flap(msgspec.Struct, frozen=True, tag="flap", kw_only=True, forbid_unknown_fields=True):
     """Down and up again, in turns."""
 
-    up: float = 10.0
-    down: float = 10.0
+    up: Turn = 10.0
+    down: Turn = 10.0
 
 
 class NodeLost(msgspec.Struct, frozen=True, tag="node", kw_only=True, forbid_unknown_fields=True):
@@ -138,7 +146,7 @@ class Paused(msgspec.Struct, frozen=True, tag="pause", kw_only=True, forbid_unkn
 class Clock(msgspec.Struct, frozen=True, tag="clock", kw_only=True, forbid_unknown_fields=True):
     """The cluster's clock jumps, or runs at another rate."""
 
-    rate: float = 1.0
+    rate: Turn = 1.0
     skip: float = 0.0
 
 

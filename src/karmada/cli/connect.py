@@ -1,0 +1,203 @@
+"""How commands reach API servers, and how they say what went wrong.
+
+Two ways to find a kubeconfig: the control plane's is found as kubectl finds it ($KUBECONFIG may name several files),
+a member's is one file, or else the account of the pod the command runs in. A command's work is a coroutine, run here;
+whatever fails in it is one line on stderr and exit code 1. Nothing heavy is imported before a command needs it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from karmada.kube.client.client import Client
+    from karmada.kube.client.config import RestConfig
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+USER_AGENT = "karmadactl"
+_MISSING = (
+    "missing or incomplete configuration info. Please point to an existing, complete config file: "
+    "1. Via the command-line flag {flag}; 2. Via the KUBECONFIG environment variable; "
+    "3. In your home directory as ~/.kube/config"
+)
+
+
+class Failure(click.ClickException):
+    """A failure as it is shown: the text, and nothing around it."""
+
+    def show(self, file: Any = None) -> None:
+        click.echo(self.message, file=file, err=file is None)
+
+
+def failure(message: str) -> Failure:
+    return Failure(f"error: {message}")
+
+
+# flags
+
+
+def connection_flags(command: F) -> F:
+    """--kubeconfig and --karmada-context: which control plane."""
+    for option in (
+        click.option("--karmada-context", default="", help="The context to use in the kubeconfig."),
+        click.option("--kubeconfig", default="", help="The kubeconfig of the control plane."),
+    ):
+        command = option(command)
+    return command
+
+
+def member_flags(command: F) -> F:
+    """--cluster-kubeconfig and --cluster-context: which member."""
+    for option in (
+        click.option("--cluster-context", default="", help="The context to use in the cluster's kubeconfig."),
+        click.option("--cluster-kubeconfig", default="", help="The kubeconfig of the cluster."),
+    ):
+        command = option(command)
+    return command
+
+
+def dry_run_flag(command: F) -> F:
+    return click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")(command)
+
+
+class Duration(click.ParamType[float]):
+    """As Go writes them; in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from karmada.kube.objects.times import parse_duration
+
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def one_name(names: tuple[str, ...], too_many: str) -> str:
+    """The name of a cluster, when exactly one is given."""
+    if not names or not names[0]:
+        raise failure("cluster name is required")
+    if len(names) > 1:
+        raise failure(too_many)
+    return names[0]
+
+
+# kubeconfigs
+
+
+def control_config(kubeconfig: str = "", context: str = "") -> RestConfig:
+    """The way to the control plane: the flag's file, or those of $KUBECONFIG together, or ~/.kube/config."""
+    from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, default_paths
+
+    path = Path(kubeconfig).expanduser() if kubeconfig else None
+    try:
+        if path is None and not any(found.exists() for found in default_paths()):
+            raise failure(_MISSING.format(flag="--kubeconfig"))
+        return Kubeconfig.load(path).resolve(context)
+    except KubeconfigError as error:
+        raise failure(
+            f"failed to get control plane rest config. context: {context}, kube-config: {kubeconfig}, error: {error}"
+        ) from error
+
+
+def member_config(kubeconfig: str = "", context: str = "", *, flag: str = "--cluster-kubeconfig") -> RestConfig:
+    """The way to a member: one file, or the account of the pod this runs in."""
+    from karmada.kube.client.incluster import NotInCluster, in_cluster_config
+    from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
+
+    path = Path(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config").expanduser()
+    try:
+        if path.exists():
+            return Kubeconfig.load(path).resolve(context)
+        if os.environ.get("KUBERNETES_SERVICE_HOST") or os.environ.get("KUBERNETES_SERVICE_PORT"):
+            return in_cluster_config()
+    except (KubeconfigError, NotInCluster) as error:
+        raise failure(
+            f"failed to get joining cluster config. context: {context}, kube-config: {kubeconfig}, error: {error}"
+        ) from error
+    raise failure(_MISSING.format(flag=flag))
+
+
+# work
+
+
+@asynccontextmanager
+async def _connected(config: RestConfig) -> AsyncIterator[Client]:
+    from dataclasses import replace
+
+    from karmada.kube.client.client import Client
+    from karmada.kube.client.https import HttpsTransport
+
+    client = Client(HttpsTransport(replace(config, user_agent=USER_AGENT)), field_manager=USER_AGENT)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def connected(config: RestConfig) -> AbstractAsyncContextManager[Client]:
+    """A client, closed at the end of the block."""
+    return _connected(config)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Do the work of a command; Failure with one line for whatever goes wrong."""
+    import asyncio
+
+    from karmada.kube.client.transport import ConnectionFailed
+    from karmada.kube.objects.errors import ApiError
+
+    try:
+        return asyncio.run(work)
+    except ApiError as error:
+        raise Failure(describe(error)) from error
+    except ConnectionFailed as error:
+        raise Failure(_unreachable(str(error))) from error
+    except (OSError, TimeoutError) as error:
+        raise failure(str(error) or type(error).__name__) from error
+
+
+def describe(error: Any) -> str:
+    """An error of a server, as kubectl shows it."""
+    if error.http_code == 401:
+        return f"error: You must be logged in to the server ({error.message})"
+    if error.status_reason == "Invalid":
+        details = error.details
+        return f'The {details.get("kind", "")} "{details.get("name", "")}" is invalid: {_causes(error)}'
+    reason = f" ({error.status_reason})" if error.status_reason else ""
+    return f"Error from server{reason}: {error.message}"
+
+
+def _causes(error: Any) -> str:
+    causes = [f"{cause['field']}: {cause['message']}" for cause in error.causes]
+    if not causes:
+        return str(error.message)
+    return causes[0] if len(causes) == 1 else "".join(f"\n* {cause}" for cause in causes)
+
+
+def _unreachable(text: str) -> str:
+    server, _, why = text.partition(": ")
+    if "refused" in why.lower():
+        host = server.partition("://")[2] or server
+        return f"The connection to the server {host} was refused - did you specify the right host or port?"
+    return f"Unable to connect to the server: {text}"
+
+
+def tell(step: str) -> None:
+    """Progress, for a person who watches."""
+    import sys
+
+    if sys.stderr.isatty():
+        click.echo(step, err=True)

@@ -1,0 +1,158 @@
+"""karmada-webhook as a process: certificates, TLS, metrics, health and flags."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from karmada.admission.context import Settings
+from karmada.admission.review import answer
+from karmada.admission.table import MUTATING
+from karmada.components.webhook import WebhookServer, main, serve, serving_context
+from karmada.kube.objects.types import Obj
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("certificates")
+
+
+def trusting(certificates: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(certificates / "ca.crt"))
+
+
+@asynccontextmanager
+async def serving(certificates: Path, minimum: str = "1.3") -> AsyncIterator[WebhookServer]:
+    tls = serving_context(certificates, "tls.crt", "tls.key", minimum)
+    server = WebhookServer(Settings(), tls, host="127.0.0.1")
+    await server.start()
+    yield server
+    await server.stop()
+
+
+def question() -> bytes:
+    obj: Obj = {"metadata": {"name": "x"}, "spec": {}}
+    request = {"uid": "1", "operation": "CREATE", "object": obj}
+    return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+
+
+async def test_a_certificate_is_made_once_and_its_authority_is_left_beside_it(tmp_path: Path) -> None:
+    directory = tmp_path / "new" / "certs"
+    async with serving(directory):
+        first = {path.name: path.read_bytes() for path in directory.iterdir()}
+    assert set(first) == {"ca.crt", "tls.crt", "tls.key"}
+    assert (directory / "tls.key").stat().st_mode & 0o777 == 0o600
+    async with serving(directory) as server, aiohttp.ClientSession() as session:
+        url = f"https://localhost:{server.port}/mutate-work"
+        async with session.post(url, data=question(), ssl=trusting(directory)) as response:
+            assert (await response.json())["response"]["allowed"]
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == first
+
+
+async def test_older_tls_is_refused(certificates: Path) -> None:
+    async with serving(certificates) as server, aiohttp.ClientSession() as session:
+        tls = trusting(certificates)
+        tls.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await session.post(f"https://127.0.0.1:{server.port}/mutate-work", data=question(), ssl=tls)
+    async with serving(certificates, "1.2") as server, aiohttp.ClientSession() as session:
+        answered = await session.post(f"https://127.0.0.1:{server.port}/mutate-work", data=question(), ssl=tls)
+        assert answered.status == 200
+
+
+async def test_an_answer_is_given_even_when_a_rule_breaks() -> None:
+    def broken() -> str:
+        raise RuntimeError("no more ids")
+
+    [hook] = [hook for hook in MUTATING if hook.path == "/mutate-work"]
+    response = (await answer(hook, question(), Settings(new_id=broken)))["response"]
+    assert response == {
+        "uid": "1",
+        "allowed": False,
+        "status": {"code": 500, "message": "RuntimeError: no more ids"},
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+async def test_metrics_and_health_have_addresses_of_their_own(
+    certificates: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port, metrics, health = free_port(), free_port(), free_port()
+    stopping = asyncio.Event()
+    tls = serving_context(certificates, "tls.crt", "tls.key", "1.3")
+    running = asyncio.create_task(
+        serve(Settings(), tls, ("127.0.0.1", port), ("127.0.0.1", metrics), ("127.0.0.1", health), stopping)
+    )
+    async with aiohttp.ClientSession() as session:
+        while "Reviews at" not in capsys.readouterr().out:
+            assert not running.done()
+            await asyncio.sleep(0)
+        url = f"https://127.0.0.1:{port}/mutate-work"
+        async with session.post(url, data=question(), ssl=trusting(certificates)) as response:
+            assert response.status == 200
+        for page in ("healthz", "readyz", "readyz/webhook"):
+            async with session.get(f"http://127.0.0.1:{health}/{page}") as response:
+                assert (response.status, await response.text()) == (200, "ok")
+        async with session.get(f"http://127.0.0.1:{metrics}/metrics") as response:
+            page = await response.text()
+    assert 'controller_runtime_webhook_requests_total{code="200",webhook="/mutate-work"} 1.0' in page
+    assert 'controller_runtime_webhook_latency_seconds_count{webhook="/mutate-work"} 1.0' in page
+    stopping.set()
+    await running
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--feature-gates", "Nonsense=true"], "unrecognized feature gate: Nonsense"),
+        (["--tls-min-version", "1.4"], "'1.4' is not one of"),
+        (["--metrics-bind-address", "8080"], '"8080" is not an address like :8080'),
+        (["--kubeconfig", "/nowhere/config"], "/nowhere/config"),
+    ],
+)
+def test_a_wrong_flag_gets_a_plain_answer(
+    arguments: list[str], text: str, certificates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: a, cluster: {server: 'https://a'}}]\n"
+        "users: [{name: a, user: {}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+    )
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    result = CliRunner().invoke(main, ["--cert-dir", str(certificates), *arguments])
+    assert result.exit_code != 0
+    assert text in result.output
+
+
+def test_the_flags_are_those_of_karmada() -> None:
+    defaults = {option.opts[0]: option.default for option in main.params}
+    expected = {
+        "--bind-address": "0.0.0.0",
+        "--secure-port": 8443,
+        "--cert-dir": Path("/tmp/k8s-webhook-server/serving-certs"),
+        "--tls-cert-file-name": "tls.crt",
+        "--tls-private-key-file-name": "tls.key",
+        "--tls-min-version": "1.3",
+        "--kube-api-qps": 40.0,
+        "--kube-api-burst": 60,
+        "--metrics-bind-address": ":8080",
+        "--health-probe-bind-address": ":8000",
+        "--allow-no-execute-taint-policy": False,
+        "--feature-gates": "",
+    }
+    assert {name: defaults[name] for name in expected} == expected
