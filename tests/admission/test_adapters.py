@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -327,3 +329,19 @@ async def test_what_cannot_be_converted_is_a_failure(body: bytes, webhook: Webho
     result = (await webhook.post("convert", body))["response"]["result"]
     assert result["status"] == "Failure"
     assert result["message"]
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+def test_a_write_of_another_kind_concerns_nobody_but_for_the_label_of_what_is_deleted(operation: str) -> None:
+    attributes = Attributes(operation, resource_of(config_map()), "", "d", "x", config_map(), config_map(), User("me"))
+    concerned = [plugin.name for plugin in admission_plugins(SETTINGS) if plugin.handles(attributes)]
+    assert concerned == (["DeletionProtection"] if operation == "DELETE" else [])
+
+
+def test_the_plug_ins_load_no_rule_before_it_is_asked() -> None:
+    script = "import sys, karmada.admission.plugin; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    rules = {f"karmada.admission.{name}" for name in ("propagation", "work", "ingresses", "autoscaling", "quota")}
+    assert "karmada.admission.table" in loaded
+    assert rules.isdisjoint(loaded)
+    assert {"aiohttp", "asyncio", "lupa"}.isdisjoint(loaded)

@@ -27,7 +27,8 @@ def complete(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
     try:
         hook.mutate(obj, old, context)
     except _STUMBLES as error:
-        raise _misshapen(obj, error) from error
+        _check_shape(obj, error)
+        raise
 
 
 async def judge(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
@@ -37,13 +38,14 @@ async def judge(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None
         found = hook.validate(obj, old, context)
         errors = found if isinstance(found, list) else await found
     except _STUMBLES as error:
-        raise _misshapen(obj, error) from error
+        _check_shape(obj, error)
+        raise
     if errors:
         raise Refusal(in_one_text(errors))
 
 
-def _misshapen(obj: Obj, error: Exception) -> Exception:
-    """The refusal of an object that is not what it says it is; the error itself when it is."""
+def _check_shape(obj: Obj, error: Exception) -> None:
+    """Refuse an object that is not what it says it is. One that is was not to blame for the error."""
     import msgspec
 
     kind = _kinds().get(GVK.parse(str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")))
@@ -51,8 +53,7 @@ def _misshapen(obj: Obj, error: Exception) -> Exception:
         try:
             kind.of({**obj, "status": {}} if "status" in obj else obj)
         except msgspec.ValidationError as wrong:
-            return Refusal.failure(str(wrong), BAD_REQUEST)
-    return error
+            raise Refusal.failure(str(wrong), BAD_REQUEST) from error
 
 
 @lru_cache(maxsize=1)

@@ -63,14 +63,14 @@ def _division(scheduling: Obj, context: Context) -> None:
 
 
 def _spread_without_clusters(constraints: list[Obj]) -> bool:
-    fields = {constraint.get("spreadByField") for constraint in constraints if not _defaulted(constraint)}
-    all_given = len(fields) > 0 and not any(_defaulted(constraint) for constraint in constraints)
-    return all_given and any(fields) and "cluster" not in fields
+    fields = [_field(constraint) for constraint in constraints]
+    return any(fields) and "cluster" not in fields
 
 
-def _defaulted(constraint: Obj) -> bool:
-    """Neither a field nor a label: the default will make it one over clusters."""
-    return not constraint.get("spreadByField") and not constraint.get("spreadByLabel")
+def _field(constraint: Obj) -> str:
+    """Neither a field nor a label means clusters, which is the default."""
+    field: str = constraint.get("spreadByField") or ""
+    return field if field or constraint.get("spreadByLabel") else "cluster"
 
 
 def _migration(spec: Obj, failover: Obj) -> None:

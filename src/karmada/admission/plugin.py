@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from karmada.admission.context import Context, Refusal, Settings
-from karmada.admission.deletion_protection import is_protected
+from karmada.admission.deletion_protection import REFUSAL, is_protected
 from karmada.admission.handling import complete, judge
 from karmada.admission.table import MUTATING, PROTECTION, VALIDATING, Hook
 from karmada.kube.objects.errors import ApiError
@@ -92,8 +92,6 @@ class DeletionProtection(BuiltinPlugin):
 
     async def validate(self, attributes: Attributes) -> None:
         if attributes.old is not None and is_protected(attributes.old):
-            from karmada.admission.deletion_protection import REFUSAL
-
             raise denied(PROTECTION, Refusal(REFUSAL))
 
 

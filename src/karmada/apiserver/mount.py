@@ -6,37 +6,99 @@ conversions run in-process. Clusters are served directly, with their rules and t
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from karmada.admission.context import Settings
 from karmada.admission.plugin import admission_plugins
-from karmada.api.crds import crd_manifests
+from karmada.admission.search import validate as validate_registry
+from karmada.api.crds import all_kinds, crd_manifests
+from karmada.api.resources import resources_of
+from karmada.api.search import ResourceRegistry
 from karmada.api.work_v1alpha1 import convert_all
 from karmada.apiserver.cluster_proxy import ClusterProxy
 from karmada.apiserver.cluster_resource import CLUSTERS, cluster_resource
 from karmada.apiserver.fan_out import FanOut
 from karmada.apiserver.members import Members
+from karmada.features import default_gates
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.auth.pki import ADMIN_USER
 from karmada.kube.server.handlers import Place
 from karmada.kube.server.outbound import Outbound
 from karmada.kube.server.request import Query, Request, RequestInfo
 from karmada.kube.server.results import Result
 
+SYSTEM_NAMESPACE, CLUSTER_NAMESPACE = "karmada-system", "karmada-cluster"
+_OURS = {"karmada.io/system": "true"}
 
-def mount(server: ApiServer) -> None:
+
+def mount(server: ApiServer, gates: FeatureGates | None = None) -> None:
     """Before the server starts."""
-    server.more_defaults += crd_manifests()
+    gates = gates or default_gates()
+    server.more_defaults += [*_namespaces(), *crd_manifests(), *_proxy_rights()]
     server.custom_resources.converters |= {
         f"{plural}.work.karmada.io": convert_all for plural in ("resourcebindings", "clusterresourcebindings")
     }
-    mount_clusters(server)
-    settings = Settings(client=server.client(user_agent="karmada-webhook"), clock=server.clock)
+    mount_clusters(server, models=gates.enabled("CustomizedClusterResourceModeling"))
+    mount_search(server)
+    settings = Settings(client=server.client(user_agent="karmada-webhook"), gates=gates, clock=server.clock)
     for plugin in admission_plugins(settings):
         server.admission.add(plugin)
 
 
-def mount_clusters(server: ApiServer) -> None:
-    server.registry.add([cluster_resource(server.clock)])
+async def until_served(server: ApiServer) -> None:
+    """After the server has started: wait until all kinds are there. On the first start they take a moment."""
+    wanted = [info.gvr for info in all_kinds() if not info.aggregated]
+    served = asyncio.Event()
+
+    def look() -> None:
+        if all(server.registry.get(gvr) is not None for gvr in wanted):
+            served.set()
+
+    server.custom_resources.changed.append(look)
+    look()
+    await served.wait()
+    server.custom_resources.changed.remove(look)
+
+
+def _namespaces() -> list[Obj]:
+    names = (SYSTEM_NAMESPACE, CLUSTER_NAMESPACE)
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": _OURS}} for name in names]
+
+
+def _proxy_rights() -> list[Obj]:
+    """The administrator may go through to every cluster; who else may is for them to say in the same way."""
+    name, group = "cluster-proxy-admin", "rbac.authorization.k8s.io"
+    rule = {"apiGroups": [CLUSTERS.group], "resources": ["clusters/proxy"], "verbs": ["*"]}
+    metadata = {"name": name, "labels": _OURS}
+    return [
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": [rule]},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": ADMIN_USER}],
+        },
+    ]
+
+
+def mount_search(server: ApiServer) -> None:
+    (resource,) = resources_of(ResourceRegistry)
+    by_schema = resource.strategy.validate
+    resource.strategy = replace(
+        resource.strategy,
+        validate=lambda obj: [*validate_registry(obj), *by_schema(obj)],
+        validate_ratcheting=None,
+        unconditional_update=True,
+    )
+    server.registry.add([resource])
+
+
+def mount_clusters(server: ApiServer, *, models: bool = True) -> None:
+    server.registry.add([cluster_resource(server.clock, models=models)])
     outbound = Outbound()
     members = Members(server.cache, outbound)
     server.closing.append(outbound.close)

@@ -7,7 +7,9 @@ whatever fails in it is one line on stderr and exit code 1. Nothing heavy is imp
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 USER_AGENT = "karmadactl"
+_NOISE = re.compile(r" ssl:<[^>]*>")
+"""What says nothing to anybody."""
 _MISSING = (
     "missing or incomplete configuration info. Please point to an existing, complete config file: "
     "1. Via the command-line flag {flag}; 2. Via the KUBECONFIG environment variable; "
@@ -164,7 +168,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except ApiError as error:
         raise Failure(describe(error)) from error
     except ConnectionFailed as error:
-        raise Failure(_unreachable(str(error))) from error
+        raise Failure(_unreachable(error)) from error
     except (OSError, TimeoutError) as error:
         raise failure(str(error) or type(error).__name__) from error
 
@@ -187,12 +191,13 @@ def _causes(error: Any) -> str:
     return causes[0] if len(causes) == 1 else "".join(f"\n* {cause}" for cause in causes)
 
 
-def _unreachable(text: str) -> str:
-    server, _, why = text.partition(": ")
-    if "refused" in why.lower():
+def _unreachable(error: Exception) -> str:
+    server, _, why = str(error).partition(": ")
+    cause = error.__cause__
+    if getattr(cause, "errno", None) == errno.ECONNREFUSED or isinstance(cause, ConnectionRefusedError):
         host = server.partition("://")[2] or server
         return f"The connection to the server {host} was refused - did you specify the right host or port?"
-    return f"Unable to connect to the server: {text}"
+    return f"Unable to connect to the server: {server}: {_NOISE.sub('', why)}"
 
 
 def tell(step: str) -> None:

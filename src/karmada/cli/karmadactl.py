@@ -14,6 +14,10 @@ COMMANDS = {
     "backup": ("karmada.cli.backup:backup", "Copy everything of a store into a file."),
     "crds": ("karmada.cli.crds:crds", "Write Karmada's CustomResourceDefinitions."),
     "restore": ("karmada.cli.backup:restore", "Put a backup into an empty store."),
+    "webhook-config": (
+        "karmada.cli.webhook_config:webhook_config",
+        "Write the configurations of the admission webhooks.",
+    ),
     "sim": ("karmada.cli.sim:sim", "Simulated clusters: real APIs, no machines behind them."),
 }
 

@@ -6,6 +6,7 @@ to it over its admin API; nothing here imports the simulator itself, so commands
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -21,6 +22,7 @@ from karmada.kube.objects.times import parse_duration
 from karmada.kube.sim.admin_client import AdminClient, AdminError
 
 _START_SECONDS = 120.0
+DEFAULT_VERSION = "1.36"
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -80,10 +82,18 @@ def _ask(folder: Path, method: str, path: str, body: object = None, timeout: flo
 
 def _ensure_running(folder: Path) -> None:
     """Start the process of this folder's clusters, unless it runs, and wait until it takes orders."""
+    from karmada.kube.server.auth.files import locked
+
     client = AdminClient(folder)
     if client.running():
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(folder):  # of two who come at once, one starts it and the other finds it running
+        if not client.running():
+            _start(client, folder)
+
+
+def _start(client: AdminClient, folder: Path) -> None:
     command = [sys.executable, "-m", "karmada.components.sim", "--data-dir", str(folder)]
     descriptor = os.open(folder / "sim.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "ab") as log:
@@ -101,11 +111,13 @@ def _ensure_running(folder: Path) -> None:
 
 @sim.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
-@click.option("--nodes", default=3, show_default=True, help="How many nodes.")
+@click.option("--nodes", default=3, type=click.IntRange(min=0), show_default=True, help="How many nodes.")
 @click.option("--cpu", default="4", show_default=True, help="CPU of each node.")
 @click.option("--memory", default="16Gi", show_default=True, help="Memory of each node.")
-@click.option("--pods", default=110, show_default=True, help="How many pods each node takes.")
-@click.option("--kubernetes-version", default="1.36", show_default=True, help="1.27 to 1.37.")
+@click.option(
+    "--pods", default=110, type=click.IntRange(min=0), show_default=True, help="How many pods each node takes."
+)
+@click.option("--kubernetes-version", default=DEFAULT_VERSION, show_default=True, help="1.27 to 1.37.")
 @click.option("--labels", type=Pairs(), default={}, help="Labels of the cluster and of its nodes.")
 @click.option("--region", default="", help="Region of the cluster and its nodes.")
 @click.option("--zone", default="", help="Zones of the nodes, comma-separated; they are given out in turn.")
@@ -175,8 +187,8 @@ def create(
 def _version(text: str) -> str:
     major, _, minor = text.removeprefix("v").partition(".")
     minor = minor.partition(".")[0]
-    if major != "1" or not minor.isdigit() or not 25 <= int(minor) <= 37:
-        raise click.BadParameter(f'"{text}" is not a version from 1.25 to 1.37', param_hint="--kubernetes-version")
+    if major != "1" or not minor.isdigit() or not 27 <= int(minor) <= 37:
+        raise click.BadParameter(f'"{text}" is not a version from 1.27 to 1.37', param_hint="--kubernetes-version")
     return f"1.{minor}"
 
 
@@ -184,9 +196,16 @@ def _with_profile(flags: dict[str, Any], path: Path) -> dict[str, Any]:
     """The file's settings, and those flags that were given on the command line."""
     from karmada.kube.schema.yamlio import load_yaml
 
-    settings = load_yaml(path.read_text())
+    try:
+        settings = load_yaml(path.read_text())
+    except ValueError as error:
+        raise click.ClickException(f"{path}: {error}") from None
     if not isinstance(settings, dict):
         raise click.ClickException(f"{path}: not a mapping of settings")
+    version = settings.get("version", DEFAULT_VERSION)
+    if not isinstance(version, str):
+        raise click.ClickException(f'{path}: version {version} needs quotes: "{version}"')
+    settings["version"] = _version(version)
     context = click.get_current_context()
     given = {
         name for name in context.params if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
@@ -232,6 +251,9 @@ def _table(clusters: list[dict[str, Any]], *, wide: bool) -> None:
         ]
     ]
     for cluster in clusters:
+        if "error" in cluster:
+            click.echo(f"cluster {cluster['name']} did not start: {cluster['error']}", err=True)
+            continue
         row = [cluster["name"], cluster["version"], cluster["nodes"], cluster["pods"]]
         row += [",".join(cluster["faults"]) or "<none>", cluster["server"]]
         if wide:
@@ -258,8 +280,8 @@ def delete(folder: Path, names: tuple[str, ...], everything: bool) -> None:
     if everything:
         names = tuple(cluster["name"] for cluster in _ask(folder, "GET", "/clusters"))
     for name in names:
-        _ask(folder, "DELETE", f"/clusters/{name}")
-        click.echo(f"cluster {name} deleted")
+        clean = _ask(folder, "DELETE", f"/clusters/{name}")["clean"]
+        click.echo(f"cluster {name} deleted" + ("" if clean else "; it did not answer, so its simulated nodes stay"))
 
 
 @sim.command()
@@ -275,7 +297,7 @@ def scale(folder: Path, name: str, nodes: int, pool: str) -> None:
       karmadactl sim scale member1 --nodes 10
     """
     clusters = {cluster["name"]: cluster for cluster in _ask(folder, "GET", "/clusters")}
-    if name not in clusters:
+    if name not in clusters or "error" in clusters[name]:
         raise click.ClickException(f'no simulated cluster "{name}" (known: {", ".join(clusters) or "none"})')
     pools = clusters[name]["pools"]
     chosen = next((p for p in pools if not pool or p["name"] == pool), None)
@@ -298,7 +320,12 @@ def start(folder: Path) -> None:
       karmadactl sim start
     """
     _ensure_running(folder)
-    click.echo(f"{len(_ask(folder, 'GET', '/clusters'))} clusters run; kubeconfig: {folder / 'members.config'}")
+    found = _ask(folder, "GET", "/clusters")
+    for cluster in found:
+        if "error" in cluster:
+            click.echo(f"cluster {cluster['name']} did not start: {cluster['error']}", err=True)
+    running = sum("error" not in cluster for cluster in found)
+    click.echo(f"{running} clusters run; kubeconfig: {folder / 'members.config'}")
 
 
 @sim.command()
@@ -311,10 +338,22 @@ def stop(folder: Path) -> None:
       karmadactl sim stop
     """
     _ask(folder, "POST", "/stop")
-    client = AdminClient(folder)
-    while client.running():
-        time.sleep(0.05)
+    end = time.monotonic() + _START_SECONDS
+    while _in_use(folder):
+        if time.monotonic() > end:
+            raise click.ClickException(f"the simulator does not stop; its log is {folder / 'sim.log'}")
+        time.sleep(0.02)
     click.echo("stopped")
+
+
+def _in_use(folder: Path) -> bool:
+    """The process of the clusters holds this lock as long as it lives."""
+    with (folder / "process.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 @sim.command()
@@ -390,34 +429,61 @@ def _amounts(words: tuple[str, ...]) -> dict[str, str]:
 # faults
 
 
-@sim.group()
+class _Faults(click.Group):
+    """Every fault may say, before or after its own name, how long it lasts and what it is called."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += _common()
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        cmd.params += _common()
+        super().add_command(cmd, name)
+
+
+def _common() -> list[click.Parameter]:
+    def note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value is not None:
+            ctx.meta[f"{__name__}.{param.name}"] = value
+
+    flags = (
+        ("--for", "seconds", Duration(), "Heal by itself after this time."),
+        ("--as", "fault_name", str, "A name to heal it by.  [default: that of the fault]"),
+    )
+    return [
+        click.Option([flag, name], type=type_, help=text, callback=note, expose_value=False)
+        for flag, name, type_, text in flags
+    ]
+
+
+@sim.group(cls=_Faults)
 @click.argument("name")
-@click.option("--for", "seconds", type=Duration(), help="Heal by itself after this time.")
-@click.option("--as", "fault_name", default="", help="A name to heal it by.")
 @click.pass_context
-def fail(ctx: click.Context, name: str, seconds: float | None, fault_name: str) -> None:
+def fail(ctx: click.Context, name: str) -> None:
     """Let something go wrong with cluster NAME, until `karmadactl sim heal NAME`.
 
     \b
     Example:
-      karmadactl sim fail member1 --for 1m down
-      karmadactl sim fail member1 node member1-node-1
+      karmadactl sim fail member1 down --for 1m
+      karmadactl sim fail member1 node member1-node-1 --as lost
       karmadactl sim fail member1 image-pull nginx
     """
-    ctx.obj = _Break(ctx.obj, name, seconds, fault_name)
+    ctx.obj = _Break(ctx.obj, name)
 
 
 class _Break:
     """One order to break something."""
 
-    def __init__(self, folder: Path, cluster: str, seconds: float | None, name: str) -> None:
-        self._folder, self._cluster, self._seconds, self._name = folder, cluster, seconds, name
+    def __init__(self, folder: Path, cluster: str) -> None:
+        self._folder, self._cluster = folder, cluster
 
     def __call__(self, kind: str, **settings: Any) -> None:
+        meta = click.get_current_context().meta
+        seconds, called = meta.get(f"{__name__}.seconds"), meta.get(f"{__name__}.fault_name", "")
         fault = {"type": kind, **{key: value for key, value in settings.items() if value not in (None, "", ())}}
-        order = {"fault": fault, "name": self._name, "seconds": self._seconds}
+        order = {"fault": fault, "name": called, "seconds": seconds}
         name = _ask(self._folder, "POST", f"/clusters/{self._cluster}/faults", order)["name"]
-        until = f" for {self._seconds:g} s" if self._seconds is not None else ""
+        until = f" for {seconds:g} s" if seconds is not None else ""
         click.echo(f'cluster {self._cluster}: fault "{name}"{until}')
 
 

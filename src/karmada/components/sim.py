@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import signal
 import sys
 from pathlib import Path
@@ -38,14 +40,11 @@ async def serve(folder: Path, in_memory: bool, verbosity: int) -> None:
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.sim.admin import AdminServer
-    from karmada.kube.sim.admin_client import AdminClient
     from karmada.kube.sim.fleet import Fleet
 
     setup(verbosity=verbosity)
     tune_garbage_collection()
-    running = await asyncio.to_thread(AdminClient(folder).running)
-    if running:
-        raise click.ClickException(f"simulated clusters already run in {folder}")
+    lock = _lock(folder)
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -60,6 +59,18 @@ async def serve(folder: Path, in_memory: bool, verbosity: int) -> None:
         click.echo("Stopping", file=sys.stderr)
         await admin.stop()
         await fleet.stop()
+        os.close(lock)
+
+
+def _lock(folder: Path) -> int:
+    """One process at a time has the folder; the lock ends with it, however it ends."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder / "process.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise click.ClickException(f"simulated clusters already run in {folder}") from None
+    return descriptor
 
 
 def _show_progress(done: int, all_of_them: int) -> None:

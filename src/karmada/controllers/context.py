@@ -32,6 +32,9 @@ class Settings:
     concurrent_work_syncs: int = 5
     concurrent_resourcebinding_syncs: int = 5
     concurrent_namespace_syncs: int = 1
+    concurrent_resource_template_syncs: int = 5
+    concurrent_propagation_policy_syncs: int = 1
+    concurrent_cluster_propagation_policy_syncs: int = 1
     skipped_propagating_apis: str = ""
     skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
 

@@ -3,7 +3,8 @@
 In the cluster: two ServiceAccounts with tokens, one that may do everything (by which the control plane works there) and
 one without any rights yet (by which it speaks for its users). In the control plane: both tokens as Secrets, and the
 Cluster that owns them. What is there already is used as it is, so that joining again after a failure goes on where it
-stopped; only the Cluster itself must be new.
+stopped; only the Cluster itself must be new. What is still on its way out, because the cluster has only just left, is
+waited for: its tokens are worth nothing any more.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.joining import objects
-from karmada.joining.objects import IMPERSONATOR, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
+from karmada.joining.objects import ACCOUNT_UID, IMPERSONATOR, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
@@ -26,9 +27,11 @@ from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
+from karmada.kube.runtime.writes import delete_if_exists
 
 TOKEN_SECONDS: Final = 30.0
+_GONE: Final[Obj] = {}
 Progress: TypeAlias = Callable[[str], None]
 T = TypeVar("T")
 S = TypeVar("S")
@@ -80,7 +83,7 @@ async def join(
         return None
     impersonator, account = await prepare_member(member, joining.name, joining.namespace, clock=clock)
     progress("the cluster has the accounts, and tokens for them")
-    return await register(control, joining, cluster_id, impersonator, account, progress=progress)
+    return await register(control, joining, cluster_id, impersonator, account, clock=clock, progress=progress)
 
 
 async def cluster_id_of(member: Client) -> str:
@@ -100,7 +103,7 @@ async def check_unique(control: Client, name: str, cluster_id: str) -> None:
 
 async def prepare_member(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> tuple[Obj, Obj]:
     """The Secrets with the tokens: to impersonate with, and to work with."""
-    await ensure(member, NAMESPACES, objects.namespace(namespace))
+    await _ensure_namespace(member, namespace, clock)
     account = well_known.service_account_name(cluster)
 
     async def impersonating() -> Obj:
@@ -120,34 +123,68 @@ async def prepare_member(member: Client, cluster: str, namespace: str, *, clock:
     return impersonator, secret
 
 
-async def _account_with_token(member: Client, namespace: str, account: str, why: str, clock: Clock) -> Obj:
-    await ensure(member, SERVICE_ACCOUNTS, objects.service_account(namespace, account))
+async def _account_with_token(member: Client, namespace: str, name: str, why: str, clock: Clock) -> Obj:
+    account = await ensure(member, SERVICE_ACCOUNTS, objects.service_account(namespace, name))
     try:
-        await ensure(member, SECRETS, objects.token_secret(namespace, account))
-        return await wait_for(member, SECRETS, account, namespace, _with_token, clock=clock, seconds=TOKEN_SECONDS)
+        return await with_timeout(clock, _token_of(member, account, clock), TOKEN_SECONDS)
     except (ApiError, ConnectionFailed, TimeoutError) as error:
         raise JoinError(f"{why}{error}") from error
 
 
-def _with_token(secret: Obj | None) -> Obj | None:
-    return secret if secret is not None and (secret.get("data") or {}).get("token") else None
+async def _token_of(member: Client, account: Obj, clock: Clock) -> Obj:
+    """The Secret of an account, once its token is in. One of an earlier account of that name is replaced."""
+    name, namespace, uid = meta.name(account), meta.namespace(account), meta.uid(account)
+
+    def filled_or_gone(secret: Obj | None) -> Obj | None:
+        if secret is None:
+            return _GONE
+        ours = meta.annotations(secret).get(ACCOUNT_UID) in (None, uid)
+        return secret if ours and (secret.get("data") or {}).get("token") else None
+
+    while True:
+        await ensure(member, SECRETS, objects.token_secret(namespace, name))
+        secret = await wait_for(member, SECRETS, name, namespace, filled_or_gone, clock=clock, seconds=TOKEN_SECONDS)
+        if secret is not _GONE:
+            return secret
+
+
+async def _ensure_namespace(client: Client, name: str, clock: Clock) -> None:
+    found = await ensure(client, NAMESPACES, objects.namespace(name))
+    if not meta.is_deleting(found):
+        return
+
+    def gone(namespace: Obj | None) -> bool | None:
+        return True if namespace is None or not meta.is_deleting(namespace) else None
+
+    try:
+        await wait_for(client, NAMESPACES, name, "", gone, clock=clock, seconds=TOKEN_SECONDS)
+    except TimeoutError as error:
+        raise JoinError(f"namespace {name} is still being deleted after {TOKEN_SECONDS:g}s") from error
+    await ensure(client, NAMESPACES, objects.namespace(name))
 
 
 # in the control plane
 
 
 async def register(
-    control: Client, joining: Joining, cluster_id: str, impersonator: Obj, account: Obj, *, progress: Progress = quiet
+    control: Client,
+    joining: Joining,
+    cluster_id: str,
+    impersonator: Obj,
+    account: Obj,
+    *,
+    clock: Clock = SYSTEM,
+    progress: Progress = quiet,
 ) -> Obj:
     """The Cluster, made together with its Secrets from those of the member."""
-    await ensure(control, NAMESPACES, objects.namespace(joining.namespace))
+    await _ensure_namespace(control, joining.namespace, clock)
     name, where = joining.name, joining.namespace
     token = {"token": impersonator["data"]["token"]}
     whole = {"caBundle": account["data"].get("ca.crt", ""), "token": account["data"]["token"]}
     spoken_for = well_known.impersonator_secret_name(name)
     await _both(
-        ensure(control, SECRETS, objects.credentials(where, spoken_for, token)),
-        ensure(control, SECRETS, objects.credentials(where, name, whole)),
+        _ensure_credentials(control, objects.credentials(where, spoken_for, token)),
+        _ensure_credentials(control, objects.credentials(where, name, whole)),
     )
     progress(f"the control plane has its credentials, in namespace {where}")
     try:
@@ -156,6 +193,15 @@ async def register(
         raise JoinError(f"cluster({name}) already exist") from error
     await _both(_own(control, cluster, where, spoken_for), _own(control, cluster, where, name))
     return cluster
+
+
+async def _ensure_credentials(control: Client, wanted: Obj) -> Obj:
+    """A Secret that has an owner is of a Cluster that is gone, since the new one does not exist yet."""
+    found = await ensure(control, SECRETS, wanted)
+    if not meta.owner_references(found):
+        return found
+    await delete_if_exists(control, SECRETS, meta.name(found), meta.namespace(found), uid=meta.uid(found))
+    return await ensure(control, SECRETS, wanted)
 
 
 def _cluster(joining: Joining, cluster_id: str) -> Obj:

@@ -15,6 +15,7 @@ CLUSTER_ROLES: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 IMPERSONATOR: Final = "karmada-impersonator"
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
+ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _OURS: Final = {well_known.SYSTEM: well_known.TRUE}
 

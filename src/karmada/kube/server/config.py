@@ -29,6 +29,8 @@ class ServerConfig:
     service_account_issuer: str = "https://kubernetes.default.svc.cluster.local"
     token_file: Path | None = None
     """Static tokens: token,user,uid,"group1,group2" a line."""
+    namespace_defaults: bool = True
+    """Give every namespace its default ServiceAccount and the authority's certificate, as pods need them."""
     context: str = "karmada-apiserver"
     """What the kubeconfig that is written calls this server."""
     anonymous: bool = True

@@ -16,6 +16,8 @@ from typing import Annotated, Any
 import msgspec
 from aiohttp import web
 
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.auth.files import write_private
 from karmada.kube.sim.admin_client import ADMIN_FILE
@@ -93,6 +95,8 @@ class AdminServer:
             return _refusal(404, f'no fault "{error.args[0]}" is at work')
         except (UnknownComponent, UnknownNode) as error:
             return _refusal(404, error.args[0])
+        except (ApiError, ConnectionFailed, TimeoutError) as error:
+            return _refusal(502, f"the cluster's API: {error}")
         except web.HTTPException:
             raise
         except Exception as error:
@@ -102,7 +106,10 @@ class AdminServer:
     # orders
 
     async def _list(self, _request: web.Request) -> web.Response:
-        return web.json_response([self._show(name) for name in sorted(self._fleet.clusters)])
+        fleet = self._fleet
+        failed = [{"name": name, "error": error} for name, error in fleet.failed.items()]
+        shown = [*(self._show(name) for name in fleet.clusters), *failed]
+        return web.json_response(sorted(shown, key=lambda cluster: str(cluster["name"])))
 
     async def _create(self, request: web.Request) -> web.Response:
         wanted = msgspec.json.decode(await request.read(), type=Stored)
@@ -110,8 +117,8 @@ class AdminServer:
         return web.json_response(self._show(wanted.profile.name), status=201)
 
     async def _delete(self, request: web.Request) -> web.Response:
-        await self._fleet.delete(request.match_info["name"])
-        return web.json_response({})
+        clean = await self._fleet.delete(request.match_info["name"])
+        return web.json_response({"clean": clean})
 
     async def _pools(self, request: web.Request) -> web.Response:
         pools = msgspec.json.decode(await request.read(), type=tuple[NodePool, ...])
@@ -158,7 +165,7 @@ class AdminServer:
         cluster, stored = self._fleet.get(name), self._fleet.stored(name)
         server, faults = f"attached ({stored.attach})", {}
         if isinstance(cluster, SimCluster):
-            server = cluster.server.url
+            server = cluster.url
             faults = {each: kinds.write(active.fault) for each, active in cluster.faults.active.items()}
         return {
             "name": name,

@@ -7,6 +7,7 @@ cluster's hold leases in kube-system, and two of them must never work on the sam
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,27 +18,28 @@ from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import SYSTEM
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.times import parse_time
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Manager
+from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.sim.behaviours import Behaviours
 from karmada.kube.sim.context import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Context
 from karmada.kube.sim.controllers.all import member_controllers
 from karmada.kube.sim.controllers.nodelifecycle import NodeLifecycle
-from karmada.kube.sim.controllers.podcontrol import PODS
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
 from karmada.kube.sim.kubelet.endpoint import KubeletServer
-from karmada.kube.sim.kubelet.heartbeats import LeaseLiveness, VirtualHeartbeats
+from karmada.kube.sim.kubelet.heartbeats import LEASES, NODES, LeaseLiveness, VirtualHeartbeats
 from karmada.kube.sim.kubelet.kubelet import Kubelet
+from karmada.kube.sim.kubelet.managed import pool_of
 from karmada.kube.sim.kubelet.registration import NodeRegistration
 from karmada.kube.sim.metrics.load import LoadModel
 from karmada.kube.sim.profile import FAKE_NODE_LABEL, FAKE_NODE_VALUE, NodePool, Profile, Taint
 from karmada.kube.sim.scheduler.scheduler import Scheduler
 
-LEASES = GVR("coordination.k8s.io", "v1", "leases")
 TAINT = Taint("sim.io/node", "NoSchedule", "true")
 _FRESH_SECONDS = 60.0
+_LEAVE_SECONDS = 20.0
 
 
 class AttachedCluster:
@@ -63,6 +65,10 @@ class AttachedCluster:
         return Client(transport)
 
     @property
+    def url(self) -> str:
+        return self._config.server
+
+    @property
     def pods(self) -> int:
         """How many there are on all nodes."""
         return len(self.context.informers.of(PODS))
@@ -70,7 +76,8 @@ class AttachedCluster:
     async def start(self) -> None:
         self.runs = tuple([name for name in (CONTROLLER_MANAGER, SCHEDULER) if not await self._has(name)])
         context = self.context
-        reconcilers: list[Reconciler] = [Kubelet(context, self.behaviours, self.heartbeats), self.registration]
+        kubelet = Kubelet(context, self.behaviours, self.heartbeats)
+        reconcilers: list[Reconciler] = [kubelet, self.registration]
         if CONTROLLER_MANAGER in self.runs:
             reconcilers += [*member_controllers(context), NodeLifecycle(context, LeaseLiveness(context))]
         if SCHEDULER in self.runs:
@@ -78,7 +85,9 @@ class AttachedCluster:
         for reconciler in reconcilers:
             self.manager.add(reconciler)
         self.manager.add_component(self.heartbeats)
-        self.manager.add_component(KubeletServer(context, self.load))
+        endpoint = KubeletServer(context, self.load)
+        endpoint.access.ended = kubelet.end
+        self.manager.add_component(endpoint)
         for recorder in context.recorders.values():
             self.manager.add_component(recorder)
         await self.manager.start()
@@ -99,9 +108,16 @@ class AttachedCluster:
             await transport.close()
 
     async def leave(self) -> None:
-        """Take the nodes away."""
+        """Take the nodes away, and the pods that were on them. TimeoutError when the target does not answer."""
+        nodes = [node["metadata"]["name"] for node in self.context.informers.of(NODES).list() if pool_of(node)]
         self.registration.set_pools(())
-        await self.registration.settled()
+        await with_timeout(self.clock, self.registration.settled(), _LEAVE_SECONDS)
+        pods = self.context.informers.of(PODS, indexes={BY_NODE: index_by_node})
+        client = self.context.client(KUBELET)
+        for pod in [pod for node in nodes for pod in pods.by_index(BY_NODE, node)]:
+            meta = pod["metadata"]
+            with suppress(NotFound):
+                await client.delete(PODS, meta["name"], meta["namespace"], grace_period=0, uid=meta["uid"])
 
 
 def _marked(pool: NodePool) -> NodePool:

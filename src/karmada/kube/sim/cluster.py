@@ -93,10 +93,11 @@ class SimCluster:
 
     def _assemble(self) -> None:
         context = self.context
+        kubelet = Kubelet(context, self.behaviours, self.heartbeats)
         reconcilers: list[Reconciler] = [
             *member_controllers(context),
             NodeLifecycle(context, self.heartbeats),
-            Kubelet(context, self.behaviours, self.heartbeats),
+            kubelet,
             self.registration,
         ]
         for reconciler in reconcilers:
@@ -106,7 +107,9 @@ class SimCluster:
         self.manager.add_component(self.heartbeats)
         for recorder in context.recorders.values():
             self.manager.add_component(recorder)
-        self.server.endpoints.connector = PodConnector(context, self.load)
+        connector = PodConnector(context, self.load)
+        connector.access.ended = kubelet.end
+        self.server.endpoints.connector = connector
         if self.profile.metrics:
             MetricsApis(context, self.load).install(self.server)
         self.server.more_defaults += furniture(self.profile)
@@ -138,6 +141,10 @@ class SimCluster:
     @property
     def kubeconfig(self) -> Path:
         return self.server.kubeconfig
+
+    @property
+    def url(self) -> str:
+        return self.server.url
 
     @property
     def pods(self) -> int:
@@ -194,7 +201,7 @@ class SimCluster:
             self._part(component).resume()
 
     def _part(self, component: str) -> Pausable:
-        part = self._parts.get(component)
+        part = self._parts.get(component) or self._parts.get(f"{component}-controller")
         if part is None:
             known = ", ".join(sorted([*self._parts, self.scheduler.name]))
             raise UnknownComponent(f'no component "{component}" (known: {known})')

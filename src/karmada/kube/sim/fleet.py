@@ -16,6 +16,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.names import dns1123_label
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.schema.yamlio import dump_yaml, load_yaml
@@ -47,6 +49,15 @@ def _read(path: Path) -> Stored:
 
 class FleetError(Exception):
     """What cannot be done, told to the one who asked."""
+
+
+async def _left(cluster: AttachedCluster) -> bool:
+    try:
+        await cluster.leave()
+    except (TimeoutError, ApiError, ConnectionFailed) as error:
+        log.warning("Simulated nodes stay behind", cluster=cluster.profile.name, error=str(error))
+        return False
+    return True
 
 
 class Fleet:
@@ -112,16 +123,18 @@ class Fleet:
         self._write_kubeconfig()
         return cluster
 
-    async def delete(self, name: str) -> None:
-        """Stop a cluster and forget everything about it."""
+    async def delete(self, name: str) -> bool:
+        """Stop a cluster and forget everything about it; False when its nodes had to be left in the real one."""
+        clean = True
         if self.failed.pop(name, None) is None:
             cluster = self.get(name)
             if isinstance(cluster, AttachedCluster):
-                await cluster.leave()
+                clean = await _left(cluster)
             del self.clusters[name], self._stored[name]
             await cluster.stop()
         shutil.rmtree(self._folder(name))
         self._write_kubeconfig()
+        return clean
 
     def get(self, name: str) -> Member:
         cluster = self.clusters.get(name)
@@ -146,6 +159,9 @@ class Fleet:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if stored.attach:
             attached = AttachedCluster(profile, Path(stored.attach), stored.context)
+            for name, other in self.clusters.items():
+                if other.url == attached.url:
+                    raise FleetError(f'{attached.url} has simulated nodes already, those of "{name}"')
             try:
                 await attached.start()
             except BaseException:

@@ -6,13 +6,19 @@ faults) has its own place. Delays are distributions: a fixed number of seconds, 
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from random import Random
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from karmada.kube.objects.names import dns1123_label
+from karmada.kube.objects.quantity import Quantity
+
 DEFAULT_VERSION = "1.36"
+VERSIONS = tuple(f"1.{minor}" for minor in range(27, 38))
+Count = Annotated[int, msgspec.Meta(ge=0)]
 FAKE_NODE_LABEL = "type"
 FAKE_NODE_VALUE = "sim"
 
@@ -64,10 +70,10 @@ class NodePool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nodes that are alike. Their names are <cluster>-<pool>-1, -2, …; zones are given to them in turn."""
 
     name: str = "node"
-    count: int = 3
+    count: Count = 3
     cpu: str = "4"
     memory: str = "16Gi"
-    pods: int = 110
+    pods: Count = 110
     ephemeral_storage: str = "100Gi"
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
@@ -77,6 +83,17 @@ class NodePool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     architecture: str = "amd64"
     extended: dict[str, str] = {}
     """Further resources, such as nvidia.com/gpu."""
+
+    def __post_init__(self) -> None:
+        wrong = dns1123_label(self.name)
+        if wrong:
+            raise ValueError(f'pool name "{self.name}": {wrong[0]}')
+        amounts = {"cpu": self.cpu, "memory": self.memory, "ephemeral_storage": self.ephemeral_storage, **self.extended}
+        for what, amount in amounts.items():
+            try:
+                Quantity.parse(amount)
+            except ValueError:
+                raise ValueError(f'pool "{self.name}": {what} "{amount}" is not a quantity such as 4 or 16Gi') from None
 
 
 class StorageClass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,6 +131,15 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Have kube-dns in kube-system, as tools expect."""
     without: tuple[str, ...] = ()
     """Group-versions that this cluster does not serve, such as batch/v1."""
+
+    def __post_init__(self) -> None:
+        for field in ("pod_cidr", "service_cidr", "load_balancer_cidr", "node_cidr"):
+            try:
+                ipaddress.ip_network(getattr(self, field))
+            except ValueError as error:
+                raise ValueError(f"{field}: {error}") from None
+        if self.version not in VERSIONS:
+            raise ValueError(f'version "{self.version}" is none from {VERSIONS[0]} to {VERSIONS[-1]}')
 
     @property
     def minor(self) -> int:

@@ -13,6 +13,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from karmada.kube.client.client import Client
+from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
@@ -87,17 +88,19 @@ class BuiltinControllers:
         server, clock, client = self._server, self._server.clock, self._client
         manager = Manager(client("kube-controller-manager"), clock=clock, elector=elector)
         informers, shared, ca = manager.informers, manager.client, server.pki.ca
-        for reconciler in (
+        reconcilers: list[Reconciler] = [
             CustomResourceDefinitionController(client("customresourcedefinitions"), informers, server.registry, clock),
             NamespaceController(client("namespace-controller"), informers, clock),
-            NamespaceDefaults(shared, informers, ca.cert_pem),
             TokenSecrets(shared, informers, server.issuer, ca.cert_pem),
             CertificateSigning(shared, informers, ca, server.authorizer, clock),
             BootstrapSigner(shared, informers, clock),
             TokenCleaner(shared, informers, clock),
             ClusterRoleAggregation(shared, informers),
             TtlAfterFinished(shared, informers, clock),
-        ):
+        ]
+        if server.config.namespace_defaults:
+            reconcilers.append(NamespaceDefaults(shared, informers, ca.cert_pem))
+        for reconciler in reconcilers:
             manager.add(reconciler)
         self.garbage_collector = GarbageCollector(client("garbage-collector"), clock)
         manager.add_component(self.garbage_collector, needs_leader=True)

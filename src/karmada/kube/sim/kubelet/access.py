@@ -26,9 +26,10 @@ from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet import channels, portforward
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.channels import Channels, Wanted
+from karmada.kube.sim.kubelet.courses import talks
 from karmada.kube.sim.kubelet.logs import LogOptions, Output, followed, history, is_running, output_of, status_of
 from karmada.kube.sim.kubelet.machine import Machine, Reply
-from karmada.kube.sim.kubelet.shell import SHELLS, execute, interactive, is_shell
+from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
 from karmada.kube.sim.kubelet.surroundings import describe
 from karmada.kube.sim.kubelet.terminal import Plain, Terminal
 from karmada.kube.sim.kubelet.web import converse
@@ -125,11 +126,10 @@ class PodAccess:
             return await terminal.attend(execute(machine, command, terminal))
 
     async def _attached(self, pod: Obj, container: Obj, streams: Channels) -> Obj:
-        """At a terminal a shell, if that is what the container runs; otherwise its output, and stdin sent back."""
+        """A shell, if that is what the container runs; otherwise its output, and stdin sent back."""
         name = container["name"]
         wanted = streams.wanted
-        command = [*(container.get("command") or ()), *(container.get("args") or ())]
-        if wanted.tty and wanted.stdin and (not command or command[0].rsplit("/", 1)[-1] in SHELLS):
+        if wanted.stdin and talks(container):
             machine = await self._machine(pod, container)
             code = await self._execute(machine, ["sh"], streams)
             await self.ended(pod, name, code)

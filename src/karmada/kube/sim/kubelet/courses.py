@@ -1,7 +1,11 @@
-"""How long a container's command would take, for the few that can be told by looking: sleep, true, false, exit."""
+"""How long a container's command would take, for the few that can be told by looking: sleep, true, false, exit.
+
+A shell that was left its stdin and no script goes on until somebody has come and gone.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -22,12 +26,21 @@ class Course(NamedTuple):
 def course_of(container: Obj) -> Course | None:
     """None when nothing in the command tells."""
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    if talks(container):
+        return Course(math.inf, 0)
     if not words:
         return None
     program = words[0].rpartition("/")[2]
     if program in _SHELLS and len(words) > 2 and words[1].startswith("-") and words[1].endswith("c"):
         return _script(words[2])
     return _script(" ".join([program, *words[1:]]))
+
+
+def talks(container: Obj) -> bool:
+    """It would do what it is told at its stdin: a shell without a script, or whatever the image starts by itself."""
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    shell = not words or (len(words) == 1 and words[0].rpartition("/")[2] in _SHELLS)
+    return shell and bool(container.get("stdin"))
 
 
 def _script(text: str) -> Course | None:

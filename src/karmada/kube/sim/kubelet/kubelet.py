@@ -66,6 +66,8 @@ class Record:
     outcome: Outcome | None = None
     run: Run | None = None
     lacks: set[Lacking] = field(default_factory=set)
+    ended: dict[str, int] = field(default_factory=dict)
+    """Containers that somebody ended from within, with the exit code; until that has been taken in."""
     rest: int = 0
     """The resourceVersion up to which everything was done that was due."""
 
@@ -118,6 +120,14 @@ class Kubelet:
     def _power_changed(self, name: str) -> None:
         for pod in self._pods.by_index(BY_NODE, name):
             self._add(key_of(pod))
+
+    async def end(self, pod: Obj, container: str, code: int) -> None:
+        """Somebody at a container's terminal has left, and its process with them."""
+        key = key_of(pod)
+        record = self._records.get(key)
+        if record is not None and record.uid == pod["metadata"]["uid"]:
+            record.ended[container], record.rest = code, 0
+            self._add(key)
 
     # reconciling
 
@@ -258,6 +268,7 @@ class Kubelet:
         outcome = record.outcome = self._behaviours.of(pod)
         while True:
             around, lacking = await self._surroundings(key, run, node)
+            around.ended, record.ended = record.ended, {}
             self._tell(pod, [*lacking, *advance(run, outcome, around)])
             if run.sandbox and not run.ip:
                 self._give_address(run, node, record)

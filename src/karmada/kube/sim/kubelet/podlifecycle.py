@@ -75,6 +75,8 @@ class Surroundings:
     config_errors: Mapping[str, str] = field(default_factory=dict)
     """Why a container cannot be created."""
     resizes: bool = True
+    ended: Mapping[str, int] = field(default_factory=dict)
+    """Containers whose process somebody ended from within, and with which code."""
 
 
 def advance(run: Run, outcome: Outcome, around: Surroundings) -> list[Told]:
@@ -313,12 +315,10 @@ class _Turn:
             step = container.step
             container.plan("")
             _STEPS[step](self, container)
+        elif container.state == "running" and container.name in self.around.ended:
+            self._exit(container, self.around.ended[container.name])
         elif container.exit_due <= tick:
-            code = self._course(container)[1]
-            oom = self._concerned(container, "oom")
-            self._end(container, code, OOM_KILLED if oom else ERROR if code else COMPLETED)
-            if self._restarts(container):
-                self._plan_restart(container)
+            self._exit(container, self._course(container)[1], oom=self._concerned(container, "oom"))
         elif container.ready_due <= tick:
             self._turn_ready(container)
         elif container.resize_due <= tick:
@@ -327,6 +327,12 @@ class _Turn:
         else:
             return False
         return True
+
+    def _exit(self, container: Container, code: int, *, oom: bool = False) -> None:
+        """Its process is over by itself."""
+        self._end(container, code, OOM_KILLED if oom else ERROR if code else COMPLETED)
+        if self._restarts(container):
+            self._plan_restart(container)
 
     def _turn_ready(self, container: Container) -> None:
         container.started = True

@@ -1,0 +1,146 @@
+"""Claims: the marks by which a template and its binding say which policy they belong to.
+
+A policy of either kind has a permanent id. A claimed template carries it as a label, and the policy's name in
+annotations. Everything in which the two kinds of policies differ is in the two `PolicyKind`s here; the rest of the
+package treats them alike. Patches name the version they were made for, so that of two who claim the same template one
+has to look again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from karmada.api import well_known
+from karmada.api.policy import (
+    ClusterOverridePolicy,
+    ClusterPropagationPolicy,
+    OverridePolicy,
+    PropagationPolicy,
+)
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key, key_of
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyKind:
+    gvr: GVR
+    overrides: GVR
+    """The override policies that a policy of this kind may wait for."""
+    id_label: str
+    namespace_annotation: str
+    """"" for policies that live in no namespace."""
+    name_annotation: str
+    finalizer: str
+    noun: str
+    """What events call it."""
+    full_noun: str
+    """What events about preemption call it."""
+
+    @property
+    def annotation_keys(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.namespace_annotation, self.name_annotation)))
+
+    def id_of(self, policy: Obj) -> str:
+        return meta.labels(policy).get(self.id_label, "")
+
+    def labels(self, policy: Obj) -> dict[str, str]:
+        return {self.id_label: self.id_of(policy)}
+
+    def annotations(self, policy: Obj) -> dict[str, str]:
+        names = {self.name_annotation: meta.name(policy)}
+        if self.namespace_annotation:
+            names[self.namespace_annotation] = meta.namespace(policy)
+        return names
+
+    def title(self, policy: Obj) -> str:
+        return f"{self.noun}({key_of(policy)})"
+
+    def full_title(self, key: Key) -> str:
+        return f"{self.full_noun}({key})"
+
+    def claim_on(self, obj: Obj) -> Key | None:
+        """The policy of this kind that the annotations name."""
+        annotations = meta.annotations(obj)
+        name = annotations.get(self.name_annotation)
+        if not name:
+            return None
+        if not self.namespace_annotation:
+            return Key("", name)
+        namespace = annotations.get(self.namespace_annotation)
+        return Key(namespace, name) if namespace else None
+
+    def holds(self, obj: Obj) -> Key | None:
+        """The same, if the label is there, too: only then it is a claim."""
+        return self.claim_on(obj) if meta.labels(obj).get(self.id_label) else None
+
+
+POLICIES: Final = PolicyKind(
+    PropagationPolicy.gvr,
+    OverridePolicy.gvr,
+    well_known.POLICY_ID,
+    well_known.POLICY_NAMESPACE,
+    well_known.POLICY_NAME,
+    well_known.POLICY_FINALIZER,
+    "policy",
+    "propagation policy",
+)
+CLUSTER_POLICIES: Final = PolicyKind(
+    ClusterPropagationPolicy.gvr,
+    ClusterOverridePolicy.gvr,
+    well_known.CLUSTER_POLICY_ID,
+    "",
+    well_known.CLUSTER_POLICY_NAME,
+    well_known.CLUSTER_POLICY_FINALIZER,
+    "cluster policy",
+    "cluster propagation policy",
+)
+BOTH: Final = (POLICIES, CLUSTER_POLICIES)
+"""In the order in which they count."""
+
+
+class Claim(NamedTuple):
+    kind: PolicyKind
+    policy: Key
+
+
+def claim_of(template: Obj) -> Claim | None:
+    """Whose a template is."""
+    for kind in BOTH:
+        key = kind.holds(template)
+        if key is not None:
+            return Claim(kind, key)
+    return None
+
+
+def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
+    """What makes a template the policy's own, as a merge patch; None when it is already.
+
+    A policy of a namespace takes the place of a cluster-wide one; the other way round never happens.
+    """
+    labels: dict[str, str | None] = {**kind.labels(policy)}
+    annotations: dict[str, str | None] = {**kind.annotations(policy)}
+    if kind is POLICIES:
+        labels.update(_absent(meta.labels(template), CLUSTER_POLICIES.id_label))
+        annotations.update(_absent(meta.annotations(template), *CLUSTER_POLICIES.annotation_keys))
+    replaces = len(labels) > 1 or len(annotations) > len(kind.annotation_keys)
+    if not replaces and meta.labels(template).get(kind.id_label) == kind.id_of(policy):
+        return None
+    return _patch(template, labels, annotations)
+
+
+def releasing_patch(obj: Obj, kind: PolicyKind) -> Obj:
+    """What takes the claim of a policy of this kind off a template or a binding."""
+    return _patch(obj, {kind.id_label: None}, dict.fromkeys(kind.annotation_keys))
+
+
+def _absent(present: Mapping[str, str], *keys: str) -> dict[str, None]:
+    return {key: None for key in keys if key in present}
+
+
+def _patch(obj: Obj, labels: Mapping[str, str | None], annotations: Mapping[str, str | None]) -> Obj:
+    version = obj["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version, "labels": labels, "annotations": annotations}}

@@ -1,0 +1,83 @@
+"""What is kept of a template while it only has to be known: who it is, what selects it, and a digest of the rest.
+
+Every object of every propagated kind is followed, so what is kept of one decides what ten thousand of them cost. A
+light template has its labels, the annotations that say which policy claims it, and two digests that stand for the
+content: one tells whether anything but the status changed, the other whether a user changed it or the control plane
+did. The whole object is asked for again when a binding is built from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+from karmada.api import well_known
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+
+Transform = Callable[[Obj], Obj]
+
+_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "labels")
+_KEPT_ANNOTATIONS: Final = (
+    *well_known.POLICY_CLAIM_ANNOTATIONS,
+    *well_known.CLUSTER_POLICY_CLAIM_ANNOTATIONS,
+)
+_NEVER_COUNTS: Final = frozenset({"managedFields", "resourceVersion"})
+_COUNTED_APART: Final = frozenset({"generation", "labels", "annotations"})
+_NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_OURS: Final = ".karmada.io"
+_WHOLE, _OWN = "whole", "own"
+
+
+@lru_cache(maxsize=4096)
+def light_of(gvk: GVK) -> Transform:
+    """What an informer of this kind keeps of each object; the same function for all who ask, so that they share it."""
+    api_version, kind = gvk.api_version, gvk.kind
+
+    def light(obj: Obj) -> Obj:
+        metadata = obj["metadata"]
+        kept = {field: metadata[field] for field in _KEPT if field in metadata}
+        annotations = metadata.get("annotations") or {}
+        claims = {key: annotations[key] for key in _KEPT_ANNOTATIONS if key in annotations}
+        if claims:
+            kept["annotations"] = claims
+        whole, own = _digests(obj)
+        return {"apiVersion": api_version, "kind": kind, "metadata": kept, _WHOLE: whole, _OWN: own}
+
+    return light
+
+
+def changed(old: Obj, new: Obj) -> bool:
+    """Whether anything changed but the status and who wrote what; of light templates."""
+    return bool(old[_WHOLE] != new[_WHOLE])
+
+
+def changed_by_user(old: Obj, new: Obj) -> bool:
+    """Whether more changed than the marks that the control plane itself puts on templates."""
+    return bool(old[_OWN] != new[_OWN])
+
+
+def _digests(obj: Obj) -> tuple[int, int]:
+    metadata = obj["metadata"]
+    skipped = _NEVER_COUNTS | _COUNTED_APART
+    frame = _digest({field: value for field, value in metadata.items() if field not in skipped})
+    content = _digest({field: value for field, value in obj.items() if field not in _NOT_CONTENT})
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    whole = hash((frame, content, metadata.get("generation"), _digest(labels), _digest(annotations)))
+    own = hash((frame, content, _digest(_users(labels)), _digest(_users(annotations))))
+    return whole, own
+
+
+def _users(marks: Mapping[str, str]) -> Mapping[str, str]:
+    """Labels or annotations without our own."""
+    if not any(_OURS in key for key in marks):
+        return marks
+    kept = well_known.SKIP_AUTO_PROPAGATION
+    return {key: value for key, value in marks.items() if _OURS not in key or key == kept}
+
+
+def _digest(value: Mapping[str, Any]) -> int:
+    return hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)) if value else 0

@@ -1,0 +1,53 @@
+"""Templates that no policy selects yet, by kind, namespace and name, so that a new policy finds its own at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from karmada.controllers.detector.refs import Ref
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+
+
+class Waiting:
+    def __init__(self) -> None:
+        self._names: dict[GVK, dict[str, dict[str, None]]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(names) for spaces in self._names.values() for names in spaces.values())
+
+    def __contains__(self, ref: Ref) -> bool:
+        return ref.name in self._names.get(ref.gvk, {}).get(ref.namespace, ())
+
+    def add(self, ref: Ref) -> None:
+        self._names.setdefault(ref.gvk, {}).setdefault(ref.namespace, {})[ref.name] = None
+
+    def discard(self, ref: Ref) -> None:
+        spaces = self._names.get(ref.gvk)
+        names = spaces.get(ref.namespace) if spaces else None
+        if spaces is None or names is None:
+            return
+        names.pop(ref.name, None)
+        if not names:
+            del spaces[ref.namespace]
+
+    def drop(self, gvk: GVK) -> None:
+        """The kind is no longer followed."""
+        self._names.pop(gvk, None)
+
+    def near(self, selectors: Iterable[Obj]) -> list[Ref]:
+        """Those that the selectors may select, each once: by kind, namespace and name; labels are not looked at."""
+        return list(dict.fromkeys(ref for selector in selectors for ref in self._near(selector)))
+
+    def _near(self, selector: Obj) -> Iterator[Ref]:
+        gvk = GVK.parse(selector.get("apiVersion") or "", selector.get("kind") or "")
+        spaces = self._names.get(gvk)
+        if not spaces:
+            return
+        namespace, name = selector.get("namespace"), selector.get("name")
+        for space in (namespace,) if namespace else tuple(spaces):
+            names = spaces.get(space, {})
+            if not name:
+                yield from (Ref(gvk, space, waiting) for waiting in names)
+            elif name in names:
+                yield Ref(gvk, space, name)

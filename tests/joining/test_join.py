@@ -1,0 +1,277 @@
+"""Clusters join: two real servers, one over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from control_plane import ControlPlane, running
+from eventually import eventually
+from karmada.api.cluster import Cluster
+from karmada.joining.join import JoinError, Joining, check_unique, cluster_id_of, join
+from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
+from karmada.joining.waiting import wait_for
+from karmada.kube.client.client import Client
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.objects.clock import FakeClock, RealClock
+from karmada.kube.objects.errors import AlreadyExists, Forbidden
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
+from karmada.members.access import access_of
+from member_server import MemberServer, member_server
+
+ROLE = "karmada-controller-manager:karmada-m1"
+SYSTEM = {"karmada.io/system": "true"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("servers")
+
+
+@pytest.fixture
+async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
+    async with running(folder / "control-plane", clock=RealClock()) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def member(folder: Path) -> AsyncIterator[MemberServer]:
+    async with member_server(folder / "member") as member:
+        yield member
+
+
+def joining(member: MemberServer, name: str = "m1", **others: object) -> Joining:
+    return Joining.to(member.config, name, **others)
+
+
+async def test_a_member_gets_accounts_rights_and_tokens(plane: ControlPlane, member: MemberServer) -> None:
+    await join(plane.client, member.client, joining(member))
+    namespace = await member.client.get(NAMESPACES, "karmada-cluster")
+    assert namespace["metadata"]["labels"].items() >= SYSTEM.items()
+    for account in ("karmada-impersonator", "karmada-m1"):
+        found = await member.client.get(SERVICE_ACCOUNTS, account, "karmada-cluster")
+        assert found["metadata"]["labels"] == SYSTEM
+        secret = await member.client.get(SECRETS, account, "karmada-cluster")
+        assert secret["type"] == "kubernetes.io/service-account-token"
+        assert secret["metadata"]["annotations"]["kubernetes.io/service-account.name"] == account
+        assert not secret["metadata"].get("labels", {}).get("karmada.io/system")
+    role = await member.client.get(CLUSTER_ROLES, ROLE)
+    assert role["metadata"]["labels"] == SYSTEM
+    assert role["rules"] == [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]
+    binding = await member.client.get(CLUSTER_ROLE_BINDINGS, ROLE)
+    assert binding["metadata"]["labels"] == SYSTEM
+    assert binding["roleRef"]["name"] == ROLE
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "karmada-m1", "namespace": "karmada-cluster"}]
+
+
+async def test_the_control_plane_gets_the_cluster_and_its_secrets(plane: ControlPlane, member: MemberServer) -> None:
+    cluster = await join(
+        plane.client, member.client, joining(member, provider="sim", region="eu", zones=["eu-a", "eu-b"])
+    )
+    assert cluster is not None
+    spec = cluster["spec"]
+    assert spec["syncMode"] == "Push"
+    assert spec["id"] == (await member.client.get(NAMESPACES, "kube-system"))["metadata"]["uid"]
+    assert spec["apiEndpoint"] == member.config.server
+    assert spec["secretRef"] == {"namespace": "karmada-cluster", "name": "m1"}
+    assert spec["impersonatorSecretRef"] == {"namespace": "karmada-cluster", "name": "m1-impersonator"}
+    assert (spec["provider"], spec["region"], spec["zones"]) == ("sim", "eu", ["eu-a", "eu-b"])
+    assert "insecureSkipTLSVerification" not in spec
+    namespace = await plane.client.get(NAMESPACES, "karmada-cluster")
+    assert namespace["metadata"]["labels"].items() >= SYSTEM.items()
+    owner = {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "name": "m1",
+        "uid": cluster["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    for name, account in (("m1", "karmada-m1"), ("m1-impersonator", "karmada-impersonator")):
+        secret = await plane.client.get(SECRETS, name, "karmada-cluster")
+        there = await member.client.get(SECRETS, account, "karmada-cluster")
+        assert secret["metadata"]["labels"] == SYSTEM
+        assert secret["metadata"]["ownerReferences"] == [owner]
+        assert secret["data"]["token"] == there["data"]["token"]
+        assert secret["data"].get("caBundle") == (there["data"]["ca.crt"] if name == "m1" else None)
+
+
+async def test_the_credentials_open_the_member(plane: ControlPlane, member: MemberServer) -> None:
+    cluster = await join(plane.client, member.client, joining(member))
+    assert cluster is not None
+    secret = await plane.client.get(SECRETS, "m1", "karmada-cluster")
+    client = Client(HttpsTransport(access_of(cluster, secret)))
+    try:
+        assert (await client.get(NAMESPACES, "kube-system"))["metadata"]["uid"] == cluster["spec"]["id"]
+        assert await client.raw("GET", "/readyz")
+    finally:
+        await client.close()
+
+
+async def test_how_the_kubeconfig_reaches_the_member_is_kept(plane: ControlPlane, member: MemberServer) -> None:
+    way = joining(member, namespace="elsewhere")
+    way = Joining(
+        name="m1", api_endpoint=way.api_endpoint, namespace="elsewhere", insecure=True, proxy_url="http://proxy:3128"
+    )
+    cluster = await join(plane.client, member.client, way)
+    assert cluster is not None
+    assert cluster["spec"]["insecureSkipTLSVerification"] is True
+    assert cluster["spec"]["proxyURL"] == "http://proxy:3128"
+    assert cluster["spec"]["secretRef"] == {"namespace": "elsewhere", "name": "m1"}
+    assert await member.get(SERVICE_ACCOUNTS, "karmada-m1", "elsewhere")
+
+
+async def test_joining_tells_how_far_it_is(plane: ControlPlane, member: MemberServer) -> None:
+    steps: list[str] = []
+    await join(plane.client, member.client, joining(member), progress=steps.append)
+    assert len(steps) == 3
+    assert steps[0].startswith("cluster m1 has the id ")
+
+
+@pytest.mark.parametrize(
+    ("name", "cluster_id", "accepted"),
+    [("m2", "A", False), ("m1", "B", False), ("m1", "A", False), ("m2", "B", True)],
+)
+async def test_name_and_id_must_be_new(plane: ControlPlane, name: str, cluster_id: str, accepted: bool) -> None:
+    await plane.add_cluster("m1", id="A")
+    if accepted:
+        await check_unique(plane.client, name, cluster_id)
+        return
+    with pytest.raises(JoinError) as caught:
+        await check_unique(plane.client, name, cluster_id)
+    assert str(caught.value) == f"the cluster ID {cluster_id} or the cluster name {name} has been registered"
+
+
+async def test_a_member_does_not_join_twice_and_is_left_alone(plane: ControlPlane, member: MemberServer) -> None:
+    await join(plane.client, member.client, joining(member))
+    with pytest.raises(JoinError, match="has been registered"):
+        await join(plane.client, member.client, joining(member, "m2"))
+    assert await member.get(SERVICE_ACCOUNTS, "karmada-m2", "karmada-cluster") is None
+
+
+async def test_a_dry_run_asks_and_changes_nothing(plane: ControlPlane, member: MemberServer) -> None:
+    assert await join(plane.client, member.client, joining(member), dry_run=True) is None
+    assert await member.get(NAMESPACES, "karmada-cluster") is None
+    assert await plane.get(NAMESPACES, "karmada-cluster") is None
+    await plane.add_cluster("m9", id=await cluster_id_of(member.client))
+    with pytest.raises(JoinError, match="has been registered"):
+        await join(plane.client, member.client, joining(member), dry_run=True)
+
+
+async def test_what_is_there_is_used_as_it_is(plane: ControlPlane, member: MemberServer) -> None:
+    for client in (plane.client, member.client):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}}
+        await client.create(NAMESPACES, namespace)
+    role: Obj = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": ROLE}}
+    await member.client.create(CLUSTER_ROLES, {**role, "rules": []})
+    old = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "karmada-cluster", "name": "m1"}}
+    await plane.client.create(SECRETS, {**old, "data": {"token": "b2xk"}})
+    cluster = await join(plane.client, member.client, joining(member))
+    assert cluster is not None
+    assert not (await member.client.get(CLUSTER_ROLES, ROLE)).get("rules")
+    secret = await plane.client.get(SECRETS, "m1", "karmada-cluster")
+    assert secret["data"] == {"token": "b2xk"}
+    assert secret["metadata"]["ownerReferences"][0]["uid"] == cluster["metadata"]["uid"]
+
+
+async def test_a_cluster_that_appears_meanwhile_is_an_error(
+    plane: ControlPlane, member: MemberServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = plane.client.create
+
+    async def too_late(kind: object, obj: Obj, *args: object, **kwargs: object) -> Obj:
+        if kind == Cluster.gvr:
+            raise AlreadyExists.of(GroupResource("cluster.karmada.io", "clusters"), "m1")
+        return await create(kind, obj, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(plane.client, "create", too_late)
+    with pytest.raises(JoinError) as caught:
+        await join(plane.client, member.client, joining(member))
+    assert str(caught.value) == "cluster(m1) already exist"
+
+
+async def test_a_token_that_never_comes_is_waited_for_half_a_minute(folder: Path, plane: ControlPlane) -> None:
+    clock = FakeClock()
+    async with member_server(folder / "no-tokens", controllers=False) as member:
+        task = asyncio.create_task(join(plane.client, member.client, joining(member), clock=clock))
+        for name in ("karmada-impersonator", "karmada-m1"):
+            await wait_for(
+                member.client, SECRETS, name, "karmada-cluster", lambda found: found, clock=RealClock(), seconds=5
+            )
+        await clock.advance(29)
+        assert not task.done()
+        await clock.advance(2)
+        with pytest.raises(JoinError) as caught:
+            await task
+        assert "failed to get serviceAccount secret" in str(caught.value)
+        assert "from cluster(m1), error: no answer within 30s" in str(caught.value)
+    assert await plane.get(Cluster.gvr, "m1") is None
+
+
+@pytest.mark.parametrize(
+    ("account", "message"),
+    [
+        ("karmada-impersonator", "failed to get serviceAccount secret for impersonation from cluster(m1), error: no"),
+        ("karmada-m1", "failed to get serviceAccount secret from cluster(m1), error: no"),
+    ],
+)
+async def test_a_secret_that_cannot_be_made_is_told(
+    plane: ControlPlane, member: MemberServer, monkeypatch: pytest.MonkeyPatch, account: str, message: str
+) -> None:
+    create = member.client.create
+
+    async def refuse(kind: object, obj: Obj, *args: object, **kwargs: object) -> Obj:
+        if kind == SECRETS and obj["metadata"]["name"] == account:
+            raise Forbidden("no")
+        return await create(kind, obj, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(member.client, "create", refuse)
+    with pytest.raises(JoinError) as caught:
+        await join(plane.client, member.client, joining(member))
+    assert str(caught.value) == message
+
+
+async def test_a_joined_cluster_is_seen_at_once(plane: ControlPlane, member: MemberServer) -> None:
+    await join(plane.client, member.client, joining(member))
+    clusters = plane.context.informers.of(Cluster.gvr)
+    await eventually(lambda: clusters.get(Key("", "m1")), within=1)
+    assert plane.context.members.get("m1").client is not None
+
+
+async def test_a_secret_of_a_cluster_that_is_gone_is_made_anew(plane: ControlPlane, member: MemberServer) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}}
+    await plane.client.create(NAMESPACES, namespace)
+    keeper = await plane.client.create(
+        SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "karmada-cluster", "name": "keeper"}}
+    )
+    owner = {"apiVersion": "v1", "kind": "Secret", "name": "keeper", "uid": keeper["metadata"]["uid"]}
+    metadata = {"namespace": "karmada-cluster", "name": "m1", "ownerReferences": [owner]}
+    old = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"token": "b2xk"}}
+    await plane.client.create(SECRETS, old)
+    await join(plane.client, member.client, joining(member))
+    secret = await plane.client.get(SECRETS, "m1", "karmada-cluster")
+    assert secret["data"]["token"] != "b2xk"
+
+
+async def test_the_token_of_an_account_that_was_replaced_is_not_taken(
+    plane: ControlPlane, member: MemberServer
+) -> None:
+    await join(plane.client, member.client, joining(member))
+    old = await member.client.get(SECRETS, "karmada-m1", "karmada-cluster")
+    await plane.client.delete(Cluster.gvr, "m1")
+    await member.client.delete(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster")
+    await join(plane.client, member.client, joining(member))
+    account = await member.client.get(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster")
+    new = await member.client.get(SECRETS, "karmada-m1", "karmada-cluster")
+    assert new["metadata"]["annotations"]["kubernetes.io/service-account.uid"] == account["metadata"]["uid"]
+    assert new["data"]["token"] != old["data"]["token"]
+    secret = await plane.client.get(SECRETS, "m1", "karmada-cluster")
+    assert secret["data"]["token"] == new["data"]["token"]

@@ -1,0 +1,101 @@
+"""Informers that keep little of many objects: transformed page by page as they are listed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from eventually import eventually
+from fake_api import CONFIG_MAPS, FakeApi, FakeTransport
+from karmada.kube.client.client import PAGE_SIZE, Client
+from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+
+COUNT = PAGE_SIZE * 2 + 7
+
+
+def slim(obj: Obj) -> Obj:
+    meta = obj["metadata"]
+    kept = {name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion")}
+    return {"metadata": kept, "size": len((obj.get("data") or {}).get("text", ""))}
+
+
+async def fill(client: Client, count: int) -> None:
+    for number in range(count):
+        await client.create(CONFIG_MAPS, config_map(f"c{number}", "x" * (number % 5)))
+
+
+def config_map(name: str, text: str) -> Obj:
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"text": text}}
+
+
+async def test_a_paged_informer_lists_in_pages_and_keeps_what_its_transform_makes(
+    fake: FakeApi, client: Client, clock: FakeClock
+) -> None:
+    await fill(client, COUNT)
+    informer = Informer(client, CONFIG_MAPS, clock=clock, transform=slim, paged=True)
+    fake.calls.clear()
+    informer.start()
+    await informer.wait_synced()
+    assert len([call for call in fake.calls if call.query.get("limit") == str(PAGE_SIZE)]) == 3
+    assert len(informer) == COUNT
+    assert all(set(obj) == {"metadata", "size"} for obj in informer.list())
+    await client.create(CONFIG_MAPS, config_map("late", "four"))
+    await eventually(lambda: (informer.get(Key("default", "late")) or {}).get("size") == 4)
+    await informer.stop()
+
+
+async def test_a_paged_informer_that_lists_again_tells_only_what_changed(
+    fake: FakeApi, client: Client, clock: FakeClock
+) -> None:
+    await fill(client, 3)
+    informer = Informer(client, CONFIG_MAPS, clock=clock, transform=slim, paged=True)
+    informer.start()
+    await informer.wait_synced()
+    heard: list[tuple[Obj | None, Obj | None]] = []
+    informer.add_handler(lambda old, new: heard.append((old, new)))
+    heard.clear()
+    fake.break_watches()
+    await client.create(CONFIG_MAPS, config_map("new", ""))
+    await client.delete(CONFIG_MAPS, "c0", "default")
+    fake.compact()
+    async with asyncio.timeout(5):
+        while len(heard) < 2:
+            await clock.advance(1)
+    names = {(old or {}).get("metadata", {}).get("name"): new is None for old, new in heard}
+    assert names == {"c0": True, None: False}
+    await informer.stop()
+
+
+async def test_who_waits_without_a_task_is_called_once_when_the_informer_has_synced(
+    client: Client, clock: FakeClock
+) -> None:
+    informer = Informer(client, CONFIG_MAPS, clock=clock)
+    calls: list[str] = []
+    informer.when_synced(lambda: calls.append("before"))
+    assert calls == []
+    informer.start()
+    await informer.wait_synced()
+    assert calls == ["before"]
+    informer.when_synced(lambda: calls.append("after"))
+    assert calls == ["before", "after"]
+    await informer.stop()
+
+
+async def test_whole_and_slim_objects_are_kept_apart(client: Client, clock: FakeClock) -> None:
+    informers = Informers(client, clock=clock)
+    whole = informers.of(CONFIG_MAPS)
+    kept = informers.of(CONFIG_MAPS, transform=slim)
+    assert kept is not whole
+    assert informers.of(CONFIG_MAPS, transform=slim, paged=True) is kept
+    assert informers.of(CONFIG_MAPS) is whole
+
+
+@pytest.fixture
+def client(fake: FakeApi) -> Client:
+    return Client(FakeTransport(fake))
