@@ -13,6 +13,11 @@ import click
 COMMANDS = {
     "backup": ("karmada.cli.backup:backup", "Copy everything of a store into a file."),
     "crds": ("karmada.cli.crds:crds", "Write Karmada's CustomResourceDefinitions."),
+    "cordon": ("karmada.cli.cordon:cordon", "Keep new resources away from a cluster."),
+    "join": ("karmada.cli.join:join", "Make a cluster a member."),
+    "taint": ("karmada.cli.taint:taint", "Change the taints of clusters."),
+    "uncordon": ("karmada.cli.cordon:uncordon", "Let new resources onto a cluster again."),
+    "unjoin": ("karmada.cli.unjoin:unjoin", "Take a cluster out of the control plane."),
     "restore": ("karmada.cli.backup:restore", "Put a backup into an empty store."),
     "webhook-config": (
         "karmada.cli.webhook_config:webhook_config",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
@@ -84,6 +84,13 @@ class Manager:
         self.controllers[reconciler.name] = controller
         self.add_component(controller, needs_leader=controller.needs_leader)
         return controller
+
+    def add_part(self, part: Reconciler | Component) -> None:
+        """Run a reconciler, or on the leader a component."""
+        if hasattr(part, "reconcile"):
+            self.add(cast("Reconciler", part))
+        else:
+            self.add_component(cast("Component", part), needs_leader=True)
 
     def add_component(self, component: Component, *, needs_leader: bool = False) -> None:
         (self._leading if needs_leader else self._everywhere).append(component)

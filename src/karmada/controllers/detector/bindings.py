@@ -1,0 +1,148 @@
+"""What a binding says of its template and policy, and how that is laid over what others have put into it.
+
+Pure functions. The scheduler's, the dependency distributor's and the eviction controllers' fields stay as they are;
+everything that comes from the template or the policy is replaced. A ClusterResourceBinding gets a few fields only when
+it is made, or never.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from karmada.api import well_known
+from karmada.api.work import ClusterResourceBinding, ResourceBinding
+from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, PolicyKind
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
+
+_REPLACED: Final = frozenset(
+    {
+        "resource", "replicas", "replicaRequirements", "components", "schedulerName", "placement", "failover",
+        "conflictResolution", "preserveResourcesOnDeletion", "suspension",
+    }
+)  # fmt: skip
+_REPLACED_IN_NAMESPACES: Final = _REPLACED | {"propagateDeps", "schedulePriority", "workloadAffinityGroups"}
+_NEVER_CLUSTER_WIDE: Final = ("schedulePriority", "workloadAffinityGroups")
+_OTHER_OWNER: Final = (
+    "failed to update binding due to different owner reference UID, will try again later after binding is garbage "
+    "collected, see https://github.com/karmada-io/karmada/issues/2090"
+)
+
+
+class OtherOwner(ApiError):
+    """The binding there belongs to an earlier template of the same name, and has to go first."""
+
+    code = 409
+
+
+def resource_of(template: Obj) -> Obj:
+    """spec.resource: the template as it was when the binding was written."""
+    metadata = template["metadata"]
+    reference = {"apiVersion": template["apiVersion"], "kind": template["kind"]}
+    if metadata.get("namespace"):
+        reference["namespace"] = metadata["namespace"]
+    return {
+        **reference,
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "resourceVersion": metadata["resourceVersion"],
+    }
+
+
+def policy_fields(policy: Obj) -> Obj:
+    """What a binding takes from its policy as it is; the suspension is merged later."""
+    rules = policy["spec"]
+    spec: Obj = {
+        "schedulerName": rules.get("schedulerName") or well_known.DEFAULT_SCHEDULER,
+        "placement": rules.get("placement") or {},
+        "conflictResolution": rules.get("conflictResolution") or "Abort",
+    }
+    if rules.get("propagateDeps"):
+        spec["propagateDeps"] = True
+    for field in ("failover", "preserveResourcesOnDeletion", "suspension"):
+        if rules.get(field) is not None:
+            spec[field] = rules[field]
+    return spec
+
+
+def affinity_groups(policy: Obj, template: Obj) -> Obj | None:
+    """The groups a template is in by its labels, as the policy's placement names them."""
+    terms = ((policy["spec"].get("placement") or {}).get("workloadAffinity")) or {}
+    labels = meta.labels(template)
+    groups = {}
+    for term, group in (("affinity", "affinityGroup"), ("antiAffinity", "antiAffinityGroup")):
+        key = (terms.get(term) or {}).get("groupByLabelKey")
+        if key in labels:
+            groups[group] = f"{key}={labels[key]}"
+    return groups or None
+
+
+def suspended(policy_part: Obj | None, current: Obj | None) -> Obj | None:
+    """The policy decides on dispatching; that scheduling is suspended is somebody else's word and stays."""
+    scheduling = (current or {}).get("scheduling")
+    if policy_part is None:
+        return None if scheduling is None else {"scheduling": scheduling}
+    return {**policy_part} if scheduling is None else {**policy_part, "scheduling": scheduling}
+
+
+class WantedBinding:
+    """The binding of a template under a policy, made from nothing or on top of the one there is."""
+
+    def __init__(self, template: Obj, kind: PolicyKind, policy: Obj, spec: Obj) -> None:
+        """`spec`: everything that comes from the template and the policy."""
+        namespace, name = meta.key(template)
+        self.key = Key(namespace, well_known.binding_name(template["kind"], name))
+        self.gvr: GVR = ResourceBinding.gvr if namespace else ClusterResourceBinding.gvr
+        self._kind = kind
+        self._policy = policy
+        self._spec = spec
+        self._owner = meta.make_owner(template)
+        self._finalizer = well_known.BINDING_FINALIZER if namespace else well_known.CLUSTER_BINDING_FINALIZER
+
+    def fresh(self) -> Obj:
+        metadata: Obj = {"name": self.key.name}
+        if self.key.namespace:
+            metadata["namespace"] = self.key.namespace
+        metadata |= {
+            "ownerReferences": [self._owner],
+            "finalizers": [self._finalizer],
+            "labels": self._kind.labels(self._policy),
+            "annotations": self._kind.annotations(self._policy),
+        }
+        cls = ResourceBinding if self.key.namespace else ClusterResourceBinding
+        spec = self._spec
+        if not self.key.namespace:
+            spec = {field: value for field, value in spec.items() if field not in _NEVER_CLUSTER_WIDE}
+        return {"apiVersion": cls.gvk.api_version, "kind": cls.gvk.kind, "metadata": metadata, "spec": spec}
+
+    def over(self, current: Obj) -> Obj:
+        """OtherOwner when the current one is an earlier template's."""
+        owner = meta.controller_of(current)
+        if owner is not None and owner.get("uid") != self._owner["uid"]:
+            raise OtherOwner(_OTHER_OWNER)
+        metadata = {**current["metadata"], "ownerReferences": [self._owner], **self._marks(current)}
+        if self._finalizer not in meta.finalizers(current):
+            metadata["finalizers"] = [*meta.finalizers(current), self._finalizer]
+        return {**current, "metadata": metadata, "spec": self._merged(current.get("spec") or {})}
+
+    def _marks(self, current: Obj) -> dict[str, dict[str, str]]:
+        labels = {**meta.labels(current), **self._kind.labels(self._policy)}
+        annotations = {**meta.annotations(current), **self._kind.annotations(self._policy)}
+        if self._kind is POLICIES:
+            labels.pop(CLUSTER_POLICIES.id_label, None)
+            for key in CLUSTER_POLICIES.annotation_keys:
+                annotations.pop(key, None)
+        return {"labels": labels, "annotations": annotations}
+
+    def _merged(self, current: Obj) -> Obj:
+        replaced = _REPLACED_IN_NAMESPACES if self.key.namespace else _REPLACED
+        spec: dict[str, Any] = {field: value for field, value in current.items() if field not in replaced}
+        spec.update((field, value) for field, value in self._spec.items() if field in replaced)
+        suspension = suspended(self._spec.get("suspension"), current.get("suspension"))
+        spec.pop("suspension", None)
+        if suspension is not None:
+            spec["suspension"] = suspension
+        return spec

@@ -1,0 +1,225 @@
+"""Every kind that can be propagated, followed from the moment the server has it.
+
+Discovery is read at the start and whenever a CustomResourceDefinition or an APIService changes; there is nothing to
+poll but servers behind an APIService, which may change what they serve without a sign, and, seldom, everything else. A
+real API server lists a new CRD's kind a little after the CRD itself is there: until then discovery is read again after
+growing pauses. Of each kind only the preferred version is followed, by an informer that keeps light templates.
+
+`find` answers from those informers. Only for kinds that are not followed, or not listed yet, the server is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from karmada.api import well_known
+from karmada.controllers.context import Context
+from karmada.controllers.detector.eligible import SkippedApis
+from karmada.controllers.detector.light import light_of
+from karmada.controllers.detector.refs import Ref
+from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Result, Retry, Watch, requeue
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import with_timeout
+
+CRDS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+APISERVICES: Final = GVR("apiregistration.k8s.io", "v1", "apiservices")
+BY_CLAIM: Final = "claimed-by-policy"
+"""Templates by the ids of the policies that claim them."""
+_OF_SERVER_ITSELF: Final = "kube-aggregator.kubernetes.io/automanaged"
+_DISCOVERY: Final = Key("", "discovery")
+_POLL: Final = 300.0
+_POLL_OTHERS: Final = 30.0
+"""While another server answers for some of the kinds."""
+_SYNC_PATIENCE: Final = 10.0
+
+log = get_logger("detector")
+
+
+def claiming_ids(template: Obj) -> Iterable[str]:
+    labels = meta.labels(template)
+    return [labels[label] for label in (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID) if labels.get(label)]
+
+
+def _discovery_key(_obj: Obj) -> Iterable[Key]:
+    return (_DISCOVERY,)
+
+
+@dataclass(slots=True)
+class Kind:
+    gvk: GVK
+    gvr: GVR
+    informer: Informer
+    slow: bool = False
+    """Its first list did not come in time: nobody waits for it any more."""
+
+
+class Follower(Protocol):
+    """Who wants to hear of templates."""
+
+    def heard(self, kind: Kind, old: Obj | None, new: Obj | None, *, initially: bool) -> None:
+        """Of a change, as light templates. `initially`: it was there already."""
+
+    def left(self, kind: Kind) -> None:
+        """The kind is not followed any longer."""
+
+
+class Kinds:
+    """A reconciler with one key: bring the informers in line with discovery."""
+
+    name = "resource-discovery"
+    watches = (
+        Watch(CRDS, metadata_only=True, map_to=_discovery_key),
+        Watch(APISERVICES, metadata_only=True, map_to=_discovery_key),
+    )
+
+    def __init__(self, context: Context, follower: Follower) -> None:
+        self._client = context.client
+        self._informers = context.informers
+        self._clock = context.clock
+        self._skipped = SkippedApis.parse(context.settings.skipped_propagating_apis)
+        self._follower = follower
+        self._crds = context.informers.of(CRDS, metadata_only=True)
+        self._services = context.informers.of(APISERVICES, metadata_only=True)
+        self._kinds: dict[GVK, Kind] = {}
+        self._unsubscribe: dict[GVK, Callable[[], None]] = {}
+        self._read_once = asyncio.Event()
+        self._replaying = False
+
+    # discovery
+
+    def attach(self, add: Callable[[Key], None]) -> None:
+        """Discovery is read at the start even on a server that has no sign to give."""
+        add(_DISCOVERY)
+
+    async def reconcile(self, _key: Key) -> Result:
+        catalog = await self._client.mapper.refresh()
+        wanted = {
+            mapping.gvk: mapping
+            for mapping in catalog.by_group_resource.values()
+            if self._skipped.propagates(mapping)
+        }
+        for gvk in [gvk for gvk in self._kinds if gvk not in wanted]:
+            await self._leave(gvk, catalog)
+        for gvk, mapping in wanted.items():
+            if gvk not in self._kinds:
+                self._follow(mapping)
+        self._read_once.set()
+        if self._expected() - catalog.by_group_resource.keys():
+            return Retry
+        return requeue(_POLL if self._served_here() else _POLL_OTHERS)
+
+    def _expected(self) -> set[GroupResource]:
+        """What the CRDs promise."""
+        resources = set()
+        for crd in self._crds.list():
+            if not meta.is_deleting(crd):
+                plural, _, group = meta.name(crd).partition(".")
+                resources.add(GroupResource(group, plural))
+        return resources
+
+    def _served_here(self) -> bool:
+        return all(_OF_SERVER_ITSELF in meta.labels(service) for service in self._services.list())
+
+    def _follow(self, mapping: Mapping) -> None:
+        informer = self._informers.of(
+            mapping.gvr, transform=light_of(mapping.gvk), indexes={BY_CLAIM: claiming_ids}
+        )
+        kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer)
+        self._replaying = True
+        try:
+            self._unsubscribe[mapping.gvk] = informer.add_handler(partial(self._heard, kind))
+        finally:
+            self._replaying = False
+        informer.start()
+        log.v(1).info("Following a kind", kind=str(mapping.gvk))
+
+    async def _leave(self, gvk: GVK, catalog: Catalog) -> None:
+        """The kind is gone, or another version is preferred now; what cannot be asked at the moment stays."""
+        kind = self._kinds[gvk]
+        if kind.gvr.group_version in catalog.failed:
+            return
+        self._unsubscribe.pop(gvk)()
+        del self._kinds[gvk]
+        if kind.gvr not in catalog.by_gvr:
+            await kind.informer.stop()
+        self._follower.left(kind)
+        log.v(1).info("Following a kind no longer", kind=str(gvk))
+
+    def _heard(self, kind: Kind, old: Obj | None, new: Obj | None) -> None:
+        self._follower.heard(kind, old, new, initially=self._replaying or not kind.informer.synced)
+
+    # what is there
+
+    async def get(self, gvk: GVK) -> Kind | None:
+        """A kind that is followed."""
+        await self._read_once.wait()
+        return self._kinds.get(gvk)
+
+    async def find(self, ref: Ref) -> Obj | None:
+        """A template, light; None when there is none."""
+        kind = await self.get(ref.gvk)
+        if kind is None:
+            return await self._live(ref)
+        found = kind.informer.get(ref.key)
+        if found is None and not await self._synced(kind):
+            return await self._live(ref)
+        return found or kind.informer.get(ref.key)
+
+    async def whole(self, ref: Ref) -> Obj | None:
+        """A template with everything, from the server."""
+        kind = await self.get(ref.gvk)
+        try:
+            return await self._client.get(kind.gvr if kind is not None else ref.gvk, ref.name, ref.namespace)
+        except (NotFound, NoMatch):
+            return None
+
+    async def claimed(self, gvk: GVK, namespace: str, name: str, id_label: str, policy_id: str) -> list[Obj]:
+        """Templates of a kind, in a namespace ("" for all), that carry a policy's id; light.
+
+        Where none is known the server is asked: by name when one is given, else for all with the label.
+        """
+        kind = await self.get(gvk)
+        if kind is not None and await self._synced(kind):
+            known = kind.informer.by_index(BY_CLAIM, policy_id)
+            known = [obj for obj in known if not namespace or meta.namespace(obj) == namespace]
+            if known:
+                return known
+        resource: GVR | GVK = kind.gvr if kind is not None else gvk
+        light = light_of(gvk)
+        try:
+            if name:
+                found = [await self._client.get(resource, name, namespace)]
+            else:
+                selector = f"{id_label}={policy_id}"
+                found = (await self._client.list_all(resource, namespace, label_selector=selector)).items
+        except (NotFound, NoMatch):
+            return []
+        return [light(obj) for obj in found]
+
+    async def resource(self, ref: Ref) -> GVR | GVK:
+        """Under which name to write a template."""
+        kind = await self.get(ref.gvk)
+        return ref.gvk if kind is None else kind.gvr
+
+    async def _live(self, ref: Ref) -> Obj | None:
+        found = await self.whole(ref)
+        return None if found is None else light_of(ref.gvk)(found)
+
+    async def _synced(self, kind: Kind) -> bool:
+        if not kind.informer.synced and not kind.slow:
+            try:
+                await with_timeout(self._clock, kind.informer.wait_synced(), _SYNC_PATIENCE)
+            except TimeoutError:
+                kind.slow = True
+        return kind.informer.synced

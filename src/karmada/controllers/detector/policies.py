@@ -1,0 +1,110 @@
+"""The policies, found by what they select.
+
+A template's candidates are looked up by its kind and name: those that select it by name and those that select its kind
+by anything else, in its namespace or cluster-wide. However many policies there are, only these are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from karmada.api.matching import MISMATCH, selectors_priority
+from karmada.controllers.context import Context
+from karmada.controllers.detector.claims import BOTH, POLICIES, PolicyKind
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key
+
+_BY_SELECTION: Final = "selects"
+_ANY: Final = ""
+
+
+class NotYet(ApiError):
+    """Something that has to come first is not there, or not gone; tried again later."""
+
+
+def selectors_of(policy: Obj) -> list[Obj]:
+    return (policy.get("spec") or {}).get("resourceSelectors") or []
+
+
+def explicit_priority(policy: Obj) -> int:
+    return (policy.get("spec") or {}).get("priority") or 0
+
+
+def is_lazy(policy: Obj) -> bool:
+    return bool((policy.get("spec") or {}).get("activationPreference") == "Lazy")
+
+
+def selects(policy: Obj, template: Obj) -> bool:
+    return selectors_priority(selectors_of(policy), template) > MISMATCH
+
+
+def best(policies: Iterable[Obj], template: Obj) -> Obj | None:
+    """The policy that counts: by its own priority, by how precisely it selects the template, by name."""
+    ranked = []
+    for policy in policies:
+        precision = selectors_priority(selectors_of(policy), template)
+        if precision > MISMATCH and not meta.is_deleting(policy):
+            ranked.append((-explicit_priority(policy), -precision, meta.name(policy), policy))
+    return min(ranked, key=lambda rank: rank[:3])[3] if ranked else None
+
+
+def _selection(namespace: str, api_version: str, kind: str, name: str) -> str:
+    return f"{namespace}|{api_version}|{kind}|{name}"
+
+
+def selections(policy: Obj) -> Iterator[str]:
+    """An index: what a policy selects, in its own namespace if it has one."""
+    namespace = meta.namespace(policy)
+    for selector in selectors_of(policy):
+        yield _selection(
+            namespace, selector.get("apiVersion") or "", selector.get("kind") or "", selector.get("name") or _ANY
+        )
+
+
+class Policies:
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._informers: dict[PolicyKind, Informer] = {}
+        self._overrides: dict[PolicyKind, Informer] = {}
+        for kind in BOTH:
+            self._informers[kind] = context.informers.of(kind.gvr, indexes={_BY_SELECTION: selections})
+            self._overrides[kind] = context.informers.of(kind.overrides)
+
+    def get(self, kind: PolicyKind, key: Key) -> Obj | None:
+        return self._informers[kind].get(key)
+
+    def list(self, kind: PolicyKind, namespace: str = "") -> list[Obj]:
+        return self._informers[kind].list(namespace)
+
+    async def live(self, kind: PolicyKind, key: Key) -> Obj | None:
+        try:
+            return await self._client.get(kind.gvr, key.name, key.namespace)
+        except NotFound:
+            return None
+
+    def best(self, kind: PolicyKind, template: Obj) -> Obj | None:
+        namespace, name = meta.key(template)
+        if kind is POLICIES and not namespace:
+            return None
+        space = namespace if kind is POLICIES else ""
+        informer = self._informers[kind]
+        found = {}
+        for wanted in (name, _ANY):
+            selection = _selection(space, template["apiVersion"], template["kind"], wanted)
+            for policy in informer.by_index(_BY_SELECTION, selection):
+                found[meta.name(policy)] = policy
+        return best(found.values(), template) if found else None
+
+    def require_overrides(self, kind: PolicyKind, policy: Obj) -> None:
+        """NotYet unless all the override policies that a policy depends on are there."""
+        names = (policy.get("spec") or {}).get("dependentOverrides") or ()
+        if any(self._overrides[kind].get(Key(meta.namespace(policy), name)) is None for name in names):
+            raise NotYet("waiting for dependent overrides")
+
+    def claims_lazily(self, kind: PolicyKind, key: Key) -> bool:
+        policy = self.get(kind, key)
+        return policy is not None and is_lazy(policy)

@@ -1,0 +1,203 @@
+"""Objects of one kind in one member cluster: seen through an informer, made, changed and taken away.
+
+Writes go without a look where that can be: what is not known to be there is created, and only when it turns out to
+exist is it read; what is known is replaced on the version last seen. What was written is remembered until the informer
+has heard of it, and the version it had then tells later whether somebody changed it over there.
+
+The informer keeps only objects that are managed from here, without the notes on who wrote what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from karmada.api import well_known
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Handler, Informer
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.members.members import Member
+from karmada.members.retention import carries, in_place, is_managed, released, retained, version_of
+
+MANAGED_ONLY: Final = f"{well_known.MANAGED}={well_known.TRUE}"
+_TRIES = 5
+
+Retain: TypeAlias = Callable[[Obj, Obj], Awaitable[Obj]]
+"""(desired, observed): what of the spec the member keeps."""
+
+
+class _Unknown(Enum):
+    UNKNOWN = 0
+
+
+UNKNOWN: Final = _Unknown.UNKNOWN
+"""Nobody has looked yet."""
+Observed: TypeAlias = Obj | None | Literal[_Unknown.UNKNOWN]
+
+
+class NotOurs(ApiError):
+    """An object that was there before, and that nobody said may be taken over."""
+
+    code = 409
+
+    @classmethod
+    def of(cls, obj: Obj, cluster: str) -> NotOurs:
+        return cls(
+            f"resource(kind={obj['kind']}, {meta.namespace(obj)}/{meta.name(obj)}) already exists in the cluster "
+            f"{cluster} and the {well_known.CONFLICT_RESOLUTION} strategy value is empty, "
+            "Karmada will not manage this resource"
+        )
+
+
+class Applied(NamedTuple):
+    """What was done, and the object as the member has it now."""
+
+    outcome: Literal["created", "updated", "none"]
+    object: Obj
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+class KindInMember:
+    def __init__(self, member: Member, gvr: GVR, retain: Retain | None) -> None:
+        """`retain` where members decide on parts of objects of this kind."""
+        self.gvr = gvr
+        self.informer: Informer | None = None
+        self.asked_at = 0.0
+        """When the informer was started, by the monotonic clock."""
+        self._member = member
+        self._client = member.client
+        self._retain = retain
+        self._versions: dict[Key, str] = {}
+        self._ahead: dict[Key, Obj] = {}
+
+    # looking
+
+    def watch(self, now: float, changed: Handler) -> Informer:
+        """Follow all managed objects of the kind, once; `changed` does not hear of what was written here."""
+        if self.informer is None:
+            self.asked_at = now
+            self.informer = self._member.informers.of(
+                self.gvr, label_selector=MANAGED_ONLY, transform=meta.without_managed_fields
+            )
+
+            def hear(old: Obj | None, new: Obj | None) -> None:
+                if not (new is not None and self._is_echo(new)):
+                    changed(old, new)
+
+            self.informer.add_handler(hear)
+        return self.informer
+
+    def observe(self, key: Key) -> Observed:
+        """The newest that is known, without asking the member."""
+        ahead = self._ahead.get(key)
+        informer = self.informer
+        if informer is None or not informer.synced:
+            return UNKNOWN if ahead is None else ahead
+        if ahead is not None:
+            if _version(ahead) > _number(informer.resource_version):
+                return ahead
+            del self._ahead[key]
+        return informer.get(key)
+
+    async def live(self, key: Key) -> Obj | None:
+        try:
+            return await self._client.get(self.gvr, key.name, key.namespace)
+        except NotFound:
+            return None
+
+    def settled(self, manifest: Obj, observed: Obj) -> bool:
+        """Whether nothing has happened to the object since it was last found to be as it should."""
+        return self._versions.get(key_of(observed)) == version_of(observed) and carries(observed, manifest)
+
+    def _is_echo(self, new: Obj) -> bool:
+        ahead = self._ahead.get(key_of(new))
+        return ahead is not None and ahead["metadata"]["resourceVersion"] == new["metadata"]["resourceVersion"]
+
+    # changing
+
+    async def apply(self, manifest: Obj, observed: Observed) -> Applied:
+        """Have the object as the manifest says; NotOurs when it is somebody else's."""
+        for attempt in range(_TRIES):
+            try:
+                if observed is UNKNOWN or observed is None:
+                    return await self._create(manifest)
+                return await self._update(manifest, observed)
+            except (AlreadyExists, Conflict, NotFound) as error:
+                if attempt == _TRIES - 1 or (isinstance(error, NotFound) and not isinstance(observed, dict)):
+                    raise  # for a create, what was not found is the kind or the namespace
+            observed = await self.live(key_of(manifest))
+        raise AssertionError("unreachable")
+
+    async def _create(self, manifest: Obj) -> Applied:
+        made = await self._client.create(self.gvr, manifest)
+        return Applied("created", self._note(made))
+
+    async def _update(self, manifest: Obj, observed: Obj) -> Applied:
+        overwrites = meta.annotations(manifest).get(well_known.CONFLICT_RESOLUTION) == well_known.CONFLICT_OVERWRITE
+        if not is_managed(observed) and not overwrites:
+            raise NotOurs.of(manifest, self._member.name)
+        wanted = await self._with_retained(manifest, observed)
+        if in_place(wanted, observed):
+            self._versions[key_of(observed)] = version_of(observed)
+            return Applied("none", observed)
+        written = await self._client.update(self.gvr, wanted)
+        same = written["metadata"].get("resourceVersion") == observed["metadata"].get("resourceVersion")
+        return Applied("none" if same else "updated", self._note(written))
+
+    async def _with_retained(self, manifest: Obj, observed: Obj) -> Obj:
+        wanted = retained(manifest, observed)
+        return wanted if self._retain is None else await self._retain(wanted, observed)
+
+    def _note(self, written: Obj) -> Obj:
+        """A write's answer; the informer has it only later."""
+        written = meta.without_managed_fields(written)
+        key = key_of(written)
+        self._versions[key] = version_of(written)
+        if self.informer is None or _version(written) > _number(self.informer.resource_version):
+            self._ahead[key] = written
+        return written
+
+    # taking away
+
+    async def delete(self, manifest: Obj) -> None:
+        """Take the object away, if it is managed from here; does not wait until it is gone."""
+        key = key_of(manifest)
+        observed = self.observe(key)
+        if not isinstance(observed, dict):
+            observed = await self.live(key)
+        if observed is not None and is_managed(observed):
+            await self._delete(key, meta.uid(observed))
+        self.forget(key)
+
+    async def _delete(self, key: Key, uid: str) -> None:
+        try:
+            await self._client.delete(self.gvr, key.name, key.namespace, propagation="Background", uid=uid)
+        except NotFound:
+            return
+        except Conflict:
+            observed = await self.live(key)  # another object of the same name, by now
+            if observed is not None and is_managed(observed):
+                raise
+
+    async def release(self, manifest: Obj) -> None:
+        """Leave the object to the member: only the marks of this control plane go."""
+        key = key_of(manifest)
+        observed = await self.live(key)
+        if observed is not None and is_managed(observed):
+            await self.apply(released(manifest), observed)
+        self.forget(key)
+
+    def forget(self, key: Key) -> None:
+        self._versions.pop(key, None)
+        self._ahead.pop(key, None)
+
+
+def _version(obj: Obj) -> int:
+    return _number(obj["metadata"].get("resourceVersion", ""))

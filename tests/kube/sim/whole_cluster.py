@@ -1,0 +1,144 @@
+"""A whole simulated cluster in the test's process, used over HTTPS as others use it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from eventually import eventually
+from karmada.kube.client.client import Client
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.client.transport import Answer, Call
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
+from karmada.kube.sim.cluster import SimCluster
+from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+
+PODS = GVR("", "v1", "pods")
+NODES = GVR("", "v1", "nodes")
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+DEPLOYMENTS = GVR("apps", "v1", "deployments")
+SMALL = Profile("small", latencies=INSTANT, pools=(NodePool(count=2),), system_pods=False)
+
+
+@dataclass
+class Whole:
+    sim: SimCluster
+    admin: Client
+    """Over HTTPS, with the certificate of the kubeconfig."""
+    config: RestConfig
+    _clients: list[Client] = field(default_factory=list)
+
+    def client(self, **changes: Any) -> Client:
+        """Another client; `changes` to the configuration, such as a token."""
+        client = Client(HttpsTransport(replace(self.config, **changes)))
+        self._clients.append(client)
+        return client
+
+    async def service_account(self, name: str, namespace: str) -> Client:
+        """A client with the token of a ServiceAccount that may do everything."""
+        inside = self.sim.server.client()
+        await inside.create(GVR("", "v1", "namespaces"), {"metadata": {"name": namespace}})
+        accounts = GVR("", "v1", "serviceaccounts")
+        await inside.create(accounts, {"metadata": {"name": name, "namespace": namespace}})
+        binding = {
+            "metadata": {"name": f"{namespace}-{name}"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        }
+        await inside.create(GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), binding)
+        asked: Obj = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
+        told = await inside.create_subresource(accounts, name, namespace, "token", asked)
+        none = RestConfig(self.config.server).certificate
+        return self.client(token=told["status"]["token"], certificate=none, key=none)
+
+    # what is there, as the cluster's own informers have it
+
+    def pods(self, namespace: str = "default") -> list[Obj]:
+        return [p for p in self.sim.context.informers.of(PODS).list() if p["metadata"]["namespace"] == namespace]
+
+    def node(self, name: str) -> Obj:
+        node = self.sim.context.informers.of(NODES).get(Key("", name))
+        assert node is not None
+        return node
+
+    def ready(self, deployment: str = "web") -> int:
+        found = self.sim.context.informers.of(DEPLOYMENTS).get(Key("default", deployment))
+        return int(((found or {}).get("status") or {}).get("readyReplicas") or 0)
+
+    async def deploy(self, replicas: int, *, name: str = "web", client: Client | None = None, **pod: Any) -> None:
+        """Make a Deployment and wait until all its pods are ready."""
+        await (client or self.admin).create(DEPLOYMENTS, deployment(name, replicas, **pod))
+        await eventually(lambda: self.ready(name) == replicas, show=self.states)
+
+    def states(self) -> list[str]:
+        """What every pod is doing, in a word."""
+        return sorted(pod_state(pod) for pod in self.pods())
+
+
+def deployment(name: str, replicas: int, **pod: Any) -> Obj:
+    labels = {"app": name}
+    container = {"name": "main", "image": "nginx:1.27", "resources": {"requests": {"cpu": "10m"}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container], **pod}},
+        },
+    }
+
+
+def pod_state(pod: Obj) -> str:
+    status = pod.get("status") or {}
+    for container in status.get("containerStatuses") or ():
+        for state in (container.get("state") or {}).values():
+            if state.get("reason"):
+                return str(state["reason"])
+    return "Terminating" if pod["metadata"].get("deletionTimestamp") else str(status.get("phase"))
+
+
+def condition(obj: Obj, kind: str) -> str:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((str(c["status"]) for c in conditions if c["type"] == kind), "")
+
+
+async def ask(client: Client, path: str, method: str = "GET", body: object = None) -> Answer:
+    """One request, its answer as it comes."""
+    transport = client.transport
+    assert isinstance(transport, HttpsTransport)
+    return await transport.answer(Call(method, path, body=body))
+
+
+@asynccontextmanager
+async def whole_cluster(folder: Path, profile: Profile = SMALL, **settings: Any) -> AsyncIterator[Whole]:
+    settings = {"in_memory": True, **settings}
+    sim = SimCluster(profile, folder, **settings)
+    await sim.start()
+    whole: Whole | None = None
+    try:
+        config = replace(load_config(sim.kubeconfig), timeout=10.0)
+        whole = Whole(sim, Client(HttpsTransport(config)), config)
+        await eventually(lambda: all_ready(sim, profile), within=10)
+        yield whole
+    finally:
+        if whole is not None:
+            for client in (whole.admin, *whole._clients):
+                await client.close()
+        await sim.stop()
+
+
+def all_ready(sim: SimCluster, profile: Profile) -> bool:
+    nodes = sim.context.informers.of(NODES).list()
+    return len(nodes) == sum(pool.count for pool in profile.pools) and all(condition(n, "Ready") == "True" for n in nodes)
+
+
+Check = Callable[[], Any]
