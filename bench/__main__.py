@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 import uvloop
 
-from bench import fleet, informer
+from bench import clusters, fleet, informer
 from bench.report import show
 from bench.server import Running, running
 from bench.wire import Rate, Target, Watcher, run_load
@@ -136,6 +136,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         uvloop.run(informer.measure(Path(place), share))
     fleet.measure(share)
+    clusters.measure(share)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def _running(cluster: object) -> int:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - many clusters' caches, looked at together
         await asyncio.sleep(1)
 
 

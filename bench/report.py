@@ -13,6 +13,8 @@ GOALS: dict[str, tuple[float, Callable[[float, float], bool]]] = {
     "100 clusters × 50 nodes × 500 pods: start, s": (20, operator.le),
     "… resident, MB": (3000, operator.le),
     "… CPU at rest, % of a core": (20, operator.le),
+    "one cluster joined and Ready, s": (3, operator.le),
+    "of 100 clusters, 20 dead: Ready": (80, operator.ge),
     "update to handler, in-process: p50, ms": (1, operator.lt),
     "update to handler, TLS: p50, ms": (5, operator.lt),
 }
