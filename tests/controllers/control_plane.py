@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from karmada.api.cluster import Cluster
-from karmada.apiserver.mount import mount
+from karmada.apiserver.mount import mount, until_served
 from karmada.controllers.context import Context, Settings
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, FakeClock
@@ -96,6 +96,7 @@ async def running(
     mount(server)
     await server.start()
     try:
+        await until_served(server)
         manager = Manager(server.client(user_agent="karmada-controller-manager"), clock=clock)
         members = Members(manager.informers, clock)
         context = Context(

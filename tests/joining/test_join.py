@@ -85,8 +85,6 @@ async def test_the_control_plane_gets_the_cluster_and_its_secrets(plane: Control
     assert spec["impersonatorSecretRef"] == {"namespace": "karmada-cluster", "name": "m1-impersonator"}
     assert (spec["provider"], spec["region"], spec["zones"]) == ("sim", "eu", ["eu-a", "eu-b"])
     assert "insecureSkipTLSVerification" not in spec
-    namespace = await plane.client.get(NAMESPACES, "karmada-cluster")
-    assert namespace["metadata"]["labels"].items() >= SYSTEM.items()
     owner = {
         "apiVersion": "cluster.karmada.io/v1alpha1",
         "kind": "Cluster",
@@ -123,6 +121,8 @@ async def test_how_the_kubeconfig_reaches_the_member_is_kept(plane: ControlPlane
     )
     cluster = await join(plane.client, member.client, way)
     assert cluster is not None
+    namespace = await plane.client.get(NAMESPACES, "elsewhere")
+    assert namespace["metadata"]["labels"].items() >= SYSTEM.items()
     assert cluster["spec"]["insecureSkipTLSVerification"] is True
     assert cluster["spec"]["proxyURL"] == "http://proxy:3128"
     assert cluster["spec"]["secretRef"] == {"namespace": "elsewhere", "name": "m1"}
@@ -160,16 +160,16 @@ async def test_a_member_does_not_join_twice_and_is_left_alone(plane: ControlPlan
 async def test_a_dry_run_asks_and_changes_nothing(plane: ControlPlane, member: MemberServer) -> None:
     assert await join(plane.client, member.client, joining(member), dry_run=True) is None
     assert await member.get(NAMESPACES, "karmada-cluster") is None
-    assert await plane.get(NAMESPACES, "karmada-cluster") is None
+    assert not (await plane.client.list_all(SECRETS, "karmada-cluster")).items
+    assert await plane.get(Cluster.gvr, "m1") is None
     await plane.add_cluster("m9", id=await cluster_id_of(member.client))
     with pytest.raises(JoinError, match="has been registered"):
         await join(plane.client, member.client, joining(member), dry_run=True)
 
 
 async def test_what_is_there_is_used_as_it_is(plane: ControlPlane, member: MemberServer) -> None:
-    for client in (plane.client, member.client):
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}}
-        await client.create(NAMESPACES, namespace)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}}
+    await member.client.create(NAMESPACES, namespace)
     role: Obj = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": ROLE}}
     await member.client.create(CLUSTER_ROLES, {**role, "rules": []})
     old = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "karmada-cluster", "name": "m1"}}
@@ -177,6 +177,8 @@ async def test_what_is_there_is_used_as_it_is(plane: ControlPlane, member: Membe
     cluster = await join(plane.client, member.client, joining(member))
     assert cluster is not None
     assert not (await member.client.get(CLUSTER_ROLES, ROLE)).get("rules")
+    kept = await member.client.get(NAMESPACES, "karmada-cluster")
+    assert "karmada.io/system" not in kept["metadata"]["labels"]
     secret = await plane.client.get(SECRETS, "m1", "karmada-cluster")
     assert secret["data"] == {"token": "b2xk"}
     assert secret["metadata"]["ownerReferences"][0]["uid"] == cluster["metadata"]["uid"]
@@ -247,8 +249,6 @@ async def test_a_joined_cluster_is_seen_at_once(plane: ControlPlane, member: Mem
 
 
 async def test_a_secret_of_a_cluster_that_is_gone_is_made_anew(plane: ControlPlane, member: MemberServer) -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}}
-    await plane.client.create(NAMESPACES, namespace)
     keeper = await plane.client.create(
         SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "karmada-cluster", "name": "keeper"}}
     )

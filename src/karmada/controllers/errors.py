@@ -7,6 +7,12 @@ from collections.abc import Iterable
 from karmada.kube.objects.errors import ApiError, Conflict
 
 
+def together(errors: Iterable[BaseException]) -> str:
+    """Several errors in one text: each message once, in brackets unless there is only one."""
+    messages = list(dict.fromkeys(str(error) for error in errors))
+    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
+
+
 def raise_together(outcomes: Iterable[object]) -> None:
     """Do nothing unless some of the outcomes (of gather with return_exceptions) are errors.
 

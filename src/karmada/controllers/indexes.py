@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from karmada.api.well_known import BINDING_ID, CLUSTER_BINDING_ID
+from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 
 BY_CLUSTER = "cluster"
@@ -12,3 +14,12 @@ BY_CLUSTER = "cluster"
 
 def target_clusters(binding: Obj) -> Iterable[str]:
     return [target["name"] for target in (binding.get("spec") or {}).get("clusters") or ()]
+
+
+WORKS_OF_BINDING = "binding"
+"""Works by the permanent id of the binding, of either kind, that they were made for."""
+
+
+def binding_ids(work: Obj) -> Iterable[str]:
+    labels = meta.labels(work)
+    return [labels[label] for label in (BINDING_ID, CLUSTER_BINDING_ID) if labels.get(label)]

@@ -65,12 +65,13 @@ def _number(text: str) -> int:
 
 
 class KindInMember:
-    def __init__(self, member: Member, gvr: GVR, retain: Retain | None) -> None:
-        """`retain` where members decide on parts of objects of this kind."""
+    def __init__(self, member: Member, gvr: GVR, retain: Retain) -> None:
         self.gvr = gvr
         self.informer: Informer | None = None
         self.asked_at = 0.0
         """When the informer was started, by the monotonic clock."""
+        self.waiting: set[Key] = set()
+        """Whoever wants to be told when the informer has synced, by keys of the caller's."""
         self._member = member
         self._client = member.client
         self._retain = retain
@@ -88,7 +89,7 @@ class KindInMember:
             )
 
             def hear(old: Obj | None, new: Obj | None) -> None:
-                if not (new is not None and self._is_echo(new)):
+                if not self._is_echo(old, new):
                     changed(old, new)
 
             self.informer.add_handler(hear)
@@ -116,9 +117,15 @@ class KindInMember:
         """Whether nothing has happened to the object since it was last found to be as it should."""
         return self._versions.get(key_of(observed)) == version_of(observed) and carries(observed, manifest)
 
-    def _is_echo(self, new: Obj) -> bool:
-        ahead = self._ahead.get(key_of(new))
-        return ahead is not None and ahead["metadata"]["resourceVersion"] == new["metadata"]["resourceVersion"]
+    def _is_echo(self, old: Obj | None, new: Obj | None) -> bool:
+        """Whether this is the news of what was written here; the informer has caught up with that then."""
+        obj = new if new is not None else old
+        assert obj is not None
+        ahead = self._ahead.get(key_of(obj))
+        if ahead is None or _version(obj) < _version(ahead):
+            return False
+        del self._ahead[key_of(obj)]
+        return new is not None and _version(new) == _version(ahead)
 
     # changing
 
@@ -143,17 +150,13 @@ class KindInMember:
         overwrites = meta.annotations(manifest).get(well_known.CONFLICT_RESOLUTION) == well_known.CONFLICT_OVERWRITE
         if not is_managed(observed) and not overwrites:
             raise NotOurs.of(manifest, self._member.name)
-        wanted = await self._with_retained(manifest, observed)
+        wanted = await self._retain(retained(manifest, observed), observed)
         if in_place(wanted, observed):
             self._versions[key_of(observed)] = version_of(observed)
             return Applied("none", observed)
         written = await self._client.update(self.gvr, wanted)
         same = written["metadata"].get("resourceVersion") == observed["metadata"].get("resourceVersion")
         return Applied("none" if same else "updated", self._note(written))
-
-    async def _with_retained(self, manifest: Obj, observed: Obj) -> Obj:
-        wanted = retained(manifest, observed)
-        return wanted if self._retain is None else await self._retain(wanted, observed)
 
     def _note(self, written: Obj) -> Obj:
         """A write's answer; the informer has it only later."""

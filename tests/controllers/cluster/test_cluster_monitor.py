@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import NAMESPACES, ControlPlane, running
+from control_plane import ControlPlane, running
 from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.controllers.cluster.controller import Clusters
@@ -59,8 +59,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder, lambda context: [Clusters(context), ClusterMonitor(context)]) as plane:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-cluster"}}
-        await plane.client.create(NAMESPACES, namespace)
         yield plane
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -102,5 +103,7 @@ async def node_parts(
     whole = Profile("t", pools=tuple(pools), **{"latencies": INSTANT, **profile})
     async with running(folder, parts, profile=whole, clock=clock) as cluster:
         found = Parts(cluster, **made)
-        await found.registration.settled()
+        settling = asyncio.create_task(found.registration.settled())
+        while not settling.done():
+            await cluster.clock.advance(0.1 if whole.latencies != INSTANT else 0.0)
         yield found

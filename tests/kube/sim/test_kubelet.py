@@ -12,6 +12,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.behaviours import ANNOTATION, Behaviours, Outcome, Rule
 from karmada.kube.sim.kubelet.heartbeats import NODES
 from karmada.kube.sim.kubelet.kubelet import Kubelet
@@ -65,6 +66,38 @@ async def test_a_start_and_an_end_are_told_step_by_step_and_no_write_is_wasted(t
         assert ("kubelet", "status") in managers
         told = await parts.cluster.events("p")
         assert [reason for _, reason, _ in told] == ["Pulling", "Pulled", "Created", "Started", "Killing"]
+
+
+async def test_pods_that_start_all_at_once_take_two_writes_each_and_no_step_back(tmp_path: Path) -> None:
+    async with node_parts(tmp_path, pools=[NodePool(count=4)]) as parts:
+        seen: list[tuple[str, Obj]] = []
+        watching = await watch_pod(parts, seen)
+        names = [f"p{number}" for number in range(200)]
+        await asyncio.gather(*(parts.create(name, nodeName=f"t-node-{i % 4 + 1}") for i, name in enumerate(names)))
+        for name in names:
+            await parts.until_ready(name)
+        controller = parts.cluster.manager.controllers["kubelet"]
+        await eventually(lambda: controller.queue.idle and len(seen) >= 3 * len(names))
+        watching.cancel()
+        steps: dict[str, list[str]] = {name: [] for name in names}
+        for _, pod in seen:
+            steps[pod["metadata"]["name"]].append(condition(pod, "Ready"))
+        assert set(map(tuple, steps.values())) == {("", "False", "True")}
+
+
+async def test_news_older_than_the_kubelets_own_writes_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node_parts(tmp_path, latencies=Latencies()) as parts:
+        await parts.create()
+        await eventually(lambda: "startTime" in (parts.pod() or {"status": {}})["status"])
+        old = parts.pod()
+        await parts.pass_time(3, 0.1)
+        ready = await parts.until_ready()
+        monkeypatch.setattr(parts.cluster.context.informers.of(PODS), "get", lambda _: old)
+        await parts.kubelet.reconcile(Key("default", "p"))
+        now = await parts.cluster.client.get(PODS, "p", "default")
+        assert now["metadata"]["resourceVersion"] == ready["metadata"]["resourceVersion"]
 
 
 async def test_events_come_from_the_node(tmp_path: Path) -> None:
@@ -286,8 +319,9 @@ async def test_readiness_taken_by_others_is_given_back_by_the_kubelet(tmp_path: 
     async with node_parts(tmp_path) as parts:
         pod = await parts.create()
         await parts.until_ready()
-        await parts.cluster.set_pod_status(pod, {"conditions": [{"type": "Ready", "status": "False"}]})
-        await parts.until_ready(status="False")
+        taken = await parts.cluster.set_pod_status(pod, {"conditions": [{"type": "Ready", "status": "False"}]})
+        version = int(taken["metadata"]["resourceVersion"])
+        await eventually(lambda: int((parts.pod() or {})["metadata"]["resourceVersion"]) > version)
         await parts.until_ready()
 
 
@@ -358,9 +392,7 @@ async def test_a_restart_takes_up_pods_where_they_were(tmp_path: Path) -> None:
     """A second kubelet over the same API: addresses stay apart, crash loops keep their count, jobs end once."""
     clock = FakeClock()
     second: list[Kubelet] = []
-    async with running(
-        tmp_path, lambda _: [], profile=Profile("t", latencies=INSTANT), clock=clock
-    ) as cluster:
+    async with running(tmp_path, lambda _: [], profile=Profile("t", latencies=INSTANT), clock=clock) as cluster:
         node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"type": "sim"}}}
         node["spec"] = {"podCIDR": "10.244.7.0/24"}
         await cluster.client.create(NODES, node)

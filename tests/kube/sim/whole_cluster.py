@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -111,11 +111,11 @@ def condition(obj: Obj, kind: str) -> str:
     return next((str(c["status"]) for c in conditions if c["type"] == kind), "")
 
 
-async def ask(client: Client, path: str, method: str = "GET", body: object = None) -> Answer:
-    """One request, its answer as it comes."""
+async def ask(client: Client, path: str, method: str = "GET") -> Answer:
+    """One request without a body, its answer as it comes."""
     transport = client.transport
     assert isinstance(transport, HttpsTransport)
-    return await transport.answer(Call(method, path, body=body))
+    return await transport.answer(Call(method, path))
 
 
 @asynccontextmanager
@@ -138,7 +138,7 @@ async def whole_cluster(folder: Path, profile: Profile = SMALL, **settings: Any)
 
 def all_ready(sim: SimCluster, profile: Profile) -> bool:
     nodes = sim.context.informers.of(NODES).list()
-    return len(nodes) == sum(pool.count for pool in profile.pools) and all(condition(n, "Ready") == "True" for n in nodes)
+    return len(nodes) == sum(pool.count for pool in profile.pools) and all(
+        condition(n, "Ready") == "True" for n in nodes
+    )
 
-
-Check = Callable[[], Any]

@@ -38,6 +38,11 @@ class OtherOwner(ApiError):
     code = 409
 
 
+def binding_resource(obj: Obj) -> GVR:
+    """Which of the two sorts of bindings a template has, or a binding is."""
+    return ResourceBinding.gvr if meta.namespace(obj) else ClusterResourceBinding.gvr
+
+
 def resource_of(template: Obj) -> Obj:
     """spec.resource: the template as it was when the binding was written."""
     metadata = template["metadata"]
@@ -95,7 +100,7 @@ class WantedBinding:
         """`spec`: everything that comes from the template and the policy."""
         namespace, name = meta.key(template)
         self.key = Key(namespace, well_known.binding_name(template["kind"], name))
-        self.gvr: GVR = ResourceBinding.gvr if namespace else ClusterResourceBinding.gvr
+        self.gvr = binding_resource(template)
         self._kind = kind
         self._policy = policy
         self._spec = spec

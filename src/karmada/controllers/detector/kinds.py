@@ -105,9 +105,7 @@ class Kinds:
     async def reconcile(self, _key: Key) -> Result:
         catalog = await self._client.mapper.refresh()
         wanted = {
-            mapping.gvk: mapping
-            for mapping in catalog.by_group_resource.values()
-            if self._skipped.propagates(mapping)
+            mapping.gvk: mapping for mapping in catalog.by_group_resource.values() if self._skipped.propagates(mapping)
         }
         for gvk in [gvk for gvk in self._kinds if gvk not in wanted]:
             await self._leave(gvk, catalog)
@@ -132,9 +130,7 @@ class Kinds:
         return all(_OF_SERVER_ITSELF in meta.labels(service) for service in self._services.list())
 
     def _follow(self, mapping: Mapping) -> None:
-        informer = self._informers.of(
-            mapping.gvr, transform=light_of(mapping.gvk), indexes={BY_CLAIM: claiming_ids}
-        )
+        informer = self._informers.of(mapping.gvr, transform=light_of(mapping.gvk), indexes={BY_CLAIM: claiming_ids})
         kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer)
         self._replaying = True
         try:
@@ -166,6 +162,11 @@ class Kinds:
         await self._read_once.wait()
         return self._kinds.get(gvk)
 
+    def known(self, ref: Ref) -> Obj | None:
+        """A template of a kind that is followed, if it was heard of."""
+        kind = self._kinds.get(ref.gvk)
+        return None if kind is None else kind.informer.get(ref.key)
+
     async def find(self, ref: Ref) -> Obj | None:
         """A template, light; None when there is none."""
         kind = await self.get(ref.gvk)
@@ -195,17 +196,16 @@ class Kinds:
             known = [obj for obj in known if not namespace or meta.namespace(obj) == namespace]
             if known:
                 return known
-        resource: GVR | GVK = kind.gvr if kind is not None else gvk
-        light = light_of(gvk)
         try:
-            if name:
-                found = [await self._client.get(resource, name, namespace)]
+            mapping = await self._client.mapper.mapping(gvk)
+            if name and (namespace or not mapping.namespaced):
+                found = [await self._client.get(mapping.gvr, name, namespace)]
             else:
                 selector = f"{id_label}={policy_id}"
-                found = (await self._client.list_all(resource, namespace, label_selector=selector)).items
+                found = (await self._client.list_all(mapping.gvr, namespace, label_selector=selector)).items
         except (NotFound, NoMatch):
             return []
-        return [light(obj) for obj in found]
+        return [light_of(gvk)(obj) for obj in found]
 
     async def resource(self, ref: Ref) -> GVR | GVK:
         """Under which name to write a template."""

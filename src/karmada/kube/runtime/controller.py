@@ -78,6 +78,8 @@ class Watch:
     field_selector: str = ""
     metadata_only: bool = False
     priority: int = 0
+    after: float = 0.0
+    """Seconds to wait for more changes to the same key, so that they are looked at together."""
 
 
 class Reconciler(Protocol):
@@ -176,14 +178,15 @@ class Controller:
     # events to keys
 
     def _handler(self, watch: Watch) -> Handler:
-        when, map_to, priority, queue = watch.when, watch.map_to, watch.priority, self.queue
+        when, map_to, priority, after = watch.when, watch.map_to, watch.priority, watch.after
+        add_after = self.queue.add_after  # without a pause the same as add
 
         if map_to is own_key:
 
             def handle_own(old: Obj | None, new: Obj | None) -> None:
                 obj = new if new is not None else old
                 if obj is not None and when(old, new):
-                    queue.add(key_of(obj), priority - _BACKLOG if self._starting else priority)
+                    add_after(key_of(obj), after, priority - _BACKLOG if self._starting else priority)
 
             return handle_own
 
@@ -192,7 +195,7 @@ class Controller:
                 for obj in (old, new):
                     if obj is not None:
                         for key in map_to(obj):
-                            queue.add(key, priority - _BACKLOG if self._starting else priority)
+                            add_after(key, after, priority - _BACKLOG if self._starting else priority)
 
         return handle
 

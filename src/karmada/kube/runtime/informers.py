@@ -88,6 +88,12 @@ class Informers:
         gone = [selection for selection in self._informers if selection.resource == gvr]
         await asyncio.gather(*(self._informers.pop(selection).stop() for selection in gone))
 
+    async def discard(self, informer: Informer) -> None:
+        """Stop and forget one informer that nobody needs any more."""
+        for selection in [selection for selection, held in self._informers.items() if held is informer]:
+            del self._informers[selection]
+        await informer.stop()
+
     async def stop(self) -> None:
         self._started = False
         await asyncio.gather(*(informer.stop() for informer in self._informers.values()))

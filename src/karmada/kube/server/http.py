@@ -50,6 +50,8 @@ REQUEST_SECONDS = 60.0
 WRITE_SECONDS = 34.0
 MAX_IN_FLIGHT = 600
 STOP_SECONDS = 2.0
+GONE = 499
+"""What metrics and the audit log say of a request whose client went away."""
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _UNLIMITED_PATHS = ("/healthz", "/livez", "/readyz")
 _FLOW_IDS = (str(uuid.uuid4()), str(uuid.uuid4()))
@@ -174,8 +176,11 @@ class HttpFront:
             else:
                 response = self._error(error, request, query_text, headers.get("User-Agent", ""), audit_id)
             status = response.status
-        except (ConnectionResetError, asyncio.CancelledError):
-            status = 499
+        except ConnectionResetError:  # the client is gone, or the gate wants it to be
+            response = _cut_off(raw)
+            status = response.status
+        except asyncio.CancelledError:
+            status = GONE
             raise
         except Exception:
             log.exception("request failed: %s %s", raw.method, path)
@@ -326,6 +331,13 @@ class HttpFront:
         pretty = wants_pretty(Query.parse(query_text).get("pretty"), agent)
         body = _encode_status(error, pretty=pretty)
         return web.Response(body=body, status=error.http_code, headers=headers)
+
+
+def _cut_off(raw: web.BaseRequest) -> web.Response:
+    """End the connection; the answer is for the one who called, nobody will get it."""
+    if raw.transport is not None:
+        raw.transport.abort()
+    return web.Response(status=GONE)
 
 
 async def _send_in_pieces(

@@ -7,7 +7,7 @@ from the pods that are there; so it is, too, before a pod is refused, since what
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from karmada.kube.objects.quantity import Quantity
@@ -78,13 +78,6 @@ class NodeState:
     def subtract(self, requests: Mapping[str, int]) -> None:
         for name, amount in requests.items():
             self.used[name] = self.used.get(name, 0) - amount
-
-    def recount(self, pods: Iterable[Obj]) -> None:
-        """From the pods that were taken already and have not ended."""
-        self.used.clear()
-        for pod in pods:
-            if is_taken(pod):
-                self.add(requests_of(pod))
 
 
 def is_taken(pod: Obj) -> bool:

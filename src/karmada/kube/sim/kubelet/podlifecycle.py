@@ -346,8 +346,12 @@ class _Turn:
 
     def _compare(self, container: Container) -> None:
         """A spec that changed under a running container: another image, other resources; or what it lacked is there."""
-        if container.reason == CONFIG_ERROR and not container.step and not self._config_error(container):
-            container.plan("start", self.tick)
+        if container.reason == CONFIG_ERROR and not container.step:
+            error = self._config_error(container)
+            if not error:
+                container.plan("start", self.tick)
+            elif error != container.message:
+                self._fail_to_create(container, error)
         image = container.spec.get("image") or ""
         if container.state != "running":
             if container.step and container.image != image:
@@ -433,14 +437,11 @@ class _Turn:
         self.run.sandbox = True
         self._tell_pulled(container)
         error = self._config_error(container)
-        if error:
-            if container.state == "terminated":
-                container.last = end_of(container, self.run.uid)
-            container.state, container.reason, container.message = "waiting", CONFIG_ERROR, error
-            self._tell(WARNING, "Failed", f"Error: {error}")
-            return
         if container.state == "terminated":
             container.last = end_of(container, self.run.uid)
+        if error:
+            self._fail_to_create(container, error)
+            return
         if container.last is not None:
             container.restarts += 1
         container.state, container.reason, container.message = "running", "", ""
@@ -452,6 +453,10 @@ class _Turn:
         self._tell(NORMAL, "Started", f"Started container {container.name}")
         self._plan_exit(container)
         self._plan_ready(container, since=container.started_at)
+
+    def _fail_to_create(self, container: Container, error: str) -> None:
+        container.state, container.reason, container.message = "waiting", CONFIG_ERROR, error
+        self._tell(WARNING, "Failed", f"Error: {error}")
 
     def _tell_pulled(self, container: Container) -> None:
         image, seconds = container.image, container.pulled_in

@@ -1,0 +1,1 @@
+"""Binding: one Work for every cluster a binding names."""

@@ -1,0 +1,212 @@
+"""Binding controller: one Work per target cluster.
+
+Renders the template of a binding for every cluster that the binding names, and makes the Works in the execution
+namespaces equal to that set. Works of clusters that left the set are deleted first, so that a move never runs twice as
+many replicas as asked for. Both kinds of bindings work the same way.
+
+Works are not watched: one that somebody deletes is made again when the binding changes next. Only where a binding had
+to wait for a Work to go does its end wake the binding up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from karmada.api import well_known
+from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
+from karmada.api.work import Work
+from karmada.controllers.binding.kinds import NAMESPACED, BindingKind
+from karmada.controllers.binding.manifests import Renderer
+from karmada.controllers.binding.selected import concerned
+from karmada.controllers.binding.targets import allowed, is_suspended, purged, targets
+from karmada.controllers.context import Context
+from karmada.controllers.errors import together
+from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.namespace_sync import Override
+from karmada.controllers.own_writes import OwnWrites
+from karmada.controllers.templates import Templates
+from karmada.controllers.works import WorkBeingDeleted, Works
+from karmada.interpreter.interpreter import Interpreter
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.predicates import generation_changed, generation_or_deletion_changed
+from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
+
+_WORKERS = 64
+"""A worker mostly waits for the store, which takes the writes of many at once."""
+_PURGE_PAUSE = 5.0
+
+
+class Binding:
+    def __init__(
+        self,
+        context: Context,
+        kind: BindingKind,
+        interpreter: Interpreter,
+        templates: Templates,
+        override: Override | None = None,
+    ) -> None:
+        self.name = kind.controller
+        self.workers = max(_WORKERS, context.settings.concurrent_resourcebinding_syncs)
+        self._kind = kind
+        self._client = context.client
+        self._interpreter = interpreter
+        self._override = override
+        self._templates = templates
+        self._carries_state = context.gates.enabled("StatefulFailoverInjection")
+        self._recorder = context.recorder(kind.controller)
+        self._bindings = context.informers.of(kind.gvr)
+        self._works = Works(context)
+        self._works.informer.add_index(WORKS_OF_BINDING, binding_ids)
+        self._written = OwnWrites(self._works.informer)
+        self._awaited: set[Key] = set()
+        policies = (OverridePolicy, ClusterOverridePolicy) if kind is NAMESPACED else (ClusterOverridePolicy,)
+        self.watches: Sequence[Watch] = (
+            Watch(kind.gvr, when=generation_or_deletion_changed),
+            Watch(Work.gvr, when=self._awaited_end, map_to=kind.of_work),
+            *(Watch(policy.gvr, when=generation_changed, map_to=self._concerned) for policy in policies),
+        )
+
+    def _concerned(self, policy: Obj) -> Iterable[Key]:
+        return concerned(policy, self._bindings, self._templates)
+
+    def _awaited_end(self, old: Obj | None, new: Obj | None) -> bool:
+        if new is not None or old is None or key_of(old) not in self._awaited:
+            return False
+        self._awaited.discard(key_of(old))
+        return True
+
+    async def reconcile(self, key: Key) -> Result:
+        binding = self._bindings.get(key)
+        if binding is None:
+            return Done
+        if meta.is_deleting(binding):
+            await self._clean_up(binding)
+            return Done
+        works = self._works_of(binding)
+        removed = await self._remove_orphans(binding, works)
+        if self._is_purging(binding, works):
+            return requeue(_PURGE_PAUSE)
+        template = await self._templates.of(binding["spec"]["resource"])
+        if template is not None:
+            await self._ensure(binding, template, removed)
+        return Done
+
+    def _works_of(self, binding: Obj) -> list[Obj]:
+        """All Works of a binding, those included that the informer has not heard of yet."""
+        identity = self._kind.id_of(binding)
+        if not identity:
+            return []
+        found = {key_of(work): work for work in self._works.informer.by_index(WORKS_OF_BINDING, identity)}
+        for work in self._written.unheard():
+            if meta.labels(work).get(self._kind.id_label) == identity:
+                found.setdefault(key_of(work), work)
+        return list(found.values())
+
+    # what has to go
+
+    async def _clean_up(self, binding: Obj) -> None:
+        """The Works finish by themselves; the binding does not wait for them."""
+        await self._delete(self._works_of(binding))
+        await remove_finalizer(self._client, self._kind.gvr, binding, self._kind.finalizer)
+
+    async def _remove_orphans(self, binding: Obj, works: list[Obj]) -> bool:
+        """Whether there were any."""
+        stay = allowed(binding["spec"])
+        orphans = [work for work in works if _cluster(work) not in stay and not meta.is_deleting(work)]
+        if not orphans:
+            return False
+        try:
+            await self._delete(orphans)
+        except ApiError as error:
+            self._recorder.event(binding, WARNING, "CleanupWorkFailed", str(error))
+            raise
+        return True
+
+    async def _delete(self, works: Iterable[Obj]) -> None:
+        going = [work for work in works if not meta.is_deleting(work)]
+        outcomes = await asyncio.gather(*(self._delete_one(work) for work in going), return_exceptions=True)
+        errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if errors:
+            raise ApiError(together(errors)) from errors[0]
+
+    async def _delete_one(self, work: Obj) -> None:
+        metadata = work["metadata"]
+        await delete_if_exists(self._client, Work.gvr, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+
+    def _is_purging(self, binding: Obj, works: list[Obj]) -> bool:
+        """Whether a cluster that must be left before anything else happens still has its Work."""
+        places = purged(binding["spec"])
+        left = [key_of(work) for work in works if _cluster(work) in places] if places else []
+        self._awaited.update(left)
+        return bool(left)
+
+    # what has to be there
+
+    async def _ensure(self, binding: Obj, template: Obj, changed: bool) -> None:
+        spec = binding["spec"]
+        goals = targets(spec)
+        outcomes: list[bool | BaseException] = []
+        try:
+            renderer = Renderer(
+                self._kind, binding, template, goals, self._interpreter, self._override,
+                carries_state=self._carries_state,
+            )  # fmt: skip
+            calls = [self._ensure_one(renderer, spec, cluster) for cluster in goals]
+            if len(calls) == 1:
+                outcomes = [await calls[0]]
+            else:
+                outcomes = list(await asyncio.gather(*calls, return_exceptions=True))
+        except Exception as error:
+            outcomes = [error]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if errors:
+            self._fail(binding, template, errors)
+        if changed or any(outcomes):
+            message = f"Sync work of {self._kind.shown(binding)} successful."
+            self._recorder.event(binding, NORMAL, "SyncWorkSucceed", message)
+            self._recorder.event(template, NORMAL, "SyncWorkSucceed", message)
+
+    async def _ensure_one(self, renderer: Renderer, spec: Obj, cluster: str) -> bool:
+        """Whether the Work had to be written."""
+        rendered = await renderer.render(cluster)
+        try:
+            outcome, work = await self._works.ensure(
+                cluster,
+                rendered.manifest,
+                labels=rendered.labels,
+                annotations=rendered.annotations,
+                suspend_dispatching=is_suspended(spec, cluster),
+                preserve_resources_on_deletion=bool(spec.get("preserveResourcesOnDeletion")),
+            )
+        except WorkBeingDeleted:
+            self._await_end(cluster, rendered.manifest)
+            raise
+        if outcome == "unchanged":
+            return False
+        self._written.wrote(work)
+        return True
+
+    def _await_end(self, cluster: str, manifest: Obj) -> None:
+        name = well_known.work_name(manifest["kind"], meta.name(manifest), meta.namespace(manifest))
+        self._awaited.add(Key(well_known.execution_namespace(cluster), name))
+
+    def _fail(self, binding: Obj, template: Obj, errors: list[BaseException]) -> None:
+        for error in errors:
+            if not isinstance(error, Exception):
+                raise error
+        if all(isinstance(error, Conflict) for error in errors):
+            raise errors[0]
+        message = together(errors)
+        self._recorder.event(binding, WARNING, "SyncWorkFailed", message)
+        self._recorder.event(template, WARNING, "SyncWorkFailed", message)
+        raise ApiError(message) from errors[0]
+
+
+def _cluster(work: Obj) -> str | None:
+    return well_known.cluster_of_namespace(work["metadata"]["namespace"])

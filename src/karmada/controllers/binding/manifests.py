@@ -1,0 +1,101 @@
+"""A template as one cluster gets it: with its replicas there, what overrides make of it, and the way back to its binding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from karmada.api import well_known
+from karmada.controllers.binding.completions import divide
+from karmada.controllers.binding.kinds import BindingKind
+from karmada.controllers.binding.targets import is_divided, is_workload, preserved_labels
+from karmada.controllers.namespace_sync import Override
+from karmada.interpreter.interpreter import Interpreter
+from karmada.interpreter.operations import REVISE_REPLICA, gvk_of
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.logging import get_logger
+
+log = get_logger("binding")
+_STRATEGIES = (well_known.CONFLICT_OVERWRITE, well_known.CONFLICT_ABORT)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What a Work is made of."""
+
+    manifest: Obj
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+class Renderer:
+    """One template of one binding, for any of its clusters."""
+
+    def __init__(
+        self,
+        kind: BindingKind,
+        binding: Obj,
+        template: Obj,
+        goals: Mapping[str, int],
+        interpreter: Interpreter,
+        override: Override | None,
+        *,
+        carries_state: bool = False,
+    ) -> None:
+        spec = binding["spec"]
+        self._template = template
+        self._goals = goals
+        self._interpreter = interpreter
+        self._override = override
+        self._revises = is_workload(spec) and interpreter.enabled(gvk_of(template), REVISE_REPLICA)
+        self._completions = _completions(template, spec, goals)
+        self._labels = {kind.id_label: kind.id_of(binding)}
+        self._state = preserved_labels(spec) if carries_state else {}
+        self._marks = kind.marks(binding)
+        self._overwrites = spec.get("conflictResolution") == "Overwrite"
+        generation = meta.generation(template)
+        self._generation = {well_known.TEMPLATE_GENERATION: str(generation)} if generation > 0 else {}
+
+    async def render(self, cluster: str) -> Rendered:
+        obj = self._template
+        if self._revises:
+            obj = await self._interpreter.revise_replica(obj, self._goals[cluster])
+        if self._completions:
+            obj = _with_completions(obj, self._completions, cluster)
+        applied: Mapping[str, str] = {}
+        if self._override is not None:
+            obj, applied = self._override(obj, cluster)
+        metadata = obj["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), **self._generation, **self._marks}
+        labels = {**(metadata.get("labels") or {}), **self._labels, **self._state}
+        return Rendered(
+            {**obj, "metadata": {**metadata, "labels": labels, "annotations": annotations}},
+            self._labels,
+            {**self._marks, well_known.CONFLICT_RESOLUTION: self._strategy(obj), **applied},
+        )
+
+    def _strategy(self, obj: Obj) -> str:
+        """The object's own word counts, then the policy's."""
+        said = meta.annotations(obj).get(well_known.CONFLICT_RESOLUTION)
+        if said in _STRATEGIES:
+            return said
+        if said:
+            log.info("Unknown conflict resolution, ignored", value=said, name=meta.name(obj))
+        return well_known.CONFLICT_OVERWRITE if self._overwrites else well_known.CONFLICT_ABORT
+
+
+def _completions(template: Obj, spec: Obj, goals: Mapping[str, int]) -> dict[str, int]:
+    """Shares of a Job's completions, where they are divided."""
+    if template.get("kind") != "Job" or not (spec.get("replicas") or 0) > 0 or not is_divided(spec):
+        return {}
+    completions = (template.get("spec") or {}).get("completions")
+    return {} if completions is None else divide(completions, goals, meta.uid(template))
+
+
+def _with_completions(obj: Obj, shares: Mapping[str, int], cluster: str) -> Obj:
+    if cluster not in shares:
+        raise ApiError(f"no completions found for cluster {cluster}")
+    spec = obj.get("spec") or {}
+    return obj if "completions" not in spec else {**obj, "spec": {**spec, "completions": shares[cluster]}}

@@ -1,0 +1,66 @@
+"""Where a binding's template goes, and where it may still be: pure functions of the binding's spec."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karmada.kube.objects.types import Obj
+
+_AT_ONCE = frozenset({"Directly", "Immediately"})
+"""Ways to leave a cluster in which nothing may be elsewhere before it is gone there."""
+
+
+def targets(spec: Obj) -> dict[str, int]:
+    """Replicas by cluster, in order: those the scheduler chose, then those of the bindings that need this one."""
+    found = {target["name"]: target.get("replicas") or 0 for target in spec.get("clusters") or ()}
+    for snapshot in spec.get("requiredBy") or ():
+        for target in snapshot.get("clusters") or ():
+            found.setdefault(target["name"], target.get("replicas") or 0)
+    return found
+
+
+def allowed(spec: Obj) -> set[str]:
+    """Clusters whose Works stay: the targets, and those that are left in good time."""
+    leaving = {task["fromCluster"] for task in _tasks(spec) if task.get("purgeMode") not in _AT_ONCE}
+    return leaving | targets(spec).keys()
+
+
+def purged(spec: Obj) -> set[str]:
+    """Clusters that must have let go before anything is sent anywhere."""
+    return {task["fromCluster"] for task in _tasks(spec) if task.get("purgeMode") in _AT_ONCE}
+
+
+def _tasks(spec: Obj) -> list[Obj]:
+    return spec.get("gracefulEvictionTasks") or []
+
+
+def is_workload(spec: Obj) -> bool:
+    """Whether there are replicas to speak of, be it none at the moment."""
+    return bool(
+        (spec.get("replicas") or 0) > 0 or spec.get("replicaRequirements") is not None or spec.get("components")
+    )
+
+
+def is_divided(spec: Obj) -> bool:
+    scheduling: Obj | None = (spec.get("placement") or {}).get("replicaScheduling")
+    return scheduling is not None and (scheduling.get("replicaSchedulingType") or "Divided") == "Divided"
+
+
+def is_suspended(spec: Obj, cluster: str) -> bool:
+    """Whether nothing is sent to a cluster for now."""
+    suspension: Obj = spec.get("suspension") or {}
+    if suspension.get("dispatching"):
+        return True
+    names: Any = (suspension.get("dispatchingOnClusters") or {}).get("clusterNames") or ()
+    return cluster in names
+
+
+def preserved_labels(spec: Obj) -> dict[str, str]:
+    """Labels that carry the state of a workload from the cluster that failed to the one that takes over."""
+    tasks, goals = _tasks(spec), targets(spec)
+    if not tasks or len(goals) != 1:
+        return {}
+    last = tasks[-1]
+    if last.get("purgeMode") not in _AT_ONCE or goals.keys() & set(last.get("clustersBeforeFailover") or ()):
+        return {}
+    return last.get("preservedLabelState") or {}

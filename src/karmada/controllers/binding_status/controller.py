@@ -1,0 +1,132 @@
+"""Binding status controller: gathers what the Works of a binding report, for the binding and for its template.
+
+Reports of several clusters come in within moments of each other; they are gathered for a short while and written once.
+The condition is written only on the version of the binding that was seen, because others write conditions, too; what
+the clusters report belongs to this controller alone and needs no such care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from karmada.api.work import Work
+from karmada.controllers.binding.kinds import BindingKind
+from karmada.controllers.binding.targets import allowed
+from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, aggregate, fully_applied
+from karmada.controllers.context import Context
+from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.own_writes import OwnWrites
+from karmada.controllers.template_status.writer import TemplateStatus
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError, Conflict, NotFound
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import all_of, any_of, deleted, status_changed, updated
+
+SETTLE: Final = 0.01
+"""Seconds for which reports are gathered."""
+_WORKERS = 64
+_TRIES = 5
+
+
+def _template_changed(old: Obj | None, new: Obj | None) -> bool:
+    """A scheduled binding that is new here, or has got another version of its template."""
+    if new is None:
+        return False
+    if old is None:
+        return True
+    return bool((new.get("status") or {}).get("lastScheduledTime")) and _version(old) != _version(new)
+
+
+def _version(binding: Obj) -> str:
+    return str(((binding.get("spec") or {}).get("resource") or {}).get("resourceVersion", ""))
+
+
+class BindingStatus:
+    def __init__(self, context: Context, kind: BindingKind, template_status: TemplateStatus) -> None:
+        self.name = kind.status_controller
+        self.workers = max(_WORKERS, context.settings.concurrent_resourcebinding_syncs)
+        self._kind = kind
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder(kind.status_controller)
+        self._template_status = template_status
+        self._bindings = OwnWrites(context.informers.of(kind.gvr))
+        self._works = context.informers.of(Work.gvr, indexes={WORKS_OF_BINDING: binding_ids})
+        self.watches: Sequence[Watch] = (
+            Watch(kind.gvr, when=_template_changed, after=SETTLE),
+            Watch(
+                Work.gvr,
+                when=any_of(all_of(updated, status_changed), deleted),
+                map_to=kind.of_work,
+                after=SETTLE,
+            ),
+        )
+
+    async def reconcile(self, key: Key) -> Result:
+        binding = self._bindings.get(key)
+        if binding is None or meta.is_deleting(binding):
+            return Done
+        works = self._works_of(binding)
+        status = binding.get("status") or {}
+        if not works and not status.get("lastScheduledTime") and not status.get("aggregatedStatus"):
+            return Done  # nothing was decided yet
+        items = await self._summarise(binding, works)
+        await self._template_status.update(binding["spec"]["resource"], items, self._recorder)
+        return Done
+
+    def _works_of(self, binding: Obj) -> list[Obj]:
+        found = self._works.by_index(WORKS_OF_BINDING, self._kind.id_of(binding))
+        return [work for work in found if not meta.is_deleting(work)]
+
+    async def _summarise(self, binding: Obj, works: list[Obj]) -> list[Obj]:
+        try:
+            items = aggregate(works, binding["spec"]["resource"])
+            written = await self._write(binding, items)
+        except Conflict:
+            raise
+        except ApiError as error:
+            self._recorder.event(binding, WARNING, "AggregateStatusFailed", str(error))
+            raise
+        if written:
+            message = f"Update {self._kind.shown(binding)} with AggregatedStatus successfully."
+            self._recorder.event(binding, NORMAL, "AggregateStatusSucceed", message)
+        return items
+
+    async def _write(self, binding: Obj, items: list[Obj]) -> bool:
+        """Whether the binding's status was another."""
+        metadata = binding["metadata"]
+        for attempt in range(_TRIES):
+            patch = self._difference(binding, items)
+            if patch is None:
+                return False
+            try:
+                written = await self._client.patch(
+                    self._kind.gvr, metadata["name"], metadata.get("namespace", ""), patch, subresource="status"
+                )
+            except NotFound:
+                return False
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+                binding = await self._client.get(self._kind.gvr, metadata["name"], metadata.get("namespace", ""))
+                continue
+            self._bindings.wrote(written)
+            return True
+        raise AssertionError("unreachable")
+
+    def _difference(self, binding: Obj, items: list[Obj]) -> Obj | None:
+        status = binding.get("status") or {}
+        changed: Obj = {}
+        precondition = {"uid": binding["metadata"]["uid"]}
+        if (status.get("aggregatedStatus") or []) != items:
+            changed["aggregatedStatus"] = items
+        condition = fully_applied(items, allowed(binding["spec"]))
+        found = meta.get_condition(status.get("conditions"), FULLY_APPLIED)
+        if found is None or any(found.get(field) != value for field, value in condition.items()):
+            changed["conditions"] = meta.set_condition(status.get("conditions"), condition, self._clock.now())
+            precondition["resourceVersion"] = binding["metadata"]["resourceVersion"]
+        return {"metadata": precondition, "status": changed} if changed else None

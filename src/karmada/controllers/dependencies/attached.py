@@ -1,0 +1,166 @@
+"""Attached bindings: those of objects that others depend on.
+
+Pure functions. An attached binding says for each binding that needs it where that one went (spec.requiredBy), and
+carries a label for each, by which it is found. When no policy has placed the object itself, how conflicts and deletions
+are handled follows from those who need it: the bolder of two answers wins, and that they differ is worth telling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from karmada.api import well_known
+from karmada.api.work import ResourceBinding
+from karmada.controllers.detector.bindings import OtherOwner, resource_of
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
+
+BY_DEPENDENT: Final = "depended-by"
+_OVERWRITE, _ABORT = "Overwrite", "Abort"
+
+
+class Strategy(NamedTuple):
+    """What those who need an object make of it together, and in what they disagree."""
+
+    conflict_resolution: str
+    preserve: bool
+    disagreements: tuple[str, ...]
+
+    @property
+    def fields(self) -> Obj:
+        return {"conflictResolution": self.conflict_resolution, "preserveResourcesOnDeletion": self.preserve}
+
+    @property
+    def warning(self) -> str:
+        return f"Dependency policy conflict detected: {'; '.join(self.disagreements)}."
+
+
+def strategy(dependents: Iterable[Obj]) -> Strategy:
+    overwrites, preserves = set(), set()
+    for binding in dependents:
+        spec = binding.get("spec") or {}
+        overwrites.add(spec.get("conflictResolution") == _OVERWRITE)
+        preserves.add(bool(spec.get("preserveResourcesOnDeletion")))
+    disagreements = []
+    if len(overwrites) > 1:
+        disagreements.append("ConflictResolution conflicted (Overwrite vs Abort)")
+    if len(preserves) > 1:
+        disagreements.append("PreserveResourcesOnDeletion conflicted (true vs false)")
+    return Strategy(_OVERWRITE if True in overwrites else _ABORT, True in preserves, tuple(disagreements))
+
+
+# labels
+
+
+def label_of(dependent: Obj) -> dict[str, str]:
+    """What a binding that needs others puts on theirs."""
+    return {
+        well_known.depended_by_label(*meta.key(dependent)): meta.labels(dependent).get(well_known.BINDING_ID, ""),
+    }
+
+
+def dependent_index(binding: Obj) -> Iterable[str]:
+    return [
+        _indexed(meta.namespace(binding), label, value)
+        for label, value in meta.labels(binding).items()
+        if label.startswith(well_known.DEPENDED_BY_PREFIX)
+    ]
+
+
+def indexed_under(dependent: Obj) -> str:
+    """Where the index has the bindings that are attached to this one."""
+    ((label, value),) = label_of(dependent).items()
+    return _indexed(meta.namespace(dependent), label, value)
+
+
+def _indexed(namespace: str, label: str, value: str) -> str:
+    return f"{namespace}/{label}={value}"
+
+
+# who needs it
+
+
+def snapshot(dependent: Obj) -> Obj:
+    found: Obj = {"namespace": meta.namespace(dependent), "name": meta.name(dependent)}
+    clusters = (dependent.get("spec") or {}).get("clusters")
+    if clusters:
+        found["clusters"] = clusters
+    return found
+
+
+def required_by(binding: Obj | None) -> list[Obj]:
+    return ((binding or {}).get("spec") or {}).get("requiredBy") or []
+
+
+def key_of_snapshot(found: Obj) -> Key:
+    return Key(found.get("namespace") or "", found["name"])
+
+
+def with_snapshot(snapshots: Sequence[Obj], new: Obj) -> list[Obj]:
+    """The new one in the place of its former self, else at the end."""
+    key = key_of_snapshot(new)
+    merged = [new if key_of_snapshot(found) == key else found for found in snapshots]
+    return merged if new in merged else [*merged, new]
+
+
+def without_snapshot(snapshots: Sequence[Obj], dependent: Key) -> list[Obj]:
+    return [found for found in snapshots if key_of_snapshot(found) != dependent]
+
+
+# bindings
+
+
+def is_placed(binding: Obj | None) -> bool:
+    """Whether a policy has placed the object: then what the policy says counts."""
+    return ((binding or {}).get("spec") or {}).get("placement") is not None
+
+
+def attached_key(dependent: Obj, dependency: Obj) -> Key:
+    return Key(meta.namespace(dependent), well_known.binding_name(dependency["kind"], meta.name(dependency)))
+
+
+def attach(current: Obj | None, dependency: Obj, dependent: Obj, snapshots: list[Obj], effective: Obj) -> Obj:
+    """The attached binding; `effective` are the fields of the strategy, when it counts.
+
+    OtherOwner when the binding there is that of an earlier object of the same name.
+    """
+    key = attached_key(dependent, dependency)
+    spec = {"resource": resource_of(dependency), "requiredBy": snapshots, **effective}
+    if current is None:
+        return {
+            "apiVersion": ResourceBinding.gvk.api_version,
+            "kind": ResourceBinding.gvk.kind,
+            "metadata": {
+                "namespace": key.namespace,
+                "name": key.name,
+                "ownerReferences": [meta.make_owner(dependency)],
+                "finalizers": [well_known.BINDING_FINALIZER],
+                "labels": label_of(dependent),
+            },
+            "spec": spec,
+        }
+    owner = meta.controller_of(current)
+    if owner is not None and owner.get("uid") != meta.uid(dependency):
+        raise OtherOwner(
+            f"failed to update resourceBinding({key}) due to different owner reference UID, will try again later after "
+            "binding is garbage collected, see https://github.com/karmada-io/karmada/issues/6034"
+        )
+    metadata = {**current["metadata"], "labels": {**meta.labels(current), **label_of(dependent)}}
+    return {**current, "metadata": metadata, "spec": {**current["spec"], **spec}}
+
+
+def detach(current: Obj, dependent: Obj, snapshots: list[Obj], effective: Obj | None) -> Obj:
+    """The binding without the other one's marks. `effective` None leaves the strategy as it is, {} takes it away."""
+    gone = label_of(dependent).keys()
+    labels = {label: value for label, value in meta.labels(current).items() if label not in gone}
+    spec = {**current["spec"]}
+    spec.pop("requiredBy", None)
+    if snapshots:
+        spec["requiredBy"] = snapshots
+    if effective is not None:
+        for field in ("conflictResolution", "preserveResourcesOnDeletion"):
+            spec.pop(field, None)
+        spec.update(effective)
+    return {**current, "metadata": {**current["metadata"], "labels": labels}, "spec": spec}

@@ -1,0 +1,299 @@
+"""The dependencies distributor: what a template needs goes wherever the template goes.
+
+A binding with propagateDeps has its template's references noted on it; each object they lead to gets a binding of its
+own (or adds to the one it has) that says which clusters to follow to. Objects that come, go or change lead back to the
+bindings whose notes name them, through an index. A note is only worth something once the informer has it: before that,
+an object that comes would find nobody; so the objects are looked up after it was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from karmada.api import well_known
+from karmada.api.interpreter_context import Operation
+from karmada.api.work import ResourceBinding
+from karmada.controllers.context import Context
+from karmada.controllers.dependencies import attached, references
+from karmada.controllers.detector.light import changed, light_of
+from karmada.controllers.detector.policies import NotYet
+from karmada.controllers.detector.recent import Recent
+from karmada.controllers.detector.refs import Ref, ref_of_resource
+from karmada.controllers.detector.release import each
+from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
+from karmada.kube.client.discovery import NoMatch
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import Conflict, NotFound
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.waiting import with_timeout
+from karmada.kube.runtime.writes import remove_finalizer
+
+DISTRIBUTOR: Final = "dependencies-distributor"
+_BACKLOG: Final = -100
+_PATIENCE: Final = 30.0
+_NOTHING_NAMED: Final = "the Name and LabelSelector in the DependentObjectReference cannot be empty at the same time"
+
+
+class DependencyInterpreter(Protocol):
+    """The questions that are asked here."""
+
+    def enabled(self, gvk: GVK, operation: Operation) -> bool: ...
+
+    async def get_dependencies(self, obj: Obj) -> Sequence[Obj]: ...
+
+
+def _propagates(binding: Obj) -> bool:
+    return bool((binding.get("spec") or {}).get("propagateDeps"))
+
+
+def _concerns(old: Obj | None, new: Obj | None) -> bool:
+    if new is None:
+        return old is not None and _propagates(old)
+    if old is None:
+        return _propagates(new) and (bool(new["spec"].get("clusters")) or meta.is_deleting(new))
+    if meta.generation(old) == meta.generation(new) and meta.is_deleting(old) == meta.is_deleting(new):
+        return False
+    return _propagates(old) or _propagates(new)
+
+
+class Distributor:
+    name = DISTRIBUTOR
+    watches = (Watch(ResourceBinding.gvr, when=_concerns),)
+
+    def __init__(self, context: Context, interpreter: DependencyInterpreter) -> None:
+        self.workers = context.settings.concurrent_resourcebinding_syncs
+        self._client = context.client
+        self._clock = context.clock
+        self._informers = context.informers
+        self._interpreter = interpreter
+        self._recorder = context.recorder(DISTRIBUTOR)
+        indexes = {
+            references.BY_DEPENDENCY: references.dependency_index,
+            attached.BY_DEPENDENT: attached.dependent_index,
+        }
+        self._informer = context.informers.of(ResourceBinding.gvr, indexes=indexes)
+        self._bindings = Recent(context.client, ResourceBinding.gvr, self._informer)
+        self._objects: dict[GVK, Informer] = {}
+        self._following = False
+        self._add: Callable[[Key, int], None] | None = None
+
+    # objects that others depend on
+
+    def attach(self, add: Callable[[Key, int], None]) -> None:
+        self._add = add
+
+    async def _objects_of(self, gvk: GVK) -> Informer:
+        informer = self._objects.get(gvk)
+        if informer is None:
+            gvr = (await self._client.mapper.mapping(gvk)).gvr
+            informer = self._objects.get(gvk) or self._follow(gvk, self._informers.of(gvr, transform=light_of(gvk)))
+        informer.start()
+        if not informer.synced:
+            await with_timeout(self._clock, informer.wait_synced(), _PATIENCE)
+        return informer
+
+    def _follow(self, gvk: GVK, informer: Informer) -> Informer:
+        """Whoever asks for the kind looks at what is there now: only changes are of interest."""
+        self._objects[gvk] = informer
+        self._following = True
+        try:
+            informer.add_handler(partial(self._heard, gvk, informer))
+        finally:
+            self._following = False
+        return informer
+
+    def _heard(self, gvk: GVK, informer: Informer, old: Obj | None, new: Obj | None) -> None:
+        if self._following or (old is not None and new is not None and not changed(old, new)):
+            return
+        priority = 0 if informer.synced else _BACKLOG
+        self._call_dependents(gvk, new or old, priority)
+        if old is not None and new is not None and meta.labels(old) != meta.labels(new):
+            self._call_dependents(gvk, old, priority)
+
+    def _call_dependents(self, gvk: GVK, obj: Obj | None, priority: int) -> None:
+        if obj is None or self._add is None:
+            return
+        ref = Ref(gvk, *meta.key(obj))
+        for where in references.indexed_under(ref):
+            for binding in self._informer.by_index(references.BY_DEPENDENCY, where):
+                if meta.is_deleting(binding) or ref.namespace not in ("", meta.namespace(binding)):
+                    continue
+                noted = references.noted_on(binding)
+                if any(references.refers_to(dependency, ref, meta.labels(obj)) for dependency in noted):
+                    self._add(key_of(binding), priority)
+
+    # reconcile
+
+    async def reconcile(self, key: Key) -> Result:
+        binding = self._bindings.get(key)
+        if binding is None:
+            return Done
+        if not _propagates(binding) or meta.is_deleting(binding):
+            await self._detach_all(binding, self._attached_to(binding))
+            await remove_finalizer(self._client, ResourceBinding.gvr, binding, well_known.DEPENDENCIES_FINALIZER)
+            return Done
+        ref = ref_of_resource(binding["spec"]["resource"])
+        if not self._interpreter.enabled(ref.gvk, INTERPRET_DEPENDENCY):
+            return Done
+        template = await self._client.get(ref.gvk, ref.name, ref.namespace)
+        dependencies = await self._dependencies(template)
+        wrote = await self._distribute(binding, dependencies)
+        if wrote:
+            message = f"Get dependencies({references.shown(dependencies)}) succeed."
+            self._recorder.event(template, NORMAL, "GetDependenciesSucceed", message)
+            message = "Sync schedule results to dependencies succeed."
+            self._recorder.event(binding, NORMAL, "SyncScheduleResultToDependenciesSucceed", message)
+        return Done
+
+    async def _dependencies(self, template: Obj) -> Sequence[Obj]:
+        try:
+            return await self._interpreter.get_dependencies(template)
+        except InterpreterError as error:
+            self._recorder.event(template, WARNING, "GetDependenciesFailed", str(error))
+            raise NotYet(str(error)) from error
+
+    async def _distribute(self, binding: Obj, dependencies: Sequence[Obj]) -> bool:
+        """Whether anything had to be written."""
+        try:
+            noted = await self._note(binding, dependencies)
+            if noted is None:
+                return False
+            orphans = await self._orphans(binding, dependencies)
+            await self._detach_all(binding, orphans)
+            written: list[bool] = []
+
+            async def follow(dependency: Obj) -> None:
+                written.append(await self._attach_all(binding, dependency))
+
+            await each(dependencies, follow)
+        except Conflict:
+            raise  # somebody was faster: nothing to tell, look again
+        except Exception as error:
+            self._recorder.event(binding, WARNING, "SyncScheduleResultToDependenciesFailed", str(error))
+            raise
+        return noted or bool(orphans) or any(written)
+
+    async def _note(self, binding: Obj, dependencies: Sequence[Obj]) -> bool | None:
+        """Note the dependencies on the binding and hold it back from deletion, in one write; wait until it is seen.
+
+        Whether there was something new to note; None when the binding is on its way out.
+        """
+        note = references.note_of(dependencies)
+        key = key_of(binding)
+
+        async def make(current: Obj | None) -> Obj | None:
+            if current is None or meta.is_deleting(current):
+                return None
+            metadata = {
+                **current["metadata"],
+                "annotations": {**meta.annotations(current), well_known.DEPENDENCIES: note},
+            }
+            if well_known.DEPENDENCIES_FINALIZER not in meta.finalizers(current):
+                metadata["finalizers"] = [*meta.finalizers(current), well_known.DEPENDENCIES_FINALIZER]
+            return {**current, "metadata": metadata}
+
+        def seen() -> bool:
+            found = self._informer.get(key)
+            return found is None or meta.annotations(found).get(well_known.DEPENDENCIES) == note
+
+        written = await self._bindings.converge(key, make)
+        if written is None:
+            return None
+        if not seen():
+            await with_timeout(self._clock, self._informer.until(seen), _PATIENCE)
+        return written.outcome != "unchanged"
+
+    # attaching
+
+    async def _attach_all(self, binding: Obj, dependency: Obj) -> bool:
+        name, selector = dependency.get("name"), dependency.get("labelSelector")
+        if not name and selector is None:
+            raise NotYet(_NOTHING_NAMED)
+        objects = await self._objects_of(references.kind_of(dependency))
+        namespace = dependency.get("namespace") or ""
+        if name:
+            found = objects.get(Key(namespace, name))
+            return found is not None and await self._attach(binding, found)
+        wrote = False
+        for found in objects.list(namespace):
+            if references.selected(selector, meta.labels(found)):
+                wrote = await self._attach(binding, found) or wrote
+        return wrote
+
+    async def _attach(self, binding: Obj, dependency: Obj) -> bool:
+        new = attached.snapshot(binding)
+        told: list[attached.Strategy] = []
+
+        async def make(current: Obj | None) -> Obj:
+            snapshots = attached.with_snapshot(attached.required_by(current), new)
+            if attached.is_placed(current):
+                return attached.attach(current, dependency, binding, snapshots, {})
+            effective = attached.strategy([await self._dependent(found, binding) for found in snapshots])
+            told[:] = [effective]
+            return attached.attach(current, dependency, binding, snapshots, effective.fields)
+
+        written = await self._bindings.converge(attached.attached_key(binding, dependency), make)
+        if written is None or written.outcome == "unchanged":
+            return False
+        for effective in told:
+            if effective.disagreements:
+                self._recorder.event(written.object, WARNING, "DependencyPolicyConflict", effective.warning)
+        return True
+
+    async def _dependent(self, found: Obj, known: Obj | None) -> Obj:
+        """One of the bindings that need an object; it must be there."""
+        key = attached.key_of_snapshot(found)
+        if known is not None and key == key_of(known):
+            return known
+        binding = self._bindings.get(key) or await self._bindings.live(key)
+        if binding is None:
+            raise NotFound(f'{ResourceBinding.gvr.group_resource} "{key.name}" not found')
+        return binding
+
+    # detaching
+
+    def _attached_to(self, binding: Obj) -> list[Obj]:
+        return self._informer.by_index(attached.BY_DEPENDENT, attached.indexed_under(binding))
+
+    async def _orphans(self, binding: Obj, dependencies: Sequence[Obj]) -> list[Obj]:
+        """Attached bindings whose objects are needed no longer."""
+        orphans = []
+        for follower in self._attached_to(binding):
+            ref = ref_of_resource(follower["spec"]["resource"])
+            labels = await self._labels(ref)
+            if not any(references.refers_to(dependency, ref, labels) for dependency in dependencies):
+                orphans.append(follower)
+        return orphans
+
+    async def _labels(self, ref: Ref) -> dict[str, str] | None:
+        try:
+            found = (await self._objects_of(ref.gvk)).get(ref.key)
+        except NoMatch:
+            return None
+        return None if found is None else meta.labels(found)
+
+    async def _detach_all(self, binding: Obj, followers: Sequence[Obj]) -> None:
+        async def release(follower: Obj) -> None:
+            await self._detach(binding, follower)
+
+        await each(followers, release)
+
+    async def _detach(self, binding: Obj, follower: Obj) -> None:
+        async def make(current: Obj | None) -> Obj | None:
+            if current is None:
+                return None
+            snapshots = attached.without_snapshot(attached.required_by(current), key_of(binding))
+            effective: Obj | None = None
+            if not attached.is_placed(current):
+                dependents = [await self._dependent(found, None) for found in snapshots]
+                effective = attached.strategy(dependents).fields if dependents else {}
+            return attached.detach(current, binding, snapshots, effective)
+
+        await self._bindings.converge(key_of(follower), make)

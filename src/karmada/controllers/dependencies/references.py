@@ -1,0 +1,153 @@
+"""What a template depends on: references by name or by labels, how they are noted on its binding and looked up again.
+
+The note is JSON in an annotation of the binding. An index over those notes answers which bindings have to be looked at
+when an object changes; a reference by labels is indexed under its kind and namespace only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+from karmada.api import well_known
+from karmada.controllers.detector.refs import Ref
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.selectors import labels_from
+from karmada.kube.objects.types import Obj
+
+BY_DEPENDENCY: Final = "dependencies"
+_ANY: Final = ""
+
+
+# the note
+
+
+def note_of(dependencies: Sequence[Obj]) -> str:
+    """The text of the annotation."""
+    return orjson.dumps([_ordered(dependency) for dependency in dependencies]).decode()
+
+
+def _ordered(dependency: Obj) -> Obj:
+    found = {"apiVersion": dependency.get("apiVersion") or "", "kind": dependency.get("kind") or ""}
+    found.update((field, dependency[field]) for field in ("namespace", "name") if dependency.get(field))
+    selector = dependency.get("labelSelector")
+    if selector is not None:
+        found["labelSelector"] = _ordered_selector(selector)
+    return found
+
+
+def _ordered_selector(selector: Obj) -> Obj:
+    found: Obj = {}
+    if selector.get("matchLabels"):
+        found["matchLabels"] = dict(sorted(selector["matchLabels"].items()))
+    if selector.get("matchExpressions"):
+        found["matchExpressions"] = [
+            {field: expression[field] for field in ("key", "operator", "values") if expression.get(field)}
+            for expression in selector["matchExpressions"]
+        ]
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _read(note: str) -> tuple[Obj, ...]:
+    try:
+        found = orjson.loads(note)
+    except orjson.JSONDecodeError:
+        return ()
+    return tuple(item for item in found if isinstance(item, dict)) if isinstance(found, list) else ()
+
+
+def noted_on(binding: Obj) -> tuple[Obj, ...]:
+    """The dependencies noted on a binding; none when the note cannot be read."""
+    note = meta.annotations(binding).get(well_known.DEPENDENCIES)
+    return _read(note) if note else ()
+
+
+# looking up
+
+
+def dependency_index(binding: Obj) -> Iterable[str]:
+    return [
+        _indexed(
+            dependency.get("apiVersion") or "",
+            dependency.get("kind") or "",
+            dependency.get("namespace") or "",
+            dependency.get("name") or _ANY,
+        )
+        for dependency in noted_on(binding)
+    ]
+
+
+def indexed_under(ref: Ref) -> tuple[str, str]:
+    """Where the index has those who depend on an object: by its name, or by labels."""
+    where = (ref.gvk.api_version, ref.gvk.kind, ref.namespace)
+    return _indexed(*where, ref.name), _indexed(*where, _ANY)
+
+
+def _indexed(api_version: str, kind: str, namespace: str, name: str) -> str:
+    return f"{api_version}|{kind}|{namespace}|{name}"
+
+
+def refers_to(dependency: Obj, ref: Ref, labels: Mapping[str, str] | None) -> bool:
+    """Whether a dependency is the object, or one of several; `labels` are None when it is gone."""
+    if (dependency.get("apiVersion"), dependency.get("kind")) != (ref.gvk.api_version, ref.gvk.kind):
+        return False
+    if (dependency.get("namespace") or "") != ref.namespace:
+        return False
+    if dependency.get("name"):
+        return bool(dependency["name"] == ref.name)
+    return labels is not None and selected(dependency.get("labelSelector"), labels)
+
+
+def selected(selector: Obj | None, labels: Mapping[str, str]) -> bool:
+    """A selector that cannot be read selects nothing."""
+    try:
+        return labels_from(selector).matches(dict(labels))
+    except ValueError:
+        return False
+
+
+def kind_of(dependency: Obj) -> GVK:
+    return GVK.parse(dependency.get("apiVersion") or "", dependency.get("kind") or "")
+
+
+# for people
+
+
+def shown(dependencies: Sequence[Obj]) -> str:
+    """As events tell them."""
+    return "[" + " ".join(_shown(dependency) for dependency in dependencies) + "]"
+
+
+def _shown(dependency: Obj) -> str:
+    fields = {
+        "APIVersion": dependency.get("apiVersion") or "",
+        "Kind": dependency.get("kind") or "",
+        "Namespace": dependency.get("namespace") or "",
+        "Name": dependency.get("name") or "",
+        "LabelSelector": _shown_selector(dependency.get("labelSelector")),
+    }
+    return "{" + " ".join(f"{name}:{value}" for name, value in fields.items()) + "}"
+
+
+def _shown_selector(selector: Obj | None) -> str:
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(f"{_shown_expression(each)}," for each in selector.get("matchExpressions") or ())
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+def _shown_expression(expression: Mapping[str, Any]) -> str:
+    values = " ".join(expression.get("values") or ())
+    return (
+        f"LabelSelectorRequirement{{Key:{expression.get('key', '')},"
+        f"Operator:{expression.get('operator', '')},Values:[{values}],}}"
+    )

@@ -1,0 +1,183 @@
+"""The detector: finds the policy of each template, claims the template for it and writes the binding.
+
+A claimed template stays with its policy until the policy is deleted, selects it no longer or loses it to another one;
+only unclaimed templates are matched. One that nothing selects waits, and the policy that comes for it finds it there:
+matching and waiting are one step, so no policy can slip through between them.
+
+A claim is a write to the template, which is heard of again like any other change. The version that the claim made is
+remembered with the policy's generation once the binding was built from it, so that the echo costs nothing.
+
+With a lazy policy, changes that the control plane itself made to a template only claim it; its binding waits for a
+user's change. Whether a key is for such a change travels in the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from karmada.api import well_known
+from karmada.controllers.context import Context
+from karmada.controllers.detector.bindings import WantedBinding
+from karmada.controllers.detector.claims import BOTH, Claim, PolicyKind, claim_of, claiming_patch
+from karmada.controllers.detector.eligible import SkippedNamespaces
+from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
+from karmada.controllers.detector.kinds import Kind, Kinds
+from karmada.controllers.detector.light import changed, changed_by_user
+from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selects
+from karmada.controllers.detector.refs import Ref, ref_of, unqueued
+from karmada.controllers.detector.release import Release
+from karmada.controllers.detector.waiting import Waiting
+from karmada.controllers.detector.writer import BindingWriter
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import Conflict
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key
+
+DETECTOR: Final = "resource-detector"
+BACKLOG: Final = -100
+"""The priority of what was there already, and of what a policy brings up: users' changes go first."""
+
+
+class _Settled(NamedTuple):
+    """What a binding was built from."""
+
+    template_version: str
+    policy_uid: str
+    policy_generation: int
+
+    @classmethod
+    def of(cls, template: Obj, policy: Obj) -> _Settled:
+        return cls(meta.resource_version(template), meta.uid(policy), meta.generation(policy))
+
+
+class Detector:
+    """The reconciler of templates. Its parts are shared with the reconcilers of policies."""
+
+    name = DETECTOR
+    watches: tuple[Watch, ...] = ()
+    """It hears of templates through `kinds`, whatever kinds there are."""
+
+    def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
+        self.workers = context.settings.concurrent_resource_template_syncs
+        self.recorder = context.recorder(DETECTOR)
+        self.kinds = Kinds(context, self)
+        self.policies = Policies(context)
+        self.waiting = Waiting()
+        self.bindings = BindingWriter(context)
+        self.release = Release(context, self.kinds, self.bindings)
+        self._client = context.client
+        self._interpretation = Interpretation(context, interpreter, self.recorder)
+        self._namespaces = SkippedNamespaces(context.settings.skipped_propagating_namespaces)
+        self._settled: dict[Ref, _Settled] = {}
+        self._add: Callable[[Key, int], None] | None = None
+
+    # from changes to keys
+
+    def attach(self, add: Callable[[Key, int], None]) -> None:
+        self._add = add
+
+    def look_at(self, ref: Ref, *, lazily: bool = False, priority: int = 0) -> None:
+        if self._add is not None:
+            self._add(ref.queued(lazily=lazily), priority)
+
+    def heard(self, kind: Kind, old: Obj | None, new: Obj | None, *, initially: bool) -> None:
+        obj = new if new is not None else old
+        if obj is None:
+            return
+        ref = Ref(kind.gvk, *meta.key(obj))
+        if self._namespaces.skips(*ref):
+            return
+        if old is None or new is None:
+            self.look_at(ref, priority=BACKLOG if initially else 0)
+        elif changed(old, new):
+            self.look_at(ref, lazily=self._is_lazy(new) and not changed_by_user(old, new))
+
+    def _is_lazy(self, template: Obj) -> bool:
+        claim = claim_of(template)
+        return claim is not None and self.policies.claims_lazily(*claim)
+
+    def left(self, kind: Kind) -> None:
+        self.waiting.drop(kind.gvk)
+
+    # reconcile
+
+    async def reconcile(self, key: Key) -> Result:
+        ref, lazily = unqueued(key)
+        template = await self.kinds.find(ref)
+        settled = self._settled.pop(ref, None)
+        if template is None or meta.labels(template).get(well_known.CLAIMED_BY):
+            self.waiting.discard(ref)
+            return Done
+        claim = claim_of(template)
+        if claim is None:
+            await self._match(template, lazily=lazily)
+        else:
+            await self._keep(template, claim, settled, lazily=lazily)
+        return Done
+
+    async def _match(self, template: Obj, *, lazily: bool) -> None:
+        """For a template without a policy. There is no pause between looking for one and beginning to wait."""
+        ref = ref_of(template)
+        for kind in BOTH:
+            policy = self.policies.best(kind, template)
+            if policy is not None:
+                self.policies.require_overrides(kind, policy)
+                self.waiting.discard(ref)
+                await self._apply(template, kind, policy, lazily=lazily)
+                return
+        self.waiting.add(ref)
+
+    async def _keep(self, template: Obj, claim: Claim, settled: _Settled | None, *, lazily: bool) -> None:
+        """For a template that has a policy."""
+        kind, key = claim
+        policy = self.policies.get(kind, key) or await self.policies.live(kind, key)
+        if policy is None:
+            await self.release.template(kind, meta.labels(template)[kind.id_label], template)
+            return
+        if meta.is_deleting(policy):
+            raise NotYet(f"{kind.title(policy)} is being deleted")
+        if settled == _Settled.of(template, policy) or not selects(policy, template):
+            return
+        self.policies.require_overrides(kind, policy)
+        self.waiting.discard(ref_of(template))
+        await self._apply(template, kind, policy, lazily=lazily)
+
+    async def _apply(self, template: Obj, kind: PolicyKind, policy: Obj, *, lazily: bool) -> None:
+        title = f"Apply {kind.title(policy)}"
+        try:
+            claimed = await self.claim(template, kind, policy)
+            if lazily and is_lazy(policy):
+                return
+            whole = claimed or await self.kinds.whole(ref_of(template))
+            if whole is None:
+                return
+            outcome = await self._bind(whole, kind, policy)
+        except Conflict:
+            raise  # somebody was faster: nothing to tell, look again
+        except Exception as error:
+            self.recorder.event(template, WARNING, "ApplyPolicyFailed", f"{title} failed: {error}")
+            raise
+        if claimed is not None:
+            self._settled[ref_of(template)] = _Settled.of(claimed, policy)
+        if outcome != "unchanged":
+            self.recorder.event(whole, NORMAL, "ApplyPolicySucceed", f"{title} succeed")
+
+    async def claim(self, template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
+        """Make the template the policy's own; the whole template as it is then, or None when it was already."""
+        patch = claiming_patch(template, kind, policy)
+        if patch is None:
+            return None
+        ref = ref_of(template)
+        return await self._client.patch(await self.kinds.resource(ref), ref.name, ref.namespace, patch)
+
+    async def _bind(self, template: Obj, kind: PolicyKind, policy: Obj) -> str:
+        spec, told = await self._interpretation.of(template, policy)
+
+        def tell() -> None:
+            if told is not None:
+                self.recorder.event(template, NORMAL, *told)
+
+        return await self.bindings.write(WantedBinding(template, kind, policy, spec), tell)

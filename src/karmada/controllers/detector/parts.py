@@ -1,0 +1,15 @@
+"""What runs of the detector, in the order in which it starts."""
+
+from __future__ import annotations
+
+from karmada.controllers.context import Context
+from karmada.controllers.detector.claims import BOTH
+from karmada.controllers.detector.detector import Detector
+from karmada.controllers.detector.interpretation import ReplicaInterpreter
+from karmada.controllers.detector.policy import PolicyController
+from karmada.kube.runtime.controller import Reconciler
+
+
+def detector_parts(context: Context, interpreter: ReplicaInterpreter) -> list[Reconciler]:
+    detector = Detector(context, interpreter)
+    return [detector.kinds, detector, *(PolicyController(context, detector, kind) for kind in BOTH)]

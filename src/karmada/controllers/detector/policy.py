@@ -1,0 +1,116 @@
+"""Policies that come, change and go: which templates have to be looked at again, and which are let go.
+
+Templates do not point back from a policy's selectors, so what a policy has is found by its id: on bindings for what it
+has brought about, on templates when it is deleted. Templates it may get are those that wait.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada.controllers.context import Context
+from karmada.controllers.detector.bindings import binding_resource
+from karmada.controllers.detector.claims import POLICIES, PolicyKind
+from karmada.controllers.detector.detector import BACKLOG, Detector
+from karmada.controllers.detector.policies import is_lazy, selectors_of, selects
+from karmada.controllers.detector.preemption import Preemption
+from karmada.controllers.detector.refs import ref_of_resource
+from karmada.controllers.detector.release import each
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
+from karmada.kube.runtime.writes import remove_finalizer
+
+_WHEN: Final = all_of(not_(deleted), generation_or_deletion_changed)
+
+
+class PolicyController:
+    """The reconciler of one of the two kinds of policies."""
+
+    def __init__(self, context: Context, detector: Detector, kind: PolicyKind) -> None:
+        self.name = f"{kind.full_noun.replace(' ', '-')}-detector"
+        settings = context.settings
+        self.workers = (
+            settings.concurrent_propagation_policy_syncs
+            if kind is POLICIES
+            else settings.concurrent_cluster_propagation_policy_syncs
+        )
+        self.watches = (Watch(kind.gvr, when=_WHEN),)
+        self._client = context.client
+        self._detector = detector
+        self._kind = kind
+        self._preemption = Preemption(context, detector, kind)
+        self.attach = self._preemption.attach
+
+    async def reconcile(self, key: Key) -> Result:
+        policy = self._detector.policies.get(self._kind, key)
+        if policy is None:
+            return Done
+        self._preemption.noticed(policy)
+        if meta.is_deleting(policy):
+            await self._let_all_go(policy)
+            await remove_finalizer(self._client, self._kind.gvr, policy, self._kind.finalizer)
+            return Done
+        kept = await self._let_go(policy)
+        self._look_again(policy, kept)
+        self._call_waiting(policy)
+        await self._preemption.run(policy)
+        return Done
+
+    # what it has
+
+    async def _let_go(self, policy: Obj) -> list[Obj]:
+        """Release what it selects no longer; returns the bindings of the rest."""
+        kept: list[Obj] = []
+
+        async def check(binding: Obj) -> None:
+            ref = ref_of_resource(binding["spec"]["resource"])
+            template = await self._detector.kinds.find(ref)
+            if template is None or selects(policy, template):
+                kept.append(binding)
+                return
+            policy_id, release = self._kind.id_of(policy), self._detector.release
+            await release.one(await self._detector.kinds.resource(ref), template, self._kind, policy_id)
+            await release.one(binding_resource(binding), binding, self._kind, policy_id)
+
+        await each(self._detector.bindings.of_policy(self._kind, policy), check)
+        return kept
+
+    def _look_again(self, policy: Obj, bindings: list[Obj]) -> None:
+        for binding in bindings:
+            ref = ref_of_resource(binding["spec"]["resource"])
+            self._detector.look_at(ref, lazily=is_lazy(policy), priority=BACKLOG)
+
+    # what it may get
+
+    def _call_waiting(self, policy: Obj) -> None:
+        detector = self._detector
+        called = [
+            ref
+            for ref in detector.waiting.near(selectors_of(policy))
+            if (template := detector.kinds.known(ref)) is not None and selects(policy, template)
+        ]
+        if called:
+            detector.policies.require_overrides(self._kind, policy)
+        for ref in called:
+            detector.waiting.discard(ref)
+            detector.look_at(ref, lazily=is_lazy(policy), priority=BACKLOG)
+
+    # the end
+
+    async def _let_all_go(self, policy: Obj) -> None:
+        policy_id, kinds = self._kind.id_of(policy), self._detector.kinds
+        templates: dict[str, Obj] = {}
+        for selector in selectors_of(policy):
+            gvk = GVK.parse(selector.get("apiVersion") or "", selector.get("kind") or "")
+            namespace, name = selector.get("namespace") or "", selector.get("name") or ""
+            for template in await kinds.claimed(gvk, namespace, name, self._kind.id_label, policy_id):
+                templates[meta.uid(template)] = template
+
+        async def release(template: Obj) -> None:
+            await self._detector.release.template(self._kind, policy_id, template)
+
+        await each(templates.values(), release)

@@ -1,0 +1,1 @@
+"""Execution: Works become objects in member clusters."""

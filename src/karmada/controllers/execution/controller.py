@@ -1,0 +1,394 @@
+"""Execution controller: has in every member what the Works for it say, and says in their status what became of it.
+
+One key, one Work, one look at everything: what the Work wants, what its cluster has, how that is doing. A Work that
+changed, and an object in a member that changed or vanished, both lead here, so that applying, correcting and reporting
+never race each other, and one write of the status tells it all. Every cluster has a lane of its own (see lanes); a
+cluster that is not ready has its Works set aside until it is.
+
+An object is sent only when the Work has a generation that was not applied yet, or when the object is no longer what was
+applied. What was applied is remembered; after a restart it is found out again by comparing, not by sending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.api.work import Work
+from karmada.controllers.context import Context
+from karmada.controllers.errors import together
+from karmada.controllers.execution.status import APPLIED, Draft
+from karmada.controllers.execution.telling import Teller
+from karmada.controllers.lanes import Lanes
+from karmada.controllers.own_writes import OwnWrites
+from karmada.controllers.work_status.reflection import CONTROLLER as STATUS_CONTROLLER
+from karmada.controllers.work_status.reflection import Reflection, Reflector, identifier, work_of
+from karmada.controllers.work_status.spaces import Space, Spaces, manifests_of
+from karmada.interpreter.interpreter import Interpreter
+from karmada.interpreter.operations import InterpreterError
+from karmada.kube.client.discovery import NoMatch
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.writes import remove_finalizer
+from karmada.members.access import NoAccess
+from karmada.members.members import Members
+from karmada.members.objects import UNKNOWN, KindInMember, Observed
+
+CONTROLLER: Final = "execution-controller"
+SETTLE: Final = 0.01
+"""Seconds for which changes of a member's object are gathered before they are looked at."""
+_BACKLOG = -100
+_FAILURES = (ApiError, ConnectionFailed, NoAccess, NoMatch, InterpreterError, TimeoutError)
+"""What can go wrong with one manifest and none of the others."""
+log = get_logger("execution")
+
+
+def is_push(cluster: Obj) -> bool:
+    return (cluster.get("spec") or {}).get("syncMode") == "Push"
+
+
+def is_ready(cluster: Obj) -> bool:
+    return meta.has_condition((cluster.get("status") or {}).get("conditions"), "Ready")
+
+
+def _lane(key: Key) -> str:
+    return key.namespace
+
+
+class SyncFailed(ApiError):
+    """Some manifests of a Work could not be applied; the reasons are in the Work's status."""
+
+
+class _Outcome(NamedTuple):
+    """What became of one manifest."""
+
+    object: Obj | None = None
+    """As the member has it."""
+    written: bool = False
+    recreated: bool = False
+    error: Exception | None = None
+
+
+def _standing(cluster: Obj) -> tuple[bool, bool, object]:
+    """What of a Cluster decides whether its Works can be carried out."""
+    return is_ready(cluster), meta.is_deleting(cluster), (cluster.get("spec") or {}).get("syncMode")
+
+
+class _Patience(Exception):
+    """The member's objects are being listed: the Work comes back when that is done."""
+
+
+class Execution:
+    name = CONTROLLER
+    needs_leader = True
+
+    def __init__(
+        self,
+        context: Context,
+        interpreter: Interpreter,
+        *,
+        handles: Callable[[Obj], bool] = is_push,
+        members: Members | None = None,
+        namespace: str = "",
+    ) -> None:
+        """`handles` says for which Clusters, `namespace` restricts the Works that are looked at (for an agent)."""
+        self._client = context.client
+        self._clock = context.clock
+        self._patience = context.settings.cluster_cache_sync_timeout
+        self._handles = handles
+        self._members = members or context.members
+        self._works = OwnWrites(context.informers.of(Work.gvr, namespace))
+        self._clusters = context.informers.of(Cluster.gvr)
+        self._spaces = Spaces(self._members, context.client, interpreter, context.clock)
+        self._teller = Teller(context.recorder(CONTROLLER))
+        self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
+        self._applied: dict[Key, tuple[str, int]] = {}
+        self._set_aside: dict[str, set[Key]] = {}
+        self._unsubscribe: list[Callable[[], None]] = []
+        self._starting = False
+        self.lanes: Lanes[Key] = Lanes(CONTROLLER, self.reconcile_work, _lane, context.clock)
+
+    # life
+
+    async def start(self) -> None:
+        self._starting = True
+        self._unsubscribe = [
+            self._clusters.add_handler(self._cluster_changed),
+            self._works.informer.add_handler(self._work_changed),
+        ]
+        self._members.gone.append(self._cluster_gone)
+        self._starting = False
+        self.lanes.start()
+
+    async def stop(self) -> None:
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._unsubscribe = []
+        if self._cluster_gone in self._members.gone:
+            self._members.gone.remove(self._cluster_gone)
+        await self.lanes.stop()
+        await self._spaces.stop()
+
+    # what leads here
+
+    def _work_changed(self, old: Obj | None, new: Obj | None) -> None:
+        self._spaces.count(old, new)
+        if generation_or_deletion_changed(old, new):
+            work = new if new is not None else old
+            assert work is not None
+            self.lanes.add(key_of(work), _BACKLOG if self._starting else 0)
+
+    def _object_changed(self, cluster: str, obj: Obj) -> None:
+        key = work_of(obj)
+        if key is not None and key.namespace == well_known.execution_namespace(cluster):
+            self.lanes.add_after(key, SETTLE)
+
+    def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
+        """Whatever was set aside is looked at again when what it waits for may have come."""
+        if new is None or (old is not None and _standing(old) == _standing(new)):
+            return
+        name = new["metadata"]["name"]
+        if old is not None and is_ready(new):
+            self._spaces.revive(name)
+        for key in self._set_aside.pop(name, ()):
+            self.lanes.add(key)
+
+    def _cluster_gone(self, name: str) -> None:
+        self._spaces.drop(name)
+        self._set_aside.pop(name, None)
+        namespace = well_known.execution_namespace(name)
+        self.lanes.drop(namespace)
+        for work in self._works.informer.list(namespace):
+            self._applied.pop(key_of(work), None)
+            self.lanes.add(key_of(work))
+
+    # a Work
+
+    async def reconcile_work(self, key: Key) -> Result:
+        work = self._works.get(key)
+        if work is None:
+            self._applied.pop(key, None)
+            return Done
+        name = well_known.cluster_of_namespace(key.namespace)
+        if name is None:
+            log.error("A Work is in no execution space", ApiError("the execution space name is in wrong format"))
+            return Done
+        cluster = self._clusters.get(Key("", name))
+        if cluster is None or not self._handles(cluster):
+            return self._wait_for(name, key)
+        if meta.is_deleting(work):
+            return await self._finish(work, cluster)
+        return await self._carry_out(key, work, cluster)
+
+    def _wait_for(self, cluster: str, key: Key) -> Result:
+        self._set_aside.setdefault(cluster, set()).add(key)
+        return Done
+
+    async def _carry_out(self, key: Key, work: Obj, cluster: Obj) -> Result:
+        name = cluster["metadata"]["name"]
+        draft = Draft(work, self._clock.now())
+        spec = work.get("spec") or {}
+        suspended = bool(spec.get("suspendDispatching"))
+        news = draft.dispatching(suspended)
+        ready = is_ready(cluster)
+        failed: list[Exception] = []
+        if suspended or not ready:
+            outcomes = await self._look(name, work, follow=ready and draft.status_of(APPLIED) == "True")
+        else:
+            try:
+                outcomes = await self._apply_all(key, work, name, draft)
+            except _Patience:
+                return Done
+            failed = [outcome.error for outcome in outcomes if outcome.error is not None]
+        told, reflections = await self._report(work, outcomes, draft)
+        await self._write(work, draft)
+        if news:
+            self._teller.dispatching(work, news)
+        for reflection in told:
+            self._reflector.tell(work, reflection)
+        if not suspended and not ready:
+            return self._wait_for(name, key)
+        failed += [reflection.error for reflection in reflections if reflection.error is not None]
+        if failed:
+            raise SyncFailed(together(failed)) from failed[0]
+        return Done
+
+    async def _look(self, cluster: str, work: Obj, follow: bool) -> list[_Outcome]:
+        """What is known of the objects, without touching them."""
+        return [await self._look_at(cluster, manifest, follow) for manifest in manifests_of(work)]
+
+    async def _look_at(self, cluster: str, manifest: Obj, follow: bool) -> _Outcome:
+        try:
+            space = self._spaces.get(cluster)
+            kind = await self._spaces.kind(space, manifest)
+        except _FAILURES as error:
+            log.v(1).info("Cannot look at an object", cluster=cluster, err=str(error))
+            return _Outcome()
+        if follow:
+            self._spaces.follow(space, kind, self._object_changed)
+        observed = kind.observe(key_of(manifest))
+        return _Outcome(None if observed is UNKNOWN else observed)
+
+    # applying
+
+    async def _apply_all(self, key: Key, work: Obj, cluster: str, draft: Draft) -> list[_Outcome]:
+        generation = (meta.uid(work), meta.generation(work))
+        current = self._applied.get(key) == generation
+        was_applied = draft.status_of(APPLIED) == "True"
+        manifests = manifests_of(work)
+        outcomes = [
+            await self._apply(key, cluster, manifest, current=current, was_applied=was_applied)
+            for manifest in manifests
+        ]
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        recreated = any(outcome.recreated for outcome in outcomes)
+        if errors:
+            self._applied.pop(key, None)
+            self._tell_failure(draft, work, cluster, outcomes, errors)
+            return outcomes
+        self._applied[key] = generation
+        if was_applied and not any(outcome.written for outcome in outcomes):
+            return outcomes
+        if recreated:
+            draft.set(APPLIED, "True", "ReCreateSuccessful", "Manifest has been successfully applied")
+        elif not (current and was_applied):
+            draft.set(APPLIED, "True", "AppliedSuccessful", "Manifest has been successfully applied")
+            self._teller.synced(work, cluster)
+        else:
+            return outcomes  # a correction is nobody's news
+        for manifest in manifests:
+            self._teller.applied(manifest, cluster)
+        return outcomes
+
+    def _tell_failure(
+        self, draft: Draft, work: Obj, cluster: str, outcomes: list[_Outcome], errors: list[Exception]
+    ) -> None:
+        text = together(errors)
+        if all(outcome.recreated for outcome in outcomes if outcome.error is not None):
+            draft.set(APPLIED, "False", "ReCreateFailed", text)
+        else:
+            done = f"{len(outcomes) - len(errors)}/{len(outcomes)}"
+            draft.set(APPLIED, "False", "AppliedFailed", f"Failed to apply all manifests ({done}): {text}")
+        for manifest, outcome in zip(manifests_of(work), outcomes, strict=True):
+            if outcome.error is not None:
+                self._teller.not_applied(manifest, cluster, outcome.error)
+        self._teller.not_synced(work, cluster, text)
+
+    async def _apply(self, key: Key, cluster: str, manifest: Obj, *, current: bool, was_applied: bool) -> _Outcome:
+        recreating = False
+        try:
+            space = self._spaces.get(cluster)
+            kind = await self._spaces.kind(space, manifest)
+            observed = kind.observe(key_of(manifest))
+            if observed is UNKNOWN and was_applied:
+                observed = await self._find(key, space, kind, manifest)
+            if current and isinstance(observed, dict) and kind.settled(manifest, observed):
+                return _Outcome(observed)
+            recreating = observed is None and was_applied
+            outcome, obj = await kind.apply(manifest, observed)
+            self._spaces.follow(space, kind, self._object_changed)
+            return _Outcome(obj, outcome != "none", recreating)
+        except _FAILURES as error:
+            return _Outcome(error=error, recreated=recreating)
+
+    async def _find(self, key: Key, space: Space, kind: KindInMember, manifest: Obj) -> Observed:
+        """An object that was applied before this process knew of it: with all others of its kind, if possible."""
+        self._spaces.follow(space, kind, self._object_changed)
+        left = kind.asked_at + self._patience - self._clock.monotonic()
+        if left > 0:
+            self._await_list(key, kind, left)
+            raise _Patience
+        self._resume(kind)
+        return await kind.live(key_of(manifest))
+
+    def _await_list(self, key: Key, kind: KindInMember, seconds: float) -> None:
+        assert kind.informer is not None
+        if not kind.waiting:
+            kind.informer.when_synced(lambda: self._resume(kind))
+            self.lanes.add_after(key, seconds)  # for all that wait: they go on without the list
+        kind.waiting.add(key)
+
+    def _resume(self, kind: KindInMember) -> None:
+        waiting, kind.waiting = kind.waiting, set()
+        for key in waiting:
+            self.lanes.add(key, _BACKLOG)
+
+    # reporting
+
+    async def _report(
+        self, work: Obj, outcomes: list[_Outcome], draft: Draft
+    ) -> tuple[list[Reflection], list[Reflection]]:
+        """Put how the objects are doing into the draft; which of that is news, and all."""
+        manifests = manifests_of(work)
+        if draft.manifests:
+            draft.keep([identifier(ordinal, manifest) for ordinal, manifest in enumerate(manifests)])
+        news, reflections = [], []
+        for ordinal, (manifest, outcome) in enumerate(zip(manifests, outcomes, strict=False)):
+            obj = outcome.object
+            if obj is None or work_of(obj) != key_of(work):
+                continue
+            reflection = await self._reflector.reflect(ordinal, manifest, obj)
+            reflections.append(reflection)
+            if reflection.entry is None or draft.report(reflection.entry):
+                news.append(reflection)
+        return news, reflections
+
+    async def _write(self, work: Obj, draft: Draft) -> None:
+        changed = draft.patch()
+        if not changed:
+            return
+        metadata = work["metadata"]
+        patch = {"metadata": {"uid": metadata["uid"]}, "status": changed}
+        written = await self._client.patch(
+            Work.gvr, metadata["name"], metadata["namespace"], patch, subresource="status"
+        )
+        self._works.wrote(written)
+
+    # the end of a Work
+
+    async def _finish(self, work: Obj, cluster: Obj) -> Result:
+        key, name = key_of(work), cluster["metadata"]["name"]
+        if well_known.EXECUTION_FINALIZER not in meta.finalizers(work):
+            return Done
+        if (work.get("spec") or {}).get("preserveResourcesOnDeletion"):
+            await self._leave_objects(work, name)
+        elif is_ready(cluster):
+            await self._delete_objects(work, name)
+        elif not meta.is_deleting(cluster):
+            log.v(1).info("Not deleting yet", work=str(key), err=f"cluster({name}) not ready")
+            return self._wait_for(name, key)
+        written = await remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER)
+        if meta.finalizers(written.object):
+            self._works.wrote(written.object)
+        self._applied.pop(key, None)
+        return Done
+
+    async def _delete_objects(self, work: Obj, cluster: str) -> None:
+        for manifest in manifests_of(work):
+            kind = await self._kind(cluster, manifest)
+            if kind is not None:
+                await kind.delete(manifest)
+
+    async def _leave_objects(self, work: Obj, cluster: str) -> None:
+        for manifest in manifests_of(work):
+            kind = await self._kind(cluster, manifest)
+            if kind is not None:
+                await kind.release(manifest)
+
+    async def _kind(self, cluster: str, manifest: Obj) -> KindInMember | None:
+        """None for a kind that neither the control plane nor the member has any more."""
+        try:
+            space = self._spaces.get(cluster)
+            return await self._spaces.kind(space, manifest)
+        except NoAccess as error:
+            raise ApiError(str(error)) from error
+        except NoMatch:
+            return None

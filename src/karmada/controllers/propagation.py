@@ -1,0 +1,28 @@
+"""The second half of propagation, put together: from bindings with clusters to members, and their status back."""
+
+from __future__ import annotations
+
+from karmada.controllers.binding.controller import Binding
+from karmada.controllers.binding.kinds import KINDS
+from karmada.controllers.binding_status.controller import BindingStatus
+from karmada.controllers.context import Context
+from karmada.controllers.execution.controller import Execution
+from karmada.controllers.namespace_sync import Override
+from karmada.controllers.template_status.writer import TemplateStatus
+from karmada.controllers.templates import Templates
+from karmada.interpreter.interpreter import Interpreter
+from karmada.kube.runtime.controller import Reconciler
+from karmada.kube.runtime.manager import Component
+
+
+def propagation_parts(
+    context: Context, interpreter: Interpreter, override: Override | None = None
+) -> list[Reconciler | Component]:
+    """Reconcilers for a Manager, and a component that needs the lease as they do (`needs_leader`)."""
+    templates = Templates(context)
+    template_status = TemplateStatus(interpreter, templates)
+    return [
+        *(Binding(context, kind, interpreter, templates, override) for kind in KINDS),
+        Execution(context, interpreter),
+        *(BindingStatus(context, kind, template_status) for kind in KINDS),
+    ]

@@ -1,0 +1,81 @@
+"""Follows the replicas that autoscalers in member clusters have set: a Deployment's spec is brought to its status.
+
+Only Deployments are followed that are marked to keep their replicas in the members, and only when they are divided among
+clusters. The status counts once it is what all clusters together report for what was scheduled last; until then it is
+looked at again every second.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada.api import well_known
+from karmada.api.work import ResourceBinding
+from karmada.controllers.context import Context
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import all_of, any_of, deleted, field_changed, not_
+
+SYNCER: Final = "deployment-replicas-syncer"
+DEPLOYMENTS: Final = GVR("apps", "v1", "deployments")
+_MARKED: Final = f"{well_known.RETAIN_REPLICAS}={well_known.TRUE}"
+_PAUSE: Final = 1.0
+
+
+def is_divided(binding: Obj) -> bool:
+    scheduling = ((binding.get("spec") or {}).get("placement") or {}).get("replicaScheduling")
+    return scheduling is not None and (scheduling.get("replicaSchedulingType") or "Divided") == "Divided"
+
+
+def is_collected(deployment: Obj, binding: Obj) -> bool:
+    """Whether the status is the sum of what every cluster reports of the replicas that were scheduled last."""
+    spec, status = binding.get("spec") or {}, binding.get("status") or {}
+    if spec.get("replicas", 0) != deployment["spec"].get("replicas"):
+        return False
+    if meta.generation(binding) != status.get("schedulerObservedGeneration", 0):
+        return False
+    items = status.get("aggregatedStatus") or []
+    counts = [(item.get("status") or {}).get("replicas") or 0 for item in items]
+    if len(items) != len(spec.get("clusters") or ()) or not all(count > 0 for count in counts):
+        return False
+    return sum(counts) == _status_replicas(deployment)
+
+
+def _status_replicas(deployment: Obj) -> int:
+    return (deployment.get("status") or {}).get("replicas") or 0
+
+
+class DeploymentReplicasSyncer:
+    name = SYNCER
+    watches = (
+        Watch(
+            DEPLOYMENTS,
+            label_selector=_MARKED,
+            when=all_of(not_(deleted), any_of(field_changed("spec", "replicas"), field_changed("status", "replicas"))),
+        ),
+    )
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._deployments = context.informers.of(DEPLOYMENTS, label_selector=_MARKED)
+        self._bindings = context.informers.of(ResourceBinding.gvr)
+
+    async def reconcile(self, key: Key) -> Result:
+        binding = self._bindings.get(Key(key.namespace, well_known.binding_name("Deployment", key.name)))
+        deployment = self._deployments.get(key)
+        if binding is None or deployment is None or not is_divided(binding):
+            return Done
+        wanted = _status_replicas(deployment)
+        if deployment["spec"].get("replicas") == wanted:
+            return Done
+        if not is_collected(deployment, binding):
+            return requeue(_PAUSE)
+        patch = {
+            "metadata": {"resourceVersion": meta.resource_version(deployment)},
+            "spec": {"replicas": wanted},
+        }
+        await self._client.patch(DEPLOYMENTS, key.name, key.namespace, patch)
+        return Done

@@ -1,0 +1,1 @@
+"""Work status: how the objects of Works are doing in their clusters."""

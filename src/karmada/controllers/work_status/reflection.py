@@ -1,0 +1,90 @@
+"""What a Work's status says of one of its objects: what the interpreter takes from its status, and its health."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from karmada.api import well_known
+from karmada.interpreter.interpreter import Interpreter
+from karmada.interpreter.operations import INTERPRET_HEALTH, InterpreterError, gvk_of
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
+from karmada.kube.runtime.keys import Key
+
+CONTROLLER: Final = "work-status-controller"
+HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
+
+
+def work_of(obj: Obj) -> Key | None:
+    """The Work that an object in a member says it was made from."""
+    annotations = meta.annotations(obj)
+    namespace, name = annotations.get(well_known.WORK_NAMESPACE), annotations.get(well_known.WORK_NAME)
+    return Key(namespace, name) if namespace and name else None
+
+
+def identifier(ordinal: int, manifest: Obj) -> Obj:
+    """By which the status of a manifest is found again; absent parts are left out, the resource never is."""
+    group, version, kind = gvk_of(manifest)
+    namespace = meta.namespace(manifest)
+    return {
+        "ordinal": ordinal,
+        **({"group": group} if group else {}),
+        "version": version,
+        "kind": kind,
+        "resource": "",
+        **({"namespace": namespace} if namespace else {}),
+        "name": meta.name(manifest),
+    }
+
+
+class Told(NamedTuple):
+    """An event to come, should the status be written."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class Reflection(NamedTuple):
+    entry: Obj | None
+    """An item of manifestStatuses; None when the status could not be taken."""
+    told: tuple[Told, ...]
+    error: InterpreterError | None = None
+
+
+class Reflector:
+    def __init__(self, interpreter: Interpreter, recorder: EventRecorder) -> None:
+        self._interpreter = interpreter
+        self._recorder = recorder
+
+    async def reflect(self, ordinal: int, manifest: Obj, obj: Obj) -> Reflection:
+        shown = f"{obj['kind']}/{meta.namespace(obj)}/{meta.name(obj)}"
+        try:
+            status = await self._interpreter.reflect_status(obj)
+        except InterpreterError as error:
+            message = f"Reflect status for object({shown}) failed, err: {error}."
+            return Reflection(None, (Told(WARNING, "ReflectStatusFailed", message),), error)
+        told = Told(NORMAL, "ReflectStatusSucceed", f"Reflect status for object({shown}) succeed.")
+        health, verdict = await self._health(obj, shown)
+        entry: Obj = {"identifier": identifier(ordinal, manifest), "health": health}
+        if status is not None:
+            entry["status"] = status
+        return Reflection(entry, (told, *verdict))
+
+    async def _health(self, obj: Obj, shown: str) -> tuple[str, tuple[Told, ...]]:
+        """What nobody can judge counts as healthy."""
+        try:
+            if not self._interpreter.enabled(gvk_of(obj), INTERPRET_HEALTH):
+                return HEALTHY, ()
+            healthy = await self._interpreter.interpret_health(obj)
+        except InterpreterError as error:
+            message = f"Interpret health of object({shown}) failed, err: {error}."
+            return UNKNOWN, (Told(WARNING, "InterpretHealthFailed", message),)
+        word = "healthy" if healthy else "unhealthy"
+        told = Told(NORMAL, "InterpretHealthSucceed", f"Interpret health of object({shown}) as {word}.")
+        return HEALTHY if healthy else UNHEALTHY, (told,)
+
+    def tell(self, work: Obj, reflection: Reflection) -> None:
+        for told in reflection.told:
+            self._recorder.event(work, *told)

@@ -1,0 +1,1 @@
+"""Override policies: how a resource differs from its template in one cluster."""

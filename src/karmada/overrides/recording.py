@@ -1,0 +1,87 @@
+"""What a Work notes of the rules that were applied to its manifest: one annotation for each kind of policy.
+
+The text of a rule never changes, so it is made once, when its policy is compiled; an annotation is those texts put
+together. Fields come in a fixed order and maps sorted, so that the same policies always give the same annotation and a
+Work that did not change is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from karmada.api.well_known import APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES
+from karmada.kube.objects.types import Obj
+
+if TYPE_CHECKING:
+    from karmada.overrides.compiled import Rule
+    from karmada.overrides.engine import Applied
+
+_ITEM_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    "plaintext": ("path", "operator", "value"),
+    "imageOverrider": ("predicate", "component", "operator", "value"),
+    "commandOverrider": ("containerName", "operator", "value"),
+    "argsOverrider": ("containerName", "operator", "value"),
+    "labelsOverrider": ("operator", "value"),
+    "annotationsOverrider": ("operator", "value"),
+    "fieldOverrider": ("fieldPath", "json", "yaml"),
+    "replicasOverrider": ("value",),
+    "resourcesOverrider": ("containerName", "value"),
+}
+_PATCH_FIELDS: Final = ("subPath", "operator", "value")
+_NOTHING: Final[dict[str, str]] = {}
+
+
+def annotations(applied: Applied) -> Mapping[str, str]:
+    """For the Work of a manifest; empty when nothing was applied."""
+    if not applied.cluster_policies and not applied.policies:
+        return _NOTHING
+    both = ((APPLIED_CLUSTER_OVERRIDES, applied.cluster_policies), (APPLIED_OVERRIDES, applied.policies))
+    return {key: _joined(rules) for key, rules in both if rules}
+
+
+def _joined(rules: Iterable[Rule]) -> str:
+    in_order = sorted(rules, key=lambda rule: rule.policy.name)
+    return f"[{','.join(rule.record for rule in in_order)}]"
+
+
+def record(policy: str, overriders: Obj) -> str:
+    """One element: the policy's name and what the rule says."""
+    said = {
+        name: [_item(item, fields, valued=name == "plaintext") for item in overriders[name]]
+        for name, fields in _ITEM_FIELDS.items()
+        if overriders.get(name)
+    }
+    return html_safe(orjson.dumps({"policyName": policy, "overriders": said}).decode())
+
+
+def _item(item: Obj, fields: Iterable[str], *, valued: bool = False) -> Obj:
+    """`valued`: a value is noted even when there is none."""
+    found: Obj = {}
+    for field in fields:
+        value = item.get(field)
+        if field in ("json", "yaml"):
+            if value:
+                found[field] = [_item(patch, _PATCH_FIELDS, valued=True) for patch in value]
+        elif value or value == 0 or (valued and field == "value"):
+            found[field] = _sorted(value)
+    return found
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_sorted(item) for item in value]
+    return value
+
+
+def html_safe(text: str) -> str:
+    """JSON text in which no character means anything to HTML or JavaScript, as Go writes it."""
+    if "<" in text or ">" in text or "&" in text:
+        text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    if text.isascii():
+        return text
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,0 +1,1 @@
+"""Where resources go: filters, scores, spreading, division of replicas, and estimates of room."""

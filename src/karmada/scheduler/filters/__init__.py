@@ -1,0 +1,1 @@
+"""Which clusters a resource can go to at all."""

@@ -1,0 +1,108 @@
+"""The filters that look at one cluster: kinds it serves, taints, affinity, and where it says it is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import orjson
+
+from karmada.api.matching import api_enablement, cluster_matches
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.filters.protocol import PASSES
+from karmada.scheduler.fleet import Facet
+from karmada.scheduler.request import Request
+
+NO_API = "cluster(s) did not have the API resource"
+NO_AFFINITY = "cluster(s) did not match the placement cluster affinity constraint"
+_EFFECTS = ("NoSchedule", "NoExecute")
+_PROPERTIES = {"provider": "provider", "region": "region", "zone": "zones"}
+
+
+class ApiEnablement:
+    """The cluster serves the kind."""
+
+    name = "APIEnablement"
+    spares_targets = True
+    facet = Facet.APIS
+
+    def key(self, request: Request) -> Hashable:
+        return request.resource.get("apiVersion"), request.resource.get("kind")
+
+    def check(self, request: Request, cluster: Obj) -> str:
+        gvk = GVK.parse(request.resource.get("apiVersion") or "", request.resource.get("kind") or "")
+        return PASSES if api_enablement(cluster, gvk) == "APIEnabled" else NO_API
+
+
+class TaintToleration:
+    """Every taint that keeps resources away is tolerated."""
+
+    name = "TaintToleration"
+    spares_targets = True
+    facet = Facet.FACTS
+
+    def key(self, request: Request) -> Hashable:
+        return request.plan.tolerations_key
+
+    def check(self, request: Request, cluster: Obj) -> str:
+        for taint in (cluster.get("spec") or {}).get("taints") or ():
+            if taint.get("effect") in _EFFECTS and not is_tolerated(taint, request.plan.tolerations):
+                return f"cluster(s) had untolerated taint {{{taint_text(taint)}}}"
+        return PASSES
+
+
+def is_tolerated(taint: Obj, tolerations: Sequence[Obj]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: Obj, taint: Obj) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
+        return False
+    operator = toleration.get("operator") or "Equal"
+    if operator == "Equal":
+        return (toleration.get("value") or "") == (taint.get("value") or "")
+    return bool(operator == "Exists")
+
+
+def taint_text(taint: Obj) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
+
+
+class ClusterAffinity:
+    """An affinity of the placement selects the cluster."""
+
+    name = "ClusterAffinity"
+    spares_targets = False
+    facet = Facet.FACTS
+
+    def key(self, request: Request) -> Hashable:
+        affinities = request.affinities()
+        return orjson.dumps(affinities) if affinities else b""
+
+    def check(self, request: Request, cluster: Obj) -> str:
+        affinities = request.affinities()
+        if not affinities or any(cluster_matches(affinity, cluster) for affinity in affinities):
+            return PASSES
+        return NO_AFFINITY
+
+
+class SpreadConstraint:
+    """The cluster has what it is grouped by."""
+
+    name = "SpreadConstraint"
+    spares_targets = False
+    facet = Facet.FACTS
+
+    def key(self, request: Request) -> Hashable:
+        return request.plan.fields
+
+    def check(self, request: Request, cluster: Obj) -> str:
+        spec = cluster.get("spec") or {}
+        for field in request.plan.fields:
+            wanted = _PROPERTIES.get(field)
+            if wanted is not None and not spec.get(wanted):
+                return f"cluster(s) did not have {wanted} property"
+        return PASSES

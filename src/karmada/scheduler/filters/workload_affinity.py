@@ -1,0 +1,92 @@
+"""The filters that keep resources together or apart, by the groups their bindings are in.
+
+With affinity a resource goes only where every other member of its group is that is anywhere; the first may go anywhere.
+With anti-affinity it goes where no other member is. Only bindings of the same namespace count. Where a resource is
+already, it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from karmada.api.well_known import binding_name
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.filters.protocol import Refusal
+from karmada.scheduler.request import Request
+
+NOT_TOGETHER = "ResourceBinding with the same affinity group does not target this cluster"
+NOT_APART = "cluster already has workload with the same anti-affinity group"
+NO_PEERS = "ResourceBindingIndexer is nil"
+NOT_LISTED = "failed to list ResourceBindings"
+NOT_COMPARED = "failed to compare resource versions for ResourceBinding"
+
+AFFINITY, ANTI_AFFINITY = "affinityGroup", "antiAffinityGroup"
+
+
+class NotComparable(ValueError):
+    """A resourceVersion that is not a number."""
+
+
+def newest(listed: Obj, written: Obj | None) -> Obj:
+    """Of a binding from a cache and what was last written of it, the newer; NotComparable if that cannot be told."""
+    if written is None:
+        return listed
+    try:
+        newer = int(meta.resource_version(written)) > int(meta.resource_version(listed))
+    except ValueError as wrong:
+        raise NotComparable(str(wrong)) from None
+    return written if newer else listed
+
+
+def _group(spec: Obj, which: str) -> str:
+    return (spec.get("workloadAffinityGroups") or {}).get(which) or ""
+
+
+def _others(bindings: Iterable[Obj], request: Request, which: str) -> Iterator[set[str]]:
+    """The clusters of every other member of the request's group."""
+    resource = request.resource
+    group, namespace = _group(request.spec, which), resource.get("namespace") or ""
+    own = binding_name(resource.get("kind") or "", resource.get("name") or "")
+    for binding in bindings:
+        spec = binding.get("spec") or {}
+        if meta.namespace(binding) == namespace and meta.name(binding) != own and _group(spec, which) == group:
+            yield {target["name"] for target in spec.get("clusters") or ()}
+
+
+class WorkloadAffinity:
+    name = "WorkloadAffinity"
+    spares_targets = True
+
+    def refusal(self, request: Request) -> Refusal | None:
+        group = _group(request.spec, AFFINITY)
+        if not group:
+            return None
+        if request.peers is None:
+            return Refusal(NO_PEERS, (), others=True)
+        try:
+            others = [clusters for clusters in _others(request.peers.affinity(group), request, AFFINITY) if clusters]
+        except (NotComparable, LookupError) as wrong:
+            return _failed(wrong)
+        return Refusal(NOT_TOGETHER, set.intersection(*others), others=True) if others else None
+
+
+class WorkloadAntiAffinity:
+    name = "WorkloadAntiAffinity"
+    spares_targets = True
+
+    def refusal(self, request: Request) -> Refusal | None:
+        group = _group(request.spec, ANTI_AFFINITY)
+        if not group:
+            return None
+        if request.peers is None:
+            return Refusal(NO_PEERS, (), others=True)
+        try:
+            taken = set().union(*_others(request.peers.anti_affinity(group), request, ANTI_AFFINITY))
+        except (NotComparable, LookupError) as wrong:
+            return _failed(wrong)
+        return Refusal(NOT_APART, taken) if taken else None
+
+
+def _failed(wrong: Exception) -> Refusal:
+    return Refusal(NOT_COMPARED if isinstance(wrong, NotComparable) else NOT_LISTED, (), others=True)

@@ -1,0 +1,155 @@
+"""All clusters at one moment: the objects, indexes over them, and arrays for what is computed over all of them.
+
+A cluster keeps its slot (a row number) as long as it is there, so arrays over slots stay valid while clusters change.
+A `Fleet` itself never changes: `updated` makes the next one from what has changed since, so that a decision that waits
+for an answer from afar ends on the fleet it began with. For every slot it is known at which version the cluster last
+changed in each respect (`Facet`); a heartbeat that only reports other usage makes nobody match selectors again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+
+import numpy as np
+
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.memo import Memo
+from karmada.scheduler.room import Bools, Ints, Room, summary_of
+
+
+class Facet(IntEnum):
+    """In what respect a cluster changed."""
+
+    FACTS = 0
+    """Its labels, its spec, and whether it is being deleted."""
+    APIS = 1
+    """The kinds it serves."""
+    ROOM = 2
+    """What it has left, and how it models its nodes."""
+    ANY = 3
+
+
+class Fleet:
+    __slots__ = (
+        "_changed", "_room", "by_name", "clusters", "count", "deleting", "memo", "names", "rank", "size", "slots",
+        "version",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.memo = Memo()
+        self.size = 0
+        """How many slots there are, empty ones included."""
+        self.count = 0
+        """How many clusters there are."""
+        self.clusters: Sequence[Obj | None] = []
+        self.names: Sequence[str] = []
+        self.slots: Mapping[str, int] = {}
+        self.by_name: Ints = np.zeros(0, np.int64)
+        """The slots in use, in the order of names."""
+        self.rank: Ints = np.zeros(0, np.int64)
+        """For each slot in use its place in by_name."""
+        self.deleting: Bools = np.zeros(0, np.bool_)
+        self._changed: Ints = np.zeros((len(Facet), 0), np.int64)
+        self._room = Room()
+
+    @classmethod
+    def of(cls, clusters: Iterable[Obj]) -> Fleet:
+        return cls().updated({cluster["metadata"]["name"]: cluster for cluster in clusters})
+
+    def cluster(self, slot: int) -> Obj:
+        found = self.clusters[slot]
+        assert found is not None, "an empty slot"
+        return found
+
+    def updated(self, changes: Mapping[str, Obj | None]) -> Fleet:
+        """With these clusters added or replaced, or, where there is None, removed."""
+        clusters = list(self.clusters)
+        slots, places = self._placed(changes)
+        clusters += [None] * (len(places) and max(places.values()) + 1 - len(clusters))
+        new = Fleet()
+        new.version, new.memo, new.size = self.version + 1, self.memo, len(clusters)
+        new._changed = np.full((len(Facet), new.size), -1, np.int64)
+        new._changed[:, : self.size] = self._changed
+        new.deleting = np.zeros(new.size, np.bool_)
+        new.deleting[: self.size] = self.deleting
+        for name, cluster in changes.items():
+            slot = places.get(name)
+            if slot is None:
+                continue
+            for facet in _differences(clusters[slot], cluster):
+                new._changed[facet, slot] = new.version
+            clusters[slot] = cluster
+            new.deleting[slot] = cluster is not None and meta.is_deleting(cluster)
+        new.clusters, new.slots, new.count, new._room = clusters, slots, len(slots), self._room
+        new._index(self)
+        return new
+
+    def _placed(self, changes: Mapping[str, Obj | None]) -> tuple[Mapping[str, int], dict[str, int]]:
+        """The slots of all clusters afterwards, and those that the changes are about. A slot is used again."""
+        added = [name for name, cluster in changes.items() if cluster is not None and name not in self.slots]
+        removed = [name for name, cluster in changes.items() if cluster is None and name in self.slots]
+        places = {name: self.slots[name] for name in changes if name in self.slots}
+        if not added and not removed:
+            return self.slots, places
+        slots = {name: slot for name, slot in self.slots.items() if name not in changes or changes[name] is not None}
+        free = [slot for slot in range(self.size) if self.clusters[slot] is None]
+        end = self.size
+        for name in added:
+            if not free:
+                free.append(end)
+                end += 1
+            slots[name] = places[name] = free.pop()
+        return slots, places
+
+    def _index(self, old: Fleet) -> None:
+        if self.slots is old.slots:
+            self.names, self.by_name, self.rank = old.names, old.by_name, old.rank
+            return
+        names = [""] * self.size
+        for name, slot in self.slots.items():
+            names[slot] = name
+        self.names = names
+        self.by_name = np.array([self.slots[name] for name in sorted(self.slots)], np.int64)
+        self.rank = np.zeros(self.size, np.int64)
+        self.rank[self.by_name] = np.arange(len(self.by_name))
+
+    def changed_since(self, version: int, facet: Facet) -> Ints:
+        """The slots of clusters that have changed since a version; not of those that have gone."""
+        rows = np.flatnonzero(self._changed[facet] > version)
+        return rows if self.count == self.size else np.array(
+            [row for row in rows.tolist() if self.clusters[row] is not None], np.int64
+        )
+
+    @property
+    def room(self) -> Room:
+        """What the clusters have left; read when it is first asked for."""
+        room = self._room
+        if room.version != self.version:
+            rows = self.changed_since(room.version, Facet.ROOM)
+            if len(rows) or len(room.pods) != self.size:
+                room = room.refreshed(self.version, self.clusters, rows.tolist())
+                self._room = room
+        return room
+
+
+def _differences(old: Obj | None, new: Obj | None) -> Iterable[Facet]:
+    if old is None or new is None:
+        return Facet
+    found = [Facet.ANY] if old is not new else []
+    spec, status = new.get("spec") or {}, new.get("status") or {}
+    old_spec, old_status = old.get("spec") or {}, old.get("status") or {}
+    if (
+        meta.labels(old) != meta.labels(new)
+        or old_spec != spec
+        or meta.is_deleting(old) != meta.is_deleting(new)
+        or meta.uid(old) != meta.uid(new)
+    ):
+        found.append(Facet.FACTS)
+    if old_status.get("apiEnablements") != status.get("apiEnablements"):
+        found.append(Facet.APIS)
+    if summary_of(old) != summary_of(new) or old_spec.get("resourceModels") != spec.get("resourceModels"):
+        found.append(Facet.ROOM)
+    return found

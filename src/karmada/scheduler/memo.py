@@ -1,0 +1,61 @@
+"""Arrays with one row for each cluster, computed once for all who need them and kept up to date row by row.
+
+A fleet and all that were made from it share one `Memo`. An array remembers the version it is as new as; when it is
+asked for with a newer fleet, only the rows of clusters that have changed since, in the respect that matters, are
+computed again, into a copy: who still works with the older fleet keeps the older array. The arrays that were not asked
+for the longest are dropped when there are too many.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from karmada.scheduler.room import Ints
+
+if TYPE_CHECKING:
+    from karmada.scheduler.fleet import Facet, Fleet
+
+Compute = Callable[["Fleet", Ints], "Ints | list[int]"]
+"""The values for some slots."""
+_LIMIT = 2048
+
+
+class Memo:
+    __slots__ = ("_arrays",)
+
+    def __init__(self) -> None:
+        self._arrays: OrderedDict[Hashable, tuple[int, Ints]] = OrderedDict()
+
+    def array(self, key: Hashable, facet: Facet, fleet: Fleet, compute: Compute) -> Ints:
+        """The values for all slots; those of empty slots mean nothing. Not to be written to."""
+        found = self._arrays.get(key)
+        if found is None:
+            values = _computed(fleet, fleet.by_name, None, compute)
+        else:
+            version, values = found
+            if version == fleet.version:
+                self._arrays.move_to_end(key)
+                return values
+            if version > fleet.version:
+                return _computed(fleet, fleet.by_name, None, compute)
+            rows = fleet.changed_since(version, facet)
+            if len(rows):
+                values = _computed(fleet, rows, values, compute)
+            self._arrays.move_to_end(key)
+        self._arrays[key] = (fleet.version, values)
+        if len(self._arrays) > _LIMIT:
+            self._arrays.popitem(last=False)
+        return values
+
+
+def _computed(fleet: Fleet, rows: Ints, old: Ints | None, compute: Compute) -> Ints:
+    values = np.zeros(fleet.size, np.int64)
+    if old is not None:
+        values[: len(old)] = old
+    if len(rows):
+        values[rows] = compute(fleet, rows)
+    return values

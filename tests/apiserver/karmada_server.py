@@ -1,0 +1,39 @@
+"""The embedded API server as the control plane sets it up: all of Karmada's kinds and its admission, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from karmada.apiserver.mount import mount, until_served
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+
+WITHOUT = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
+
+
+def control_plane(
+    folder: Path, clock: Clock | None = None, gates: FeatureGates | None = None, **settings: Any
+) -> ApiServer:
+    settings = {"storage": "memory://", "port": 0, "namespace_defaults": False, "disabled_admission": WITHOUT} | settings
+    server = ApiServer(ServerConfig(data_dir=folder, **settings), clock)
+    mount(server, gates)
+    return server
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, clock: Clock | None = None, gates: FeatureGates | None = None, **settings: Any
+) -> AsyncIterator[ApiServer]:
+    """Started, with all kinds there."""
+    server = control_plane(folder, clock, gates, **settings)
+    await server.start()
+    try:
+        await until_served(server)
+        yield server
+    finally:
+        await server.stop()

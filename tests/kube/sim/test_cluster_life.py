@@ -1,0 +1,192 @@
+"""A whole simulated cluster: every Kubernetes version runs a Deployment, a restart disturbs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from eventually import eventually
+from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.sim.profile import INSTANT, VERSIONS, NodePool, Profile
+from whole_cluster import DEPLOYMENTS, NODES, PODS, SMALL, Whole, ask, deployment, whole_cluster
+
+EVERYTHING = Profile("everything", latencies=INSTANT, pools=(NodePool(count=3, zones=("a", "b")),), seed=7)
+SERVICES = GVR("", "v1", "services")
+STATEFUL_SETS = GVR("apps", "v1", "statefulsets")
+JOBS = GVR("batch", "v1", "jobs")
+SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
+NAMESPACES = GVR("", "v1", "namespaces")
+WATCHED = [
+    PODS,
+    NODES,
+    SERVICES,
+    STATEFUL_SETS,
+    JOBS,
+    SLICES,
+    NAMESPACES,
+    GVR("", "v1", "endpoints"),
+    GVR("", "v1", "persistentvolumeclaims"),
+    GVR("", "v1", "persistentvolumes"),
+    GVR("", "v1", "serviceaccounts"),
+    DEPLOYMENTS,
+    GVR("apps", "v1", "replicasets"),
+    GVR("apps", "v1", "controllerrevisions"),
+    GVR("storage.k8s.io", "v1", "storageclasses"),
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_every_version_runs_a_deployment_behind_a_service(tmp_path: Path, version: str) -> None:
+    async with whole_cluster(tmp_path, msgspec.structs.replace(SMALL, version=version)) as whole:
+        told = msgspec.json.decode((await ask(whole.admin, "/version")).body)
+        assert told["gitVersion"] == f"v{version}.0"
+        assert {
+            node["status"]["nodeInfo"]["kubeletVersion"] for node in whole.sim.context.informers.of(NODES).list()
+        } == {f"v{version}.0"}
+        await whole.admin.create(SERVICES, service("web"))
+        await whole.deploy(3)
+        await eventually(lambda: len(endpoints_of(whole, "web")) == 3)
+        await whole.admin.delete(DEPLOYMENTS, "web", "default")
+        await eventually(lambda: not whole.pods() and not endpoints_of(whole, "web"))
+
+
+def service(name: str) -> Obj:
+    spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def endpoints_of(whole: Whole, name: str) -> list[str]:
+    slices = [s for s in whole.sim.context.informers.of(SLICES).list("default") if s["metadata"]["labels"].get(
+        "kubernetes.io/service-name") == name]  # fmt: skip
+    ready = [e for s in slices for e in s.get("endpoints") or () if e["conditions"].get("ready")]
+    return [address for endpoint in ready for address in endpoint["addresses"]]
+
+
+async def furnish(whole: Whole) -> None:
+    """Workloads of several kinds, all at rest."""
+    await whole.admin.create(SERVICES, service("web"))
+    await whole.deploy(4)
+    template = deployment("db", 1)["spec"]["template"]
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    stateful: Obj = {
+        "metadata": {"name": "db", "namespace": "default"},
+        "spec": {
+            "serviceName": "db",
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": template,
+            "volumeClaimTemplates": [claim],
+        },
+    }
+    await whole.admin.create(STATEFUL_SETS, stateful)
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}
+    await whole.admin.create(
+        JOBS, {"metadata": {"name": "once", "namespace": "default"}, "spec": {"template": {"spec": pod}}}
+    )
+    await eventually(lambda: done(whole), within=10, show=whole.states)
+
+
+def done(whole: Whole) -> bool:
+    informers = whole.sim.context.informers
+    [stateful] = informers.of(STATEFUL_SETS).list("default")
+    [job] = informers.of(JOBS).list("default")
+    [dns] = informers.of(DEPLOYMENTS).list("kube-system")
+    return (
+        stateful["status"].get("readyReplicas") == 2
+        and job["status"].get("succeeded") == 1
+        and dns["status"].get("readyReplicas") == 2
+        and len(endpoints_of(whole, "web")) == 4
+    )
+
+
+async def versions(whole: Whole) -> dict[str, str]:
+    """resourceVersions of everything that matters."""
+    found = {}
+    for gvr in WATCHED:
+        for obj in (await whole.admin.list(gvr))["items"]:
+            meta = obj["metadata"]
+            found[f"{gvr.resource} {meta.get('namespace', '')}/{meta['name']}"] = meta["resourceVersion"]
+    return found
+
+
+async def at_rest(whole: Whole) -> dict[str, str]:
+    """The versions once nothing changes any more."""
+    before = await versions(whole)
+    while True:
+        await asyncio.sleep(0.1)
+        now = await versions(whole)
+        if now == before:
+            return now
+        before = now
+
+
+async def test_a_restart_finds_everything_as_it_was_and_changes_nothing(tmp_path: Path) -> None:
+    async with whole_cluster(tmp_path, EVERYTHING, in_memory=False) as whole:
+        await furnish(whole)
+        before = await at_rest(whole)
+        port, kubeconfig = whole.sim.server.port, whole.sim.kubeconfig.read_bytes()
+        identity = (await whole.admin.get(NAMESPACES, "kube-system"))["metadata"]["uid"]
+    async with whole_cluster(tmp_path, EVERYTHING, in_memory=False, port=port) as whole:
+        assert whole.sim.server.port == port
+        assert whole.sim.kubeconfig.read_bytes() == kubeconfig
+        assert (await whole.admin.get(NAMESPACES, "kube-system"))["metadata"]["uid"] == identity
+        assert await at_rest(whole) == before
+        await whole.deploy(2, name="new")
+
+
+async def test_the_same_name_and_seed_make_the_same_cluster_and_another_seed_another(tmp_path: Path) -> None:
+    async def identity(folder: str, profile: Profile) -> tuple[str, list[Any]]:
+        async with whole_cluster(tmp_path / folder, profile) as whole:
+            nodes = sorted(whole.sim.context.informers.of(NODES).list(), key=lambda node: str(node["metadata"]["name"]))
+            facts = [(n["metadata"]["name"], n["spec"]["podCIDR"], n["metadata"]["labels"]) for n in nodes]
+            return (await whole.admin.get(NAMESPACES, "kube-system"))["metadata"]["uid"], facts
+
+    first, again = await identity("a", EVERYTHING), await identity("b", EVERYTHING)
+    other = await identity("c", msgspec.structs.replace(EVERYTHING, seed=8))
+    assert first == again
+    assert other[0] != first[0]
+    assert other[1] == first[1]
+
+
+async def test_kinds_that_the_profile_leaves_out_are_not_served(tmp_path: Path) -> None:
+    async with whole_cluster(
+        tmp_path, msgspec.structs.replace(SMALL, without=("policy/v1", "cronjobs.batch"))
+    ) as whole:
+        with pytest.raises(NotFound):
+            await whole.admin.list(GVR("policy", "v1", "poddisruptionbudgets"))
+        with pytest.raises(NotFound):
+            await whole.admin.list(GVR("batch", "v1", "cronjobs"))
+        await whole.admin.list(JOBS)
+
+
+async def test_without_metrics_there_is_no_metrics_api(tmp_path: Path) -> None:
+    async with whole_cluster(tmp_path, msgspec.structs.replace(SMALL, metrics=False)) as whole:
+        with pytest.raises(ApiError):
+            await whole.admin.raw("GET", "/apis/metrics.k8s.io/v1beta1/nodes")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"pools": [{"cpu": "lots"}]}, 'cpu "lots" is not a quantity'),
+        ({"pools": [{"count": -1}]}, "Expected `int` >= 0"),
+        ({"pools": [{"name": "Big Ones"}]}, 'pool name "Big Ones"'),
+        ({"pod_cidr": "10.0.0.1/8"}, "pod_cidr: "),
+        ({"version": "1.12"}, 'version "1.12" is none from 1.27 to 1.37'),
+        ({"colour": "red"}, "unknown field `colour`"),
+        ({"latencies": {"pull": {"low": "fast"}}}, "Expected `float`"),
+    ],
+)
+def test_a_profile_that_makes_no_sense_is_refused(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.convert({"name": "x", **settings}, Profile)
+    assert said in str(caught.value)
