@@ -10,11 +10,12 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import aiohttp
+import orjson
 from aiohttp import web
 
 from karmada.apiserver.fan_out import FanOut
-from karmada.apiserver.forwarding import forward, inner_path, why_not
-from karmada.apiserver.members import Member, Members, plain
+from karmada.apiserver.forwarding import forward, inner_path
+from karmada.apiserver.members import Member, Members, unanswered
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.server.request import Request
 from karmada.kube.server.resource import Resource
@@ -35,7 +36,7 @@ class ClusterProxy:
             raise BadRequest("dryRun is not supported")
         if request.info.name == EVERY:
             return await self._fan_out.answer(request)
-        member = self._members.get(request.info.name)
+        member = await self._members.get(request.info.name)
         if request.in_process:
             return await self._call(request, member)
         raw: web.BaseRequest = request.raw
@@ -49,11 +50,11 @@ class ClusterProxy:
         query = "&".join(f"{quote(key)}={quote(value)}" for key, value in request.query.items())
         headers = [(name, value) for name, value in request.headers.items() if value] + member.identity(request.user)
         url = member.url(quote(request.info.rest), query)
-        body = request.body or None
+        body = request.body or (orjson.dumps(request.obj) if request.obj is not None else None)
+        response = await self._members.ask(member, request.method, url, headers, body, IN_PROCESS_SECONDS)
+        media = response.headers.get("Content-Type", "application/json")
         try:
-            response = await self._members.ask(member, request.method, url, headers, body, IN_PROCESS_SECONDS)
             async with response:
-                media = response.headers.get("Content-Type", "application/json")
                 return RawResult(await response.read(), media, response.status)
         except (aiohttp.ClientError, OSError) as error:
-            raise plain(why_not(error, member)) from error
+            raise unanswered(error, member) from error

@@ -1,6 +1,7 @@
 """The kind Cluster as the server serves it: its schema and table from karmada.api, its write rules from cluster_rules.
 
-Unlike a custom resource it has rules of its own and takes updates without a resourceVersion.
+Unlike a custom resource it has rules of its own, takes updates without a resourceVersion, and its /status takes whole
+objects, unjudged but for their types: whoever may write there is trusted with the rest as well.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.resource import Resource, Subresource
 
 CLUSTERS = GroupResource(Cluster.gvk.group, "clusters")
+TYPE_INVALID = "FieldValueTypeInvalid"
 _PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 
 
@@ -27,20 +29,20 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
     schema = resource.strategy
 
     def prepare_create(obj: Obj) -> None:
+        obj.setdefault("spec", {})
         if models:
             rules.fill_models(obj, new=True)
-        rules.tidy(obj, clock.now())
 
     def prepare_update(obj: Obj, _old: Obj) -> None:
+        obj.setdefault("spec", {})
         if models:
             rules.fill_models(obj, new=False)
-        rules.tidy(obj, clock.now())
 
     def validate(obj: Obj) -> list[FieldError]:
-        return _once([*rules.validate(obj), *schema.validate(obj)])
-
-    def no_errors(_obj: Obj, _old: Obj) -> list[FieldError]:
-        return []
+        by_schema = schema.validate({key: value for key, value in obj.items() if key != "status"})
+        if _wrong_types(by_schema):
+            return by_schema
+        return _once([*rules.validate(obj), *by_schema])
 
     resource.strategy = replace(
         schema,
@@ -48,14 +50,26 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
         prepare_update=prepare_update,
         validate=validate,
         validate_ratcheting=None,
-        validate_status=no_errors,
+        validate_status=lambda obj, _old: _wrong_types(schema.validate(obj)),
+        canonicalize=lambda obj: rules.tidy(obj, clock.now()),
         generation=lambda obj: obj.get("spec"),
         name_errors=cluster_name_errors,
         unconditional_update=True,
     )
+    resource.native = True
+    resource.subresources["status"] = replace(resource.subresources["status"], project=_as_given)
     proxied = GVK(Cluster.gvk.group, Cluster.gvk.version, "ClusterProxyOptions")
     resource.subresources["proxy"] = Subresource("proxy", verbs=_PROXY_VERBS, kind=proxied)
     return resource
+
+
+def _as_given(live: Obj, body: Obj) -> Obj:
+    """What a write to /status stores: all that it brings, spec and metadata too; a spec is never taken away, though."""
+    return body if "spec" in body else {**body, "spec": live.get("spec") or {}}
+
+
+def _wrong_types(errors: list[FieldError]) -> list[FieldError]:
+    return [error for error in errors if error.reason == TYPE_INVALID]
 
 
 def _once(errors: list[FieldError]) -> list[FieldError]:

@@ -1,7 +1,8 @@
 """The rules of the kind Cluster: what a write fills in, brings into shape and refuses.
 
 A cluster is not a custom resource: its rules run inside the server that stores it, in the order fill in (models),
-validate, tidy up (taints, zones).
+validate, tidy up (taints, zones). Types are the schema's business; what has none of the types it should have is left
+alone here, for filling in comes before the schema has had its say.
 """
 
 from __future__ import annotations
@@ -31,17 +32,38 @@ _ZERO = Quantity.parse("0")
 
 def fill_models(cluster: Obj, *, new: bool) -> None:
     """A new cluster without grades gets the usual ones; given ones are ordered, from nothing and without limit."""
-    spec = cluster.get("spec") or {}
+    spec = cluster.get("spec")
+    if not isinstance(spec, dict):
+        return
     models = spec.get("resourceModels")
-    if models:
+    if models in (None, []):
+        if new:
+            spec["resourceModels"] = default_resource_models()
+    elif _well_formed(models):
         spec["resourceModels"] = standardised(models)
-    elif new:
-        spec["resourceModels"] = default_resource_models()
+
+
+def _well_formed(models: Any) -> bool:
+    """Grades with ranges, as far as their types go; quantities that are none count as no ranges at all."""
+    return isinstance(models, list) and all(
+        isinstance(model, dict)
+        and isinstance(model.get("grade"), int)
+        and isinstance(model.get("ranges") or [], list)
+        and all(_is_range(each) for each in model.get("ranges") or ())
+        for model in models
+    )
+
+
+def _is_range(value: Any) -> bool:
+    try:
+        return isinstance(value, dict) and all(Quantity.parse(value[end]) is not None for end in ("min", "max"))
+    except (KeyError, ValueError, TypeError):
+        return False
 
 
 def standardised(models: list[Obj]) -> list[Obj]:
-    ordered = sorted(models, key=lambda model: model.get("grade", 0))
-    first, last = ordered[0], ordered[-1]
+    ordered = sorted(models, key=lambda model: model["grade"])
+    first = ordered[0]
     ordered[0] = {**first, "ranges": [{**r, "min": "0"} for r in first.get("ranges") or ()]}
     last = ordered[-1]
     ordered[-1] = {**last, "ranges": [{**r, "max": MAX_QUANTITY} for r in last.get("ranges") or ()]}
@@ -49,9 +71,7 @@ def standardised(models: list[Obj]) -> list[Obj]:
 
 
 def tidy(cluster: Obj, now: float) -> None:
-    spec = cluster.get("spec")
-    if not isinstance(spec, dict):
-        return
+    spec = cluster.get("spec") or {}
     for taint in spec.get("taints") or ():
         if taint.get("effect") == "NoExecute" and not taint.get("timeAdded"):
             taint["timeAdded"] = rfc3339(now)
@@ -63,6 +83,7 @@ def tidy(cluster: Obj, now: float) -> None:
 
 
 def validate(cluster: Obj) -> list[FieldError]:
+    """Of a cluster whose fields have the right types."""
     spec = cluster.get("spec") or {}
     return [
         *_mode(spec),
@@ -161,7 +182,7 @@ def _taints(taints: Any) -> Iterator[FieldError]:
 
 def _models(models: Any) -> Iterator[FieldError]:
     """Only the first thing that is wrong: what follows from it would be wrong as well."""
-    wrong = _first_wrong(models) if models else ""
+    wrong = _first_wrong(models) if models and _well_formed(models) else ""
     if wrong:
         yield invalid("spec.resourceModels", models, wrong)
 

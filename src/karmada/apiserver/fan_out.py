@@ -40,7 +40,7 @@ class FanOut:
         info = parse_path(request.method, path, Query.parse(query))
         if not info.is_resource:
             return await self._local(request, path)
-        if info.name and info.verb not in ("list", "watch", "deletecollection"):
+        if info.name and info.verb != "deletecollection":
             return await self._named(request, info, path, query)
         if info.verb != "list":
             return _text(405, f"Request verb {info.verb} is not support")
@@ -78,7 +78,7 @@ class FanOut:
 
         async def ask(name: str) -> tuple[Member, int, bytes, str] | None:
             try:
-                member = self._members.get(name)
+                member = await self._members.get(name)
                 response = await self._members.ask(
                     member, "GET", member.url(path, query), member.identity(request.user), None, SECONDS
                 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import aiohttp
+from urllib.parse import unquote
+
 from aiohttp import web
 
-from karmada.apiserver.members import Member, Members, plain
-from karmada.kube.server.outbound import Target, why
+from karmada.apiserver.members import Member, Members
 from karmada.kube.server.relaying import body_of, forwarded_headers, pass_on
 from karmada.kube.server.request import Request
-from karmada.kube.server.service_routing import Address
 
 _PARTS_BEFORE = 7
 """/apis/GROUP/VERSION/clusters/NAME/proxy/ and what comes behind."""
@@ -20,12 +19,7 @@ async def forward(
 ) -> web.StreamResponse:
     headers = forwarded_headers(raw, member.identity(request.user))
     headers = [(name, value) for name, value in headers if name != "Host"]
-    url = member.url(path, query)
-    try:
-        response = await members.ask(member, raw.method, url, headers, body_of(request, raw))
-    except (aiohttp.ClientError, OSError) as error:
-        failure = plain(why_not(error, member))
-        return web.json_response(failure.status(), status=500)
+    response = await members.ask(member, raw.method, member.url(path, query), headers, body_of(request, raw))
     try:
         return await pass_on(raw, response)
     finally:
@@ -33,12 +27,18 @@ async def forward(
 
 
 def inner_path(path: str) -> str:
-    """What is asked of the member, as the client encoded it: everything behind clusters/NAME/proxy."""
+    """What is asked of the member, as the client encoded it: everything behind clusters/NAME/proxy.
+
+    Without empty and dot segments: nobody climbs out of the path that a cluster's endpoint may begin with.
+    """
     parts = path.split("/", _PARTS_BEFORE)
-    return "/" + parts[_PARTS_BEFORE] if len(parts) > _PARTS_BEFORE else ""
-
-
-def why_not(error: BaseException, member: Member) -> str:
-    url = member.url("")
-    address = Address(url.host or "", url.port or 443)
-    return why(error, Target(address, url.host or "", member.trust))
+    if len(parts) <= _PARTS_BEFORE:
+        return ""
+    kept: list[str] = []
+    for segment in parts[_PARTS_BEFORE].split("/"):
+        plain = unquote(segment)
+        if plain == "..":
+            del kept[-1:]
+        elif plain not in ("", "."):
+            kept.append(segment)
+    return "/" + "/".join(kept) + ("/" if kept and path.endswith("/") else "")

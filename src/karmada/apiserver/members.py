@@ -1,25 +1,30 @@
 """How the API server reaches a member cluster: address, trust and the token with which it speaks for its users.
 
-Everything comes from the Cluster and its Secrets as they are now, read from the server's own cache: a rotated token or
-a moved endpoint counts from the next request on. Errors are those that Karmada's users know.
+Everything comes from the Cluster and its Secrets as they are now: a rotated token or a moved endpoint counts from the
+next request on. Clusters are the server's own; the Secrets may be another server's, so asking for one takes its time.
+Errors are those that Karmada's users know.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
 
 from karmada.apiserver.cluster_resource import CLUSTERS
+from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.outbound import Outbound, Trust
+from karmada.kube.server.outbound import BadTrust, Outbound, Target, Trust, why
 from karmada.kube.server.resource import Reader
+from karmada.kube.server.service_routing import Address
 from karmada.kube.server.user import User
 
 SECRETS = GroupResource("", "secrets")
@@ -48,15 +53,20 @@ class Member:
         return headers + [("Impersonate-Group", group) for group in user.groups if group not in _GENERAL_GROUPS]
 
 
+FindSecret = Callable[[str, str], Awaitable[Obj | None]]
+"""(namespace, name) → the Secret; None: there is none."""
+
+
 class Members:
-    def __init__(self, reader: Reader, outbound: Outbound) -> None:
-        self._reader = reader
+    def __init__(self, clusters: Reader, secret: FindSecret, outbound: Outbound) -> None:
+        self._reader = clusters
+        self._find_secret = secret
         self._outbound = outbound
 
     def names(self) -> list[str]:
         return [cluster["metadata"]["name"] for cluster in self._reader.list(CLUSTERS)]
 
-    def get(self, name: str) -> Member:
+    async def get(self, name: str) -> Member:
         """NotFound for an unknown cluster; a plain error for one that cannot be reached as it is set up."""
         cluster = self._reader.get(CLUSTERS, "", name)
         if cluster is None:
@@ -68,30 +78,35 @@ class Members:
         return Member(
             name=name,
             endpoint=endpoint if urlsplit(endpoint).netloc else f"https://{endpoint}",
-            token=self._token(name, spec),
-            trust=self._trust(spec),
+            token=await self._token(name, spec),
+            trust=await self._trust(spec),
             proxy=spec.get("proxyURL") or "",
             proxy_headers=_split(spec.get("proxyHeader") or {}),
         )
 
-    def _token(self, name: str, spec: Obj) -> str:
+    async def _token(self, name: str, spec: Obj) -> str:
         ref = spec.get("impersonatorSecretRef")
         if ref is None:
             raise plain(f"the impersonatorSecretRef of cluster {name} is nil")
-        token = _value(self._secret(ref), "token").decode()
+        token = _value(await self._secret(ref), "token").decode("ascii", "replace").strip()
         if not token:
             text = f"the impresonate token of cluster {name} is empty"  # spelt as clients know it
             raise plain(f"failed to get impresonateToken for cluster {name}: {text}")
         return token
 
-    def _trust(self, spec: Obj) -> Trust:
+    async def _trust(self, spec: Obj) -> Trust:
         ref = spec.get("secretRef")
-        bundle = _value(self._secret(ref), "caBundle") if ref is not None else b""
-        return Trust(bundle, insecure=bool(spec.get("insecureSkipTLSVerification")))
+        secret = await self._secret(ref) if ref is not None else {}
+        bundle, insecure = _value(secret, "caBundle"), bool(spec.get("insecureSkipTLSVerification"))
+        whole = _value(secret, "kubeconfig")
+        if whole:
+            bundle, unchecked = _trust_of_kubeconfig(whole)
+            insecure = insecure or unchecked
+        return Trust(bundle, insecure=insecure)
 
-    def _secret(self, ref: Obj) -> Obj:
+    async def _secret(self, ref: Obj) -> Obj:
         namespace, name = ref.get("namespace") or "", ref.get("name") or ""
-        secret = self._reader.get(SECRETS, namespace, name)
+        secret = await self._find_secret(namespace, name)
         if secret is None:
             raise NotFound.of(SECRETS, name)
         return secret
@@ -105,22 +120,43 @@ class Members:
         data: object = None,
         seconds: float | None = None,
     ) -> aiohttp.ClientResponse:
-        response: aiohttp.ClientResponse = await self._outbound.send(
-            method,
-            url,
-            member.trust,
-            headers=headers,
-            data=data,
-            seconds=seconds,
-            proxy=member.proxy,
-            proxy_headers=member.proxy_headers,
-        )
+        """The member's answer, its body still to be read; a plain error when there is none."""
+        try:
+            response: aiohttp.ClientResponse = await self._outbound.send(
+                method,
+                url,
+                member.trust,
+                headers=headers,
+                data=data,
+                seconds=seconds,
+                proxy=member.proxy,
+                proxy_headers=member.proxy_headers,
+            )
+        except (aiohttp.ClientError, OSError, BadTrust) as error:
+            raise unanswered(error, member) from error
         return response
 
 
 def plain(message: str) -> ApiError:
     """A failure that is no API status of its own: code 500 without a reason."""
     return ApiError(message, code=500, reason="")
+
+
+def unanswered(error: BaseException, member: Member) -> ApiError:
+    """Why the member did not answer, or not to the end."""
+    url = member.url("")
+    address = Address(url.host or "", url.port or 443)
+    return plain(why(error, Target(address, url.host or "", member.trust)))
+
+
+@lru_cache(maxsize=256)
+def _trust_of_kubeconfig(text: bytes) -> tuple[bytes, bool]:
+    """The authority that it trusts, and whether it trusts anybody."""
+    try:
+        config = Kubeconfig.parse(text).resolve()
+    except (KubeconfigError, ValueError) as error:
+        raise plain(f"the kubeconfig in the secret cannot be used: {error}") from error
+    return config.ca.data, config.insecure
 
 
 def _value(secret: Obj, key: str) -> bytes:

@@ -19,7 +19,7 @@ from karmada.api.work_v1alpha1 import convert_all
 from karmada.apiserver.cluster_proxy import ClusterProxy
 from karmada.apiserver.cluster_resource import CLUSTERS, cluster_resource
 from karmada.apiserver.fan_out import FanOut
-from karmada.apiserver.members import Members
+from karmada.apiserver.members import SECRETS, Members
 from karmada.features import default_gates
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
@@ -100,7 +100,11 @@ def mount_search(server: ApiServer) -> None:
 def mount_clusters(server: ApiServer, *, models: bool = True) -> None:
     server.registry.add([cluster_resource(server.clock, models=models)])
     outbound = Outbound()
-    members = Members(server.cache, outbound)
+
+    async def secret(namespace: str, name: str) -> Obj | None:
+        return server.cache.get(SECRETS, namespace, name)
+
+    members = Members(server.cache, secret, outbound)
     server.closing.append(outbound.close)
 
     async def local(request: Request, path: str) -> Result:

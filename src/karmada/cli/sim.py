@@ -430,11 +430,7 @@ def _amounts(words: tuple[str, ...]) -> dict[str, str]:
 
 
 class _Faults(click.Group):
-    """Every fault may say, before or after its own name, how long it lasts and what it is called."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params += _common()
+    """Every fault may say how long it lasts and what it is called."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         cmd.params += _common()
@@ -460,7 +456,7 @@ def _common() -> list[click.Parameter]:
 @click.argument("name")
 @click.pass_context
 def fail(ctx: click.Context, name: str) -> None:
-    """Let something go wrong with cluster NAME, until `karmadactl sim heal NAME`.
+    """Let something go wrong with cluster NAME, until `karmadactl sim heal NAME`, or only --for a while.
 
     \b
     Example:

@@ -6,17 +6,28 @@ from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import ClusterMonitor
 from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.controllers.context import Context
+from karmada.controllers.dependencies import dependency_parts
+from karmada.controllers.detector.parts import detector_parts
 from karmada.controllers.namespace_sync import NamespaceSync
+from karmada.controllers.propagation import propagation_parts
 from karmada.controllers.unified_auth import UnifiedAuth
+from karmada.interpreter.interpreter import Interpreter
+from karmada.interpreter.native.layer import Native
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Component
+from karmada.scheduler.service.scheduler import scheduler_parts
 
 
 def controllers(context: Context) -> list[Reconciler | Component]:
+    interpreter = Interpreter(native=Native(context.clock, context.gates))
     return [
         Clusters(context),
         ClusterMonitor(context),
         ClusterStatus(context),
         UnifiedAuth(context),
         NamespaceSync(context),
+        *detector_parts(context, interpreter),
+        *dependency_parts(context, interpreter),
+        *scheduler_parts(context),
+        *propagation_parts(context, interpreter),
     ]

@@ -1,8 +1,8 @@
 """Marks what a propagated HorizontalPodAutoscaler scales, so that member clusters keep the replicas it has set there.
 
 The keys are the scaled objects, not the autoscalers: an object is marked while a propagated autoscaler names it, and
-unmarked when none names it any longer. Autoscalers that are not propagated say nothing about it; neither marks nor
-unmarks it a user's own label of that name.
+unmarked when none names it any longer. Autoscalers that are not propagated say nothing about it, so that a label that
+a user has set beside one of those stays.
 """
 
 from __future__ import annotations

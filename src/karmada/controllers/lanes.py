@@ -53,7 +53,7 @@ class Lanes(Generic[K]):
         self._lanes: dict[str, _Lane[K]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = False
-        self._log = get_logger("controller").bind(controller=name)
+        self.log = get_logger("controller").bind(controller=name)
 
     def add(self, key: K, priority: int = 0) -> None:
         self._lane(self._lane_of(key)).queue.add(key, priority)
@@ -67,10 +67,13 @@ class Lanes(Generic[K]):
 
     @property
     def idle(self) -> bool:
-        return all(lane.queue.idle and not lane.queue.delayed for lane in self._lanes.values())
+        """Nothing is ready and nobody works (delayed keys may remain)."""
+        return all(lane.queue.idle for lane in self._lanes.values())
 
-    def depth(self) -> int:
-        return sum(len(lane.queue) for lane in self._lanes.values())
+    @property
+    def settled(self) -> bool:
+        """Nothing is left to do at all."""
+        return all(lane.queue.idle and not lane.queue.delayed for lane in self._lanes.values())
 
     # life
 
@@ -79,7 +82,7 @@ class Lanes(Generic[K]):
         for name, lane in self._lanes.items():
             self._start(name, lane)
 
-    async def stop(self, grace: float = 10.0) -> None:
+    async def stop(self, grace: float = 2.0) -> None:
         """Take no new keys; what is under way may finish within `grace` seconds."""
         self._running = False
         dispatchers = [lane.dispatcher for lane in self._lanes.values() if lane.dispatcher is not None]
@@ -134,13 +137,13 @@ class Lanes(Generic[K]):
         try:
             result = await self._reconcile(key) or Done
         except Conflict as error:
-            self._log.v(1).info("Conflict, trying again", key=str(key), err=error.message)
+            self.log.v(1).info("Conflict, trying again", key=str(key), err=error.message)
             queue.add_rate_limited(key)
         except (ApiError, ConnectionFailed, NoMatch, TimeoutError) as error:
-            self._log.error("Reconcile failed", error, key=str(key), retries=queue.retries(key))
+            self.log.error("Reconcile failed", error, key=str(key), retries=queue.retries(key))
             queue.add_rate_limited(key)
         except Exception as error:
-            self._log.exception("Reconcile failed", error, key=str(key), retries=queue.retries(key))
+            self.log.exception("Reconcile failed", error, key=str(key), retries=queue.retries(key))
             queue.add_rate_limited(key)
         else:
             queue.forget(key)

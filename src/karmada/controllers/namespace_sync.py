@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
@@ -26,22 +26,13 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, matching, not_, spec_changed
+from karmada.overrides.hook import Overridden as Overridden
+from karmada.overrides.hook import Override as Override
 
 CONTROLLER: Final = "namespace-sync-controller"
 NAMESPACES: Final = GVR("", "v1", "namespaces")
 _AT_ONCE = 64
 """So many Works are written at the same time."""
-
-
-class Overridden(NamedTuple):
-    """An object as it is to be in a cluster, and what its Work notes of how it became so."""
-
-    object: Obj
-    annotations: Mapping[str, str]
-
-
-Override: TypeAlias = Callable[[Obj, str], Overridden]
-"""(object, cluster): what override policies make of it. The object is left as it is."""
 
 
 class Skipped:

@@ -73,8 +73,8 @@ def _with_proxy(config: RestConfig, spec: Obj) -> RestConfig:
     url = spec.get("proxyURL") or ""
     if not url:
         return config
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise NoAccess(f"proxy {url}: only http and https proxies are supported")
+    if urlsplit(url).scheme not in ("http", "https", "socks5"):
+        raise NoAccess(f"proxy {url}: only http, https and socks5 proxies are supported")
     headers = tuple(
         (name, value.strip()) for name, values in (spec.get("proxyHeader") or {}).items() for value in values.split(",")
     )

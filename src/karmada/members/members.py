@@ -42,6 +42,14 @@ class Member:
         self.trouble: NoAccess | None = None
         """What is wrong with the settings now; `client` still goes the way that was set up before."""
 
+    async def switch(self, config: RestConfig) -> None:
+        """From now on this way. Behind another address or authority may be another cluster: its history is its own."""
+        before = self.transport.config
+        await self.transport.switch(config)
+        if (config.server, config.ca) != (before.server, before.ca):
+            await self.informers.stop()
+            self.informers.start()
+
     async def close(self) -> None:
         await self.informers.stop()
         await self.transport.close()
@@ -132,7 +140,7 @@ class Members:
         member.trouble = None
         if config != member.transport.config:
             log.info("The access to a cluster has changed", cluster=member.name)
-            self._later(member.transport.switch(config), f"switch {member.name}")
+            self._later(member.switch(config), f"switch {member.name}")
 
     def _later(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)

@@ -36,7 +36,7 @@ class _Unknown(Enum):
 
 UNKNOWN: Final = _Unknown.UNKNOWN
 """Nobody has looked yet."""
-Observed: TypeAlias = Obj | None | Literal[_Unknown.UNKNOWN]
+Observed: TypeAlias = Obj | Literal[_Unknown.UNKNOWN] | None
 
 
 class NotOurs(ApiError):

@@ -62,11 +62,7 @@ def carries(observed: Obj, desired: Obj) -> bool:
 def released(manifest: Obj) -> Obj:
     """A manifest without the marks of this control plane: what a member that keeps the object is left with."""
     metadata = manifest["metadata"]
-    labels, annotations = well_known.RELEASED_LABELS, well_known.RELEASED_ANNOTATIONS
-    if metadata.get("namespace"):
-        labels, annotations = labels + _OF_POLICY[0], annotations + _OF_POLICY[1]
-    else:
-        labels, annotations = labels + _OF_CLUSTER_POLICY[0], annotations + _OF_CLUSTER_POLICY[1]
+    labels, annotations = _MARKS_WITH_NAMESPACE if metadata.get("namespace") else _MARKS_WITHOUT
     left = {
         **metadata,
         "labels": {k: v for k, v in meta.labels(manifest).items() if k not in labels},
@@ -75,5 +71,11 @@ def released(manifest: Obj) -> Obj:
     return {**manifest, "metadata": left}
 
 
-_OF_POLICY = (well_known.POLICY_CLAIM_LABELS, well_known.POLICY_CLAIM_ANNOTATIONS)
-_OF_CLUSTER_POLICY = (well_known.CLUSTER_POLICY_CLAIM_LABELS, well_known.CLUSTER_POLICY_CLAIM_ANNOTATIONS)
+_MARKS_WITH_NAMESPACE = (
+    {*well_known.RELEASED_LABELS, *well_known.POLICY_CLAIM_LABELS},
+    {*well_known.RELEASED_ANNOTATIONS, *well_known.POLICY_CLAIM_ANNOTATIONS},
+)
+_MARKS_WITHOUT = (
+    {*well_known.RELEASED_LABELS, *well_known.CLUSTER_POLICY_CLAIM_LABELS},
+    {*well_known.RELEASED_ANNOTATIONS, *well_known.CLUSTER_POLICY_CLAIM_ANNOTATIONS},
+)

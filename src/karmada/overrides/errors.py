@@ -1,4 +1,4 @@
-"""What goes wrong in overriding: a single overrider says why it cannot be applied, the engine adds where that stands."""
+"""What goes wrong in overriding: an overrider says why it cannot be applied, the engine adds where it stands."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.jsonpatch import JsonPatchError, apply_json_patch
 from karmada.overrides.containers import CONTAINERS, Change, nested_list, replaced
 from karmada.overrides.errors import CannotApply
+from karmada.overrides.plaintext import patched
 
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _DOMAIN = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[A-Fa-f0-9:]+\])(?::[0-9]+)?"
@@ -175,7 +175,9 @@ def _in_containers(obj: Obj, rewrite: Callable[[str], str]) -> Obj:
     new = [rewrite(image) for image in images]
     if new == images:
         return obj
-    return replaced(obj, path, [{**container, "image": image} for container, image in zip(containers, new, strict=True)])
+    return replaced(
+        obj, path, [{**container, "image": image} for container, image in zip(containers, new, strict=True)]
+    )
 
 
 def _image_of(container: Any) -> str:
@@ -193,10 +195,7 @@ def _at(obj: Obj, path: str, rewrite: Callable[[str], str]) -> Obj:
     new = rewrite(image)
     if new == image:
         return obj
-    try:
-        changed: Obj = apply_json_patch(obj, [{"op": "replace", "path": path, "value": new}])
-    except JsonPatchError as error:
-        raise CannotApply(error.why) from None
+    changed: Obj = patched(obj, [{"op": "replace", "path": path, "value": new}])
     return changed
 
 

@@ -22,7 +22,7 @@ def _removed(marks: _Marks, value: Mapping[str, str]) -> _Marks:
 
 _EDITS: Final[dict[str, _Edit]] = {
     "add": lambda marks, value: {**marks, **value},
-    "addIfAbsent": lambda marks, value: {**value, **marks} if not value.keys() <= marks.keys() else marks,
+    "addIfAbsent": lambda marks, value: {**marks, **{key: new for key, new in value.items() if key not in marks}},
     "replace": _replaced,
     "remove": _removed,
 }

@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 
 _ITEM_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "plaintext": ("path", "operator", "value"),
-    "imageOverrider": ("predicate", "component", "operator", "value"),
-    "commandOverrider": ("containerName", "operator", "value"),
-    "argsOverrider": ("containerName", "operator", "value"),
-    "labelsOverrider": ("operator", "value"),
-    "annotationsOverrider": ("operator", "value"),
-    "fieldOverrider": ("fieldPath", "json", "yaml"),
+    "imageOverrider": ("predicate?", "component", "operator", "value?"),
+    "commandOverrider": ("containerName", "operator", "value?"),
+    "argsOverrider": ("containerName", "operator", "value?"),
+    "labelsOverrider": ("operator", "value?"),
+    "annotationsOverrider": ("operator", "value?"),
+    "fieldOverrider": ("fieldPath", "json?", "yaml?"),
     "replicasOverrider": ("value",),
     "resourcesOverrider": ("containerName", "value"),
 }
+"""What is noted of an item, in this order; with a question mark only where there is something."""
 _PATCH_FIELDS: Final = ("subPath", "operator", "value")
 _NOTHING: Final[dict[str, str]] = {}
 
 
-def annotations(applied: Applied) -> Mapping[str, str]:
+def work_annotations(applied: Applied) -> Mapping[str, str]:
     """For the Work of a manifest; empty when nothing was applied."""
     if not applied.cluster_policies and not applied.policies:
         return _NOTHING
@@ -50,23 +51,21 @@ def _joined(rules: Iterable[Rule]) -> str:
 def record(policy: str, overriders: Obj) -> str:
     """One element: the policy's name and what the rule says."""
     said = {
-        name: [_item(item, fields, valued=name == "plaintext") for item in overriders[name]]
+        name: [_item(item, fields) for item in overriders[name]]
         for name, fields in _ITEM_FIELDS.items()
         if overriders.get(name)
     }
     return html_safe(orjson.dumps({"policyName": policy, "overriders": said}).decode())
 
 
-def _item(item: Obj, fields: Iterable[str], *, valued: bool = False) -> Obj:
-    """`valued`: a value is noted even when there is none."""
+def _item(item: Obj, fields: Iterable[str]) -> Obj:
     found: Obj = {}
     for field in fields:
-        value = item.get(field)
-        if field in ("json", "yaml"):
-            if value:
-                found[field] = [_item(patch, _PATCH_FIELDS, valued=True) for patch in value]
-        elif value or value == 0 or (valued and field == "value"):
-            found[field] = _sorted(value)
+        name = field.removesuffix("?")
+        value: Any = item.get(name)
+        if value or name == field:
+            patches = name in ("json", "yaml")
+            found[name] = [_item(patch, _PATCH_FIELDS) for patch in value] if patches else _sorted(value)
     return found
 
 

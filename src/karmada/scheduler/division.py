@@ -53,8 +53,9 @@ def duplicate(replicas: int, clusters: Iterable[str]) -> Shares:
 
 def static_weights(weights: Mapping[str, int]) -> Mapping[str, int]:
     """The clusters that take part and their weights: those with one, or all alike when none has."""
-    weighted = {name: weight for name, weight in weights.items() if weight > 0}
-    return weighted or dict.fromkeys(weights, 1)
+    if 0 not in weights.values():
+        return weights
+    return {name: weight for name, weight in weights.items() if weight > 0} or dict.fromkeys(weights, 1)
 
 
 def divide_by_weight(replicas: int, weights: Mapping[str, int], *, descending: bool = False) -> Shares:
@@ -77,11 +78,13 @@ def divide_by_room(
     """
     had = {name: count for name, count in previous.items() if name in room}
     assigned = sum(had.values())
+    weights: Mapping[str, int]
+    kept: Mapping[str, int] = {}
     if fresh:
-        move, target, kept = Move.FRESH, replicas, {}
-        weights: Mapping[str, int] = {name: count + had.get(name, 0) for name, count in room.items()} if had else room
+        move, target = Move.FRESH, replicas
+        weights = {name: count + had.get(name, 0) for name, count in room.items()} if had else room
     elif assigned > replicas:
-        move, target, weights, kept = Move.DOWN, replicas, had, {}
+        move, target, weights = Move.DOWN, replicas, had
     elif assigned < replicas:
         move, target, weights, kept = (Move.UP if had else Move.FIRST), replicas - assigned, room, had
     else:

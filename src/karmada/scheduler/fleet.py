@@ -28,7 +28,9 @@ class Facet(IntEnum):
     """The kinds it serves."""
     ROOM = 2
     """What it has left, and how it models its nodes."""
-    ANY = 3
+    SELECTION = 3
+    """Its facts or the kinds it serves."""
+    ANY = 4
 
 
 class Fleet:
@@ -119,8 +121,10 @@ class Fleet:
     def changed_since(self, version: int, facet: Facet) -> Ints:
         """The slots of clusters that have changed since a version; not of those that have gone."""
         rows = np.flatnonzero(self._changed[facet] > version)
-        return rows if self.count == self.size else np.array(
-            [row for row in rows.tolist() if self.clusters[row] is not None], np.int64
+        return (
+            rows
+            if self.count == self.size
+            else np.array([row for row in rows.tolist() if self.clusters[row] is not None], np.int64)
         )
 
     @property
@@ -150,6 +154,8 @@ def _differences(old: Obj | None, new: Obj | None) -> Iterable[Facet]:
         found.append(Facet.FACTS)
     if old_status.get("apiEnablements") != status.get("apiEnablements"):
         found.append(Facet.APIS)
+    if len(found) > 1:
+        found.append(Facet.SELECTION)
     if summary_of(old) != summary_of(new) or old_spec.get("resourceModels") != spec.get("resourceModels"):
         found.append(Facet.ROOM)
     return found

@@ -25,10 +25,21 @@ _LIMIT = 2048
 
 
 class Memo:
-    __slots__ = ("_arrays",)
+    __slots__ = ("_arrays", "_numbers", "symbols")
 
     def __init__(self) -> None:
         self._arrays: OrderedDict[Hashable, tuple[int, Ints]] = OrderedDict()
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self.symbols: list[tuple[str, ...]] = []
+        """What numbers in arrays stand for, where it is texts that are kept."""
+
+    def number(self, texts: tuple[str, ...]) -> int:
+        """The number that stands for some texts."""
+        found = self._numbers.get(texts)
+        if found is None:
+            found = self._numbers[texts] = len(self.symbols)
+            self.symbols.append(texts)
+        return found
 
     def array(self, key: Hashable, facet: Facet, fleet: Fleet, compute: Compute) -> Ints:
         """The values for all slots; those of empty slots mean nothing. Not to be written to."""

@@ -45,7 +45,7 @@ class Topology(NamedTuple):
 
 class Plan:
     __slots__ = (
-        "affinity", "affinity_key", "clusters", "divided", "fields", "key", "one_cluster", "placement", "preference",
+        "affinity", "clusters", "divided", "fields", "key", "one_cluster", "placement", "preference",
         "region", "scheduling_type", "spread_ignored", "static_rules", "static_rules_key", "strategy", "terms",
         "tolerations", "tolerations_key", "topologies",
     )  # fmt: skip

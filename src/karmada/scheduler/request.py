@@ -27,7 +27,7 @@ class Assumption(NamedTuple):
 
 
 class Peers(Protocol):
-    """Where the bindings of a group are found; LookupError when they cannot be listed."""
+    """Where the bindings of a group are found; filters.workload_affinity says what they raise when that fails."""
 
     def affinity(self, group: str) -> Iterable[Obj]:
         """The ResourceBindings, as new as they are known, whose affinityGroup it is."""

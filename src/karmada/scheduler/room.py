@@ -134,9 +134,8 @@ class Room:
         """A copy of some rows, for what is true of one binding only."""
         new = Room()
         new.version = self.version
-        new.known, new.modelled, new.pods, new.counts = (
-            values[rows] for values in (self.known, self.modelled, self.pods, self.counts)
-        )
+        new.known, new.modelled = self.known[rows], self.modelled[rows]
+        new.pods, new.counts = self.pods[rows], self.counts[rows]
         new.left = {name: values[rows] for name, values in self.left.items()}
         new.grades = {name: values[rows] for name, values in self.grades.items()}
         return new

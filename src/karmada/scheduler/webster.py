@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_SMALL = 150
+_SMALL = 100
 """Below about so many seats plus half the parties a heap is faster than arrays."""
-_ROUNDS = 6
+_ROUNDS = 5
 _BATCHES = 4
 
 
@@ -63,6 +63,8 @@ def _continue(seats: int, heap: list[tuple[float, int, int]], weights: Sequence[
 def in_bulk(seats: int, weights: Sequence[int]) -> list[int]:
     import numpy as np
 
+    if seats <= 0:
+        return [0] * len(weights)
     everybody = np.array(weights, dtype=np.float64)
     places = np.flatnonzero(everybody > 0)
     parties = everybody[places]
@@ -83,22 +85,25 @@ def in_bulk(seats: int, weights: Sequence[int]) -> list[int]:
 def _above_a_limit(seats: int, parties: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """All seats whose quotient is above a limit; never more than there are, and with a good limit almost as many.
 
-    With a limit of 1/x a party has about w·x/2 seats, so x is first 2·seats/Σw over those with w·x > 1, and then
-    corrected by what that gives; the best that does not give too much is kept.
+    With a limit of 1/x a party has (w·x ± 1)/2 seats. So (2·seats − parties)/Σw for x gives out no more seats than there
+    are and leaves no more than there are parties; from there on x is corrected by what it gave. The best that does not
+    give too much is kept.
     """
     import numpy as np
 
     best, most = np.zeros(len(parties), dtype=np.int64), 0
     low, high = 0.0, float("inf")
-    rate = 2.0 * seats / float(parties.sum())
+    rate = max(2.0 * seats - len(parties), 1.0) / float(parties.sum())
+    good_enough = len(parties) // 8 + 2
     for _ in range(_ROUNDS):
         given = _count_above(1.0 / rate, parties)
         total = int(given.sum())
         if total <= seats:
             low = rate
-            if total >= most:
-                best, most = given, total
-            if seats - total <= 2:
+            if total <= most < seats and total:
+                break
+            best, most = given, total
+            if seats - total <= good_enough:
                 break
         else:
             high = rate

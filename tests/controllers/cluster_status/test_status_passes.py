@@ -176,11 +176,6 @@ NO_ACCESS = [
     ({}, None, 'secrets "m1" not found'),
     ({}, {"caBundle": "eA=="}, 'the secret for cluster m1 is missing a non-empty value for "token"'),
     ({}, {"token": "eA=="}, 'the secret for cluster m1 is missing the CA data key "caBundle"'),
-    (
-        {"proxyURL": "socks5://proxy:1080"},
-        {"token": "eA==", "caBundle": "eA=="},
-        "proxy socks5://proxy:1080: only http and https proxies are supported",
-    ),
 ]
 
 

@@ -349,6 +349,21 @@ async def test_closing_a_watch_tells_the_server(serve: Serve, connect: Open, fak
             await client.create(CONFIG_MAPS, {"metadata": {"generateName": "b", "namespace": "ns"}})
 
 
+async def test_closing_ends_a_watch_that_waits(serve: Serve, connect: Open, fake: FakeApi) -> None:
+    transport = connect(await serve(application(fake)))
+    client = Client(transport)
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "ns"}})
+    stream = await client.watch(CONFIG_MAPS, resource_version="10")
+    await anext(stream)
+    waiting = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0)
+    await transport.close()
+    with pytest.raises(ConnectionFailed, match="closed on this side"):
+        await asyncio.wait_for(waiting, 5)
+    with pytest.raises(ConnectionFailed, match="closed on this side"):
+        await client.list(CONFIG_MAPS)
+
+
 async def test_events_are_put_together_from_any_pieces(serve: Serve, connect: Open) -> None:
     lines = [json.dumps({"type": "ADDED", "object": {"n": n, "pad": "x" * 5000}}).encode() + b"\n" for n in range(3)]
     body = b"".join(lines)
@@ -386,8 +401,8 @@ async def test_a_proxy_is_used_where_the_config_names_one(serve: Serve, connect:
     transport = connect("http://cluster.internal:8080", proxy_url=await serve(proxy))
     await transport.call(Call("GET", "/version"))
     assert seen == ["http://cluster.internal:8080/version"]
-    with pytest.raises(ValueError, match="only http and https proxies"):
-        connect("http://x", proxy_url="socks5://127.0.0.1:1")
+    with pytest.raises(ValueError, match="only http, https and socks5 proxies"):
+        connect("http://x", proxy_url="ftp://127.0.0.1:1")
 
 
 async def test_it_waits_for_a_server_that_is_starting(serve: Serve, connect: Open) -> None:

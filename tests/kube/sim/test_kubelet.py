@@ -12,6 +12,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.behaviours import ANNOTATION, Behaviours, Outcome, Rule
 from karmada.kube.sim.kubelet.heartbeats import NODES
@@ -95,7 +96,7 @@ async def test_news_older_than_the_kubelets_own_writes_changes_nothing(
         await parts.pass_time(3, 0.1)
         ready = await parts.until_ready()
         monkeypatch.setattr(parts.cluster.context.informers.of(PODS), "get", lambda _: old)
-        await parts.kubelet.reconcile(Key("default", "p"))
+        assert await parts.kubelet.reconcile(Key("default", "p")) is Done
         now = await parts.cluster.client.get(PODS, "p", "default")
         assert now["metadata"]["resourceVersion"] == ready["metadata"]["resourceVersion"]
 

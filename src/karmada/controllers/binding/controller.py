@@ -28,6 +28,7 @@ from karmada.controllers.own_writes import OwnWrites
 from karmada.controllers.templates import Templates
 from karmada.controllers.works import WorkBeingDeleted, Works
 from karmada.interpreter.interpreter import Interpreter
+from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
@@ -149,20 +150,10 @@ class Binding:
     # what has to be there
 
     async def _ensure(self, binding: Obj, template: Obj, changed: bool) -> None:
-        spec = binding["spec"]
-        goals = targets(spec)
-        outcomes: list[bool | BaseException] = []
+        outcomes: list[bool | BaseException]
         try:
-            renderer = Renderer(
-                self._kind, binding, template, goals, self._interpreter, self._override,
-                carries_state=self._carries_state,
-            )  # fmt: skip
-            calls = [self._ensure_one(renderer, spec, cluster) for cluster in goals]
-            if len(calls) == 1:
-                outcomes = [await calls[0]]
-            else:
-                outcomes = list(await asyncio.gather(*calls, return_exceptions=True))
-        except Exception as error:
+            outcomes = await self._ensure_all(binding, template)
+        except InterpreterError as error:
             outcomes = [error]
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if errors:
@@ -171,6 +162,16 @@ class Binding:
             message = f"Sync work of {self._kind.shown(binding)} successful."
             self._recorder.event(binding, NORMAL, "SyncWorkSucceed", message)
             self._recorder.event(template, NORMAL, "SyncWorkSucceed", message)
+
+    async def _ensure_all(self, binding: Obj, template: Obj) -> list[bool | BaseException]:
+        """For each target whether its Work had to be written, or why it could not be."""
+        spec = binding["spec"]
+        goals = targets(spec)
+        renderer = Renderer(
+            self._kind, binding, template, goals, self._interpreter, self._override, carries_state=self._carries_state
+        )
+        calls = (self._ensure_one(renderer, spec, cluster) for cluster in goals)
+        return await asyncio.gather(*calls, return_exceptions=True)
 
     async def _ensure_one(self, renderer: Renderer, spec: Obj, cluster: str) -> bool:
         """Whether the Work had to be written."""

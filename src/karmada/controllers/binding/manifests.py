@@ -1,4 +1,4 @@
-"""A template as one cluster gets it: with its replicas there, what overrides make of it, and the way back to its binding."""
+"""A template as one cluster gets it: its share of the replicas, what overrides make of it, and whose copy it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from karmada.api import well_known
-from karmada.controllers.binding.completions import divide
+from karmada.controllers.binding.completions import shares
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.targets import is_divided, is_workload, preserved_labels
 from karmada.controllers.namespace_sync import Override
@@ -91,11 +91,11 @@ def _completions(template: Obj, spec: Obj, goals: Mapping[str, int]) -> dict[str
     if template.get("kind") != "Job" or not (spec.get("replicas") or 0) > 0 or not is_divided(spec):
         return {}
     completions = (template.get("spec") or {}).get("completions")
-    return {} if completions is None else divide(completions, goals, meta.uid(template))
+    return {} if completions is None else shares(completions, goals, meta.uid(template))
 
 
-def _with_completions(obj: Obj, shares: Mapping[str, int], cluster: str) -> Obj:
-    if cluster not in shares:
+def _with_completions(obj: Obj, divided: Mapping[str, int], cluster: str) -> Obj:
+    if cluster not in divided:
         raise ApiError(f"no completions found for cluster {cluster}")
     spec = obj.get("spec") or {}
-    return obj if "completions" not in spec else {**obj, "spec": {**spec, "completions": shares[cluster]}}
+    return obj if "completions" not in spec else {**obj, "spec": {**spec, "completions": divided[cluster]}}

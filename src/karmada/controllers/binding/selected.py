@@ -31,5 +31,5 @@ def _selects(selector: Obj, reference: Obj, templates: Templates) -> bool:
         return selectors_priority((selector,), obj) != MISMATCH
     if selectors_priority(({**selector, "labelSelector": None},), obj) == MISMATCH:
         return False
-    template = templates.known(reference)
+    template = templates.light(reference)
     return template is None or selectors_priority((selector,), template) != MISMATCH

@@ -25,6 +25,11 @@ def aggregate(works: Iterable[Obj], reference: Obj) -> list[Obj]:
     return items
 
 
+def has_report(work: Obj) -> bool:
+    """Whether it is known if the cluster has what was sent."""
+    return meta.get_condition((work.get("status") or {}).get("conditions"), APPLIED) is not None
+
+
 def _item(work: Obj, reference: Obj) -> Obj:
     ordinal, manifest = _manifest(work, reference)
     item: Obj = {"clusterName": cluster_of_namespace(work["metadata"]["namespace"]) or "", "health": UNKNOWN}

@@ -1,6 +1,7 @@
 """Binding status controller: gathers what the Works of a binding report, for the binding and for its template.
 
 Reports of several clusters come in within moments of each other; they are gathered for a short while and written once.
+As long as some clusters have not said anything yet, that while is longer.
 The condition is written only on the version of the binding that was seen, because others write conditions, too; what
 the clusters report belongs to this controller alone and needs no such care.
 """
@@ -12,8 +13,8 @@ from typing import Final
 
 from karmada.api.work import Work
 from karmada.controllers.binding.kinds import BindingKind
-from karmada.controllers.binding.targets import allowed
-from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, aggregate, fully_applied
+from karmada.controllers.binding.targets import allowed, targets
+from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, aggregate, fully_applied, has_report
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.own_writes import OwnWrites
@@ -21,24 +22,28 @@ from karmada.controllers.template_status.writer import TemplateStatus
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, any_of, deleted, status_changed, updated
 
 SETTLE: Final = 0.01
 """Seconds for which reports are gathered."""
+PATIENCE: Final = 0.25
+"""Seconds for which a summary waits for clusters that have not reported yet."""
 _WORKERS = 64
 _TRIES = 5
 
 
 def _template_changed(old: Obj | None, new: Obj | None) -> bool:
-    """A scheduled binding that is new here, or has got another version of its template."""
-    if new is None:
-        return False
-    if old is None:
-        return True
-    return bool((new.get("status") or {}).get("lastScheduledTime")) and _version(old) != _version(new)
+    """A binding that is in use and new here (after a restart), or has got another version of its template."""
+    return new is not None and _in_use(new) and (old is None or _version(old) != _version(new))
+
+
+def _in_use(binding: Obj) -> bool:
+    """Scheduled, or following another that is."""
+    status = binding.get("status") or {}
+    return bool(status.get("lastScheduledTime") or status.get("aggregatedStatus"))
 
 
 def _version(binding: Obj) -> str:
@@ -56,6 +61,7 @@ class BindingStatus:
         self._template_status = template_status
         self._bindings = OwnWrites(context.informers.of(kind.gvr))
         self._works = context.informers.of(Work.gvr, indexes={WORKS_OF_BINDING: binding_ids})
+        self._until: dict[Key, float] = {}
         self.watches: Sequence[Watch] = (
             Watch(kind.gvr, when=_template_changed, after=SETTLE),
             Watch(
@@ -69,11 +75,14 @@ class BindingStatus:
     async def reconcile(self, key: Key) -> Result:
         binding = self._bindings.get(key)
         if binding is None or meta.is_deleting(binding):
+            self._until.pop(key, None)
             return Done
         works = self._works_of(binding)
-        status = binding.get("status") or {}
-        if not works and not status.get("lastScheduledTime") and not status.get("aggregatedStatus"):
+        if not works and not _in_use(binding):
             return Done  # nothing was decided yet
+        wait = self._patience(key, binding, works)
+        if wait > 0:
+            return requeue(wait)
         items = await self._summarise(binding, works)
         await self._template_status.update(binding["spec"]["resource"], items, self._recorder)
         return Done
@@ -81,6 +90,18 @@ class BindingStatus:
     def _works_of(self, binding: Obj) -> list[Obj]:
         found = self._works.by_index(WORKS_OF_BINDING, self._kind.id_of(binding))
         return [work for work in found if not meta.is_deleting(work)]
+
+    def _patience(self, key: Key, binding: Obj, works: list[Obj]) -> float:
+        """How long the rest of the reports is waited for."""
+        reported = sum(has_report(work) for work in works)
+        if reported >= len(targets(binding["spec"])):
+            self._until.pop(key, None)
+            return 0.0
+        now = self._clock.monotonic()
+        left = self._until.setdefault(key, now + PATIENCE) - now
+        if left <= 0:
+            del self._until[key]
+        return left
 
     async def _summarise(self, binding: Obj, works: list[Obj]) -> list[Obj]:
         try:

@@ -167,6 +167,11 @@ class Kinds:
         kind = self._kinds.get(ref.gvk)
         return None if kind is None else kind.informer.get(ref.key)
 
+    def known_of(self, gvk: GVK, policy_id: str) -> list[Obj]:
+        """Templates of a kind that carry a policy's id, as far as they were heard of."""
+        kind = self._kinds.get(gvk)
+        return [] if kind is None else kind.informer.by_index(BY_CLAIM, policy_id)
+
     async def find(self, ref: Ref) -> Obj | None:
         """A template, light; None when there is none."""
         kind = await self.get(ref.gvk)
@@ -192,7 +197,7 @@ class Kinds:
         """
         kind = await self.get(gvk)
         if kind is not None and await self._synced(kind):
-            known = kind.informer.by_index(BY_CLAIM, policy_id)
+            known = self.known_of(gvk, policy_id)
             known = [obj for obj in known if not namespace or meta.namespace(obj) == namespace]
             if known:
                 return known

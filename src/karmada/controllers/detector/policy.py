@@ -12,12 +12,11 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import binding_resource
 from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import BACKLOG, Detector
-from karmada.controllers.detector.policies import is_lazy, selectors_of, selects
+from karmada.controllers.detector.policies import gvk_of, is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
-from karmada.controllers.detector.refs import ref_of_resource
+from karmada.controllers.detector.refs import Ref, ref_of_resource
 from karmada.controllers.detector.release import each
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch
 from karmada.kube.runtime.keys import Key
@@ -80,8 +79,12 @@ class PolicyController:
         return kept
 
     def _look_again(self, policy: Obj, bindings: list[Obj]) -> None:
-        for binding in bindings:
-            ref = ref_of_resource(binding["spec"]["resource"])
+        """At what it has bound, and at what it has claimed and not bound yet (or not any more)."""
+        policy_id, kinds = self._kind.id_of(policy), self._detector.kinds
+        refs = {ref_of_resource(binding["spec"]["resource"]) for binding in bindings}
+        for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
+            refs.update(Ref(gvk, *meta.key(template)) for template in kinds.known_of(gvk, policy_id))
+        for ref in sorted(refs):
             self._detector.look_at(ref, lazily=is_lazy(policy), priority=BACKLOG)
 
     # what it may get
@@ -105,9 +108,8 @@ class PolicyController:
         policy_id, kinds = self._kind.id_of(policy), self._detector.kinds
         templates: dict[str, Obj] = {}
         for selector in selectors_of(policy):
-            gvk = GVK.parse(selector.get("apiVersion") or "", selector.get("kind") or "")
             namespace, name = selector.get("namespace") or "", selector.get("name") or ""
-            for template in await kinds.claimed(gvk, namespace, name, self._kind.id_label, policy_id):
+            for template in await kinds.claimed(gvk_of(selector), namespace, name, self._kind.id_label, policy_id):
                 templates[meta.uid(template)] = template
 
         async def release(template: Obj) -> None:

@@ -12,12 +12,11 @@ from typing import Final
 from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, PolicyKind
 from karmada.controllers.detector.detector import Detector
-from karmada.controllers.detector.policies import explicit_priority, selectors_of
+from karmada.controllers.detector.policies import explicit_priority, gvk_of, selectors_of
 from karmada.controllers.detector.refs import Ref
 from karmada.controllers.errors import raise_together
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
-from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
@@ -79,8 +78,7 @@ class Preemption:
         raise_together(failures)
 
     async def _take(self, policy: Obj, selector: Obj) -> None:
-        gvk = GVK.parse(selector.get("apiVersion") or "", selector.get("kind") or "")
-        ref = Ref(gvk, selector.get("namespace") or "", selector.get("name") or "")
+        ref = Ref(gvk_of(selector), selector.get("namespace") or "", selector.get("name") or "")
         template = await self._detector.kinds.find(ref)
         if template is None or meta.is_deleting(template):
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from karmada.controllers.detector.policies import gvk_of
 from karmada.controllers.detector.refs import Ref
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
@@ -40,7 +41,7 @@ class Waiting:
         return list(dict.fromkeys(ref for selector in selectors for ref in self._near(selector)))
 
     def _near(self, selector: Obj) -> Iterator[Ref]:
-        gvk = GVK.parse(selector.get("apiVersion") or "", selector.get("kind") or "")
+        gvk = gvk_of(selector)
         spaces = self._names.get(gvk)
         if not spaces:
             return

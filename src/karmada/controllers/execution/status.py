@@ -24,7 +24,8 @@ class Draft:
         self.manifests = self._reported
 
     def status_of(self, kind: str) -> str:
-        return (meta.get_condition(self.conditions, kind) or {}).get("status", "")
+        condition = meta.get_condition(self.conditions, kind)
+        return "" if condition is None else str(condition.get("status", ""))
 
     def set(self, kind: str, status: str, reason: str, message: str) -> None:
         condition = {"type": kind, "status": status, "reason": reason, "message": message}

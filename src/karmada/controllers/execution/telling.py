@@ -1,4 +1,7 @@
-"""The events of the execution controller: on Works, and on the templates that their manifests come from."""
+"""The events of the execution controller: on Works, and on the templates that their manifests come from.
+
+Good news about Works, which hardly anybody reads, gives way when there is much to tell.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,11 @@ class Teller:
         self._recorder = recorder
 
     def dispatching(self, work: Obj, message: str) -> None:
-        self._recorder.event(work, NORMAL, "WorkDispatching", message)
+        self._recorder.event(work, NORMAL, "WorkDispatching", message, minor=True)
 
     def synced(self, work: Obj, cluster: str) -> None:
         message = f"Sync work({full_name(work)}) to cluster({cluster}) successful."
-        self._recorder.event(work, NORMAL, "SyncSucceed", message)
+        self._recorder.event(work, NORMAL, "SyncSucceed", message, minor=True)
 
     def not_synced(self, work: Obj, cluster: str, error: str) -> None:
         message = f"Failed to sync work({full_name(work)}) to cluster({cluster}), err: {error}"

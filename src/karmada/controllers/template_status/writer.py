@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from karmada.controllers.templates import Templates
 from karmada.interpreter.interpreter import Interpreter
-from karmada.interpreter.operations import AGGREGATE_STATUS, InterpreterError
+from karmada.interpreter.operations import AGGREGATE_STATUS, InterpreterError, gvk_of
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
-from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 
@@ -23,7 +22,7 @@ class TemplateStatus:
 
     async def update(self, reference: Obj, items: Sequence[Obj], recorder: EventRecorder) -> None:
         """`reference` is the spec.resource of a binding, `items` its aggregatedStatus."""
-        if not self._interpreter.enabled(GVK.parse(reference["apiVersion"], reference["kind"]), AGGREGATE_STATUS):
+        if not self._interpreter.enabled(gvk_of(reference), AGGREGATE_STATUS):
             return
         template = await self._templates.of(reference)
         for attempt in range(_TRIES):
@@ -37,7 +36,7 @@ class TemplateStatus:
             except Conflict:
                 if attempt == _TRIES - 1:
                     raise
-                template = await self._templates.read(reference)
+                template = await self._templates.of(reference)
             except (ApiError, InterpreterError) as error:
                 recorder.event(template, WARNING, "AggregateStatusFailed", str(error))
                 raise

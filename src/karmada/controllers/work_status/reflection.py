@@ -87,4 +87,4 @@ class Reflector:
 
     def tell(self, work: Obj, reflection: Reflection) -> None:
         for told in reflection.told:
-            self._recorder.event(work, *told)
+            self._recorder.event(work, *told, minor=told.type == NORMAL)

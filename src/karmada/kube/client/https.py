@@ -25,6 +25,7 @@ from yarl import URL
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
 from karmada.kube.client.limiter import AdaptiveLimiter
+from karmada.kube.client.socks import SCHEMES, SocksConnector, is_socks
 from karmada.kube.client.tls import MaterialReader, client_context
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, WatchEvent
 from karmada.kube.objects.clock import SYSTEM, Clock
@@ -33,6 +34,7 @@ from karmada.kube.objects.types import Obj
 
 _MAX_RETRIES = 10
 _WATCH_GRACE = 30.0
+_CLOSED = "the connection was closed on this side"
 _SAFE = "/:@!$&'()*+,;=-._~"
 _GENERIC = {
     401: "the server has asked for the client to provide credentials",
@@ -58,9 +60,15 @@ class HttpsTransport:
         self._fixed_headers = _fixed_headers(config)
         self._server_name = config.tls_server_name or None
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._streams: set[aiohttp.StreamReader] = set()
 
     async def close(self) -> None:
+        """For good: what waits for an answer, and what reads a stream, fails now."""
+        self._closed = True
         session, self._session = self._session, None
+        for stream in self._streams:  # closing a session does not wake those who read from it
+            stream.set_exception(aiohttp.ClientConnectionError(_CLOSED))
         if session is not None:
             await session.close()
 
@@ -160,8 +168,12 @@ class HttpsTransport:
                     if response.status == 401:
                         self._credentials.rejected(credential)
                     raise _failure(response.status, response.headers, await response.read())
-                async for chunk in response.content.iter_any():
-                    yield chunk
+                self._streams.add(response.content)
+                try:
+                    async for chunk in response.content.iter_any():
+                        yield chunk
+                finally:
+                    self._streams.discard(response.content)
         except TimeoutError as error:
             raise ConnectionFailed(f"{self._base}: the stream went silent") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -221,7 +233,7 @@ class HttpsTransport:
             ca = b"" if self.config.insecure else self._ca.read()
             options["ssl"] = client_context(ca, credential.certificate, credential.key, self.config.insecure)
             options["server_hostname"] = self._server_name
-        if self._proxy:
+        if self._proxy and not is_socks(self._proxy):
             options["proxy"] = self._proxy
             if self.config.proxy_headers:
                 options["proxy_headers"] = CIMultiDict(self.config.proxy_headers)
@@ -234,14 +246,21 @@ class HttpsTransport:
             raise ConnectionFailed(f"{self._base}: {error}") from error
 
     def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise ConnectionFailed(f"{self._base}: {_CLOSED}")
         if self._session is None:
-            connector = aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=90.0, ttl_dns_cache=30, socket_factory=_keep_alive_socket
-            )
+            connector = self._connector()
             self._session = aiohttp.ClientSession(
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
             )
         return self._session
+
+    def _connector(self) -> aiohttp.BaseConnector:
+        if is_socks(self._proxy):
+            return SocksConnector(self._proxy, limit=0, keepalive_timeout=90.0)
+        return aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=90.0, ttl_dns_cache=30, socket_factory=_keep_alive_socket
+        )
 
 
 class _WebSocket:
@@ -288,8 +307,8 @@ def _proxy_for(config: RestConfig) -> str:
         parts = urlsplit(config.server)
         if parts.hostname and not urllib.request.proxy_bypass(parts.hostname):
             proxy = urllib.request.getproxies().get(parts.scheme, "")
-    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
-        raise ValueError(f"proxy {proxy}: only http and https proxies are supported")
+    if proxy and urlsplit(proxy).scheme not in ("http", "https", *SCHEMES):
+        raise ValueError(f"proxy {proxy}: only http, https and socks5 proxies are supported")
     return proxy
 
 

@@ -53,7 +53,7 @@ class AdaptiveLimiter:
             if future.done() and not future.cancelled():
                 self.in_flight -= 1
                 self._admit()
-            else:
+            elif future in self._waiters:  # `_admit` passes over what was cancelled
                 self._waiters.remove(future)
             raise
 

@@ -77,7 +77,8 @@ class Watch:
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
-    priority: int = 0
+    priority: int | Callable[[Obj], int] = 0
+    """Of the keys it brings: fixed, or by the object that changed."""
     after: float = 0.0
     """Seconds to wait for more changes to the same key, so that they are looked at together."""
 
@@ -178,15 +179,19 @@ class Controller:
     # events to keys
 
     def _handler(self, watch: Watch) -> Handler:
-        when, map_to, priority, after = watch.when, watch.map_to, watch.priority, watch.after
+        when, map_to, given, after = watch.when, watch.map_to, watch.priority, watch.after
         add_after = self.queue.add_after  # without a pause the same as add
+
+        def priority(obj: Obj) -> int:
+            rank = given if isinstance(given, int) else given(obj)
+            return rank - _BACKLOG if self._starting else rank
 
         if map_to is own_key:
 
             def handle_own(old: Obj | None, new: Obj | None) -> None:
                 obj = new if new is not None else old
                 if obj is not None and when(old, new):
-                    add_after(key_of(obj), after, priority - _BACKLOG if self._starting else priority)
+                    add_after(key_of(obj), after, priority(obj))
 
             return handle_own
 
@@ -195,7 +200,7 @@ class Controller:
                 for obj in (old, new):
                     if obj is not None:
                         for key in map_to(obj):
-                            add_after(key, after, priority - _BACKLOG if self._starting else priority)
+                            add_after(key, after, priority(obj))
 
         return handle
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import uuid
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
@@ -21,6 +22,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import ApiError, NotFound, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
@@ -36,6 +38,8 @@ _BURST = 25
 _REFILL_SECONDS = 300.0
 _REMEMBERED = 4096
 _QUEUE_SIZE = 1000
+_BUSY = 64
+"""With so many events waiting there is no time for minor ones."""
 _RETRIES = 12
 _RETRY_PAUSE = 10.0
 _PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, ConnectionFailed)
@@ -135,11 +139,15 @@ class EventRecorder:
         message: str,
         *,
         host: str = "",
+        minor: bool = False,
     ) -> None:
         """Tell that something happened to `obj`; `type` is Normal or Warning. Never waits, never fails.
 
-        `host` is where it happened, if that is not where the recorder runs.
+        `host` is where it happened, if that is not where the recorder runs. A `minor` event is left out when many wait.
         """
+        if minor and self._queue.qsize() >= _BUSY:
+            self.dropped += 1
+            return
         if self._queue.full():
             self.dropped += 1
             log.warning("Too many events at once, dropped one", reason=reason)
@@ -264,5 +272,9 @@ class EventRecorder:
         self._written.set(key, _Written(name, 1, event["firstTimestamp"]))
 
     def _new_name(self, subject: str) -> str:
-        """Unique by the time in nanoseconds; a serial number tells events of the same moment apart, whoever tells."""
-        return f"{subject}.{int(self._clock.now() * 1_000_000) * 1000 + next(_SERIALS) % 1000:x}"
+        """Unique by the time in nanoseconds; a serial number tells events of the same moment apart, whoever tells.
+
+        A subject whose name could not begin an event's (a role's colons, too long a name) is left out of it.
+        """
+        name = f"{subject}.{int(self._clock.now() * 1_000_000) * 1000 + next(_SERIALS) % 1000:x}"
+        return str(uuid.uuid4()) if dns1123_subdomain(name) else name

@@ -90,7 +90,7 @@ class Manager:
         if hasattr(part, "reconcile"):
             self.add(cast("Reconciler", part))
         else:
-            self.add_component(cast("Component", part), needs_leader=True)
+            self.add_component(part, needs_leader=True)
 
     def add_component(self, component: Component, *, needs_leader: bool = False) -> None:
         (self._leading if needs_leader else self._everywhere).append(component)

@@ -166,6 +166,15 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
         return str(super().resolve(kind, value, implicit))
 
 
+def _represent_text(dumper: Any, text: str) -> Any:
+    """Several lines as they are; where that would not be read back, libyaml takes quotes by itself."""
+    style = "|" if "\n" in text and text[0] not in " \n" else None
+    return dumper.represent_scalar(_TAG + "str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
 class _Builder:
     """JSON data of one document."""
 

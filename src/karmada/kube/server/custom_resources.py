@@ -144,7 +144,7 @@ def _state(crd: Obj) -> tuple[object, ...]:
 def is_builtin(registry: Registry, crd: Obj) -> bool:
     """Whether a CRD names a resource that is served without it; its objects are none of the CRD's business."""
     wanted = GroupResource(crd["spec"]["group"], crd["spec"]["names"]["plural"])
-    return any(not r.custom and wanted in (r.storage_resource, r.group_resource) for r in registry)
+    return any(r.builtin and wanted in (r.storage_resource, r.group_resource) for r in registry)
 
 
 def builtin_names(registry: Registry, group: str) -> list[Obj]:
@@ -164,7 +164,7 @@ def builtin_names(registry: Registry, group: str) -> list[Obj]:
             },
         }
         for resource in registry
-        if resource.gvk.group == group and not resource.custom
+        if resource.gvk.group == group and resource.builtin
     ]
 
 

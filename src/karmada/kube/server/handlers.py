@@ -179,16 +179,30 @@ class Handlers:
         return result
 
     def _patcher(
-        self, request: Request, gvk: GVK, node: Node, *, custom: bool, reset: Reset | None = None
+        self,
+        request: Request,
+        gvk: GVK,
+        node: Node,
+        *,
+        custom: bool,
+        reset: Reset | None = None,
+        strategic: bool | None = None,
     ) -> tuple[Patcher, WriteOptions]:
-        media = patch_type(request, custom=custom)
+        media = patch_type(request, strategic=not custom if strategic is None else strategic)
         options = write_options(request.query, "PatchOptions", applying=media == APPLY)
         patcher = Patcher(request, self.bodies, gvk, node, options, self._clock, media, custom=custom, reset=reset)
         return patcher, options
 
     def _resource_patcher(self, request: Request, resource: Resource) -> tuple[Patcher, WriteOptions]:
         reset = reset_for(resource, request.info.subresource)
-        return self._patcher(request, resource.gvk, resource.schema(), custom=resource.custom, reset=reset)
+        return self._patcher(
+            request,
+            resource.gvk,
+            resource.schema(),
+            custom=resource.custom,
+            reset=reset,
+            strategic=resource.builtin,
+        )
 
     async def _delete(self, request: Request, resource: Resource) -> Result:
         options = delete_options(request.query, self._delete_body(request, resource))

@@ -20,6 +20,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from karmada.kube.client.socks import SocksConnector, is_socks
 from karmada.kube.server.service_routing import Address
 
 _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
@@ -55,7 +56,8 @@ class Outbound:
     def __init__(self, client_certificate: tuple[Path, Path] | None = None) -> None:
         self._client_certificate = client_certificate
         self._contexts: dict[Trust, ssl.SSLContext] = {}
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        """By the SOCKS proxy they go through; "" for all that does not."""
 
     def tls(self, trust: Trust) -> ssl.SSLContext:
         context = self._contexts.get(trust)
@@ -113,16 +115,11 @@ class Outbound:
         proxy: str = "",
         proxy_headers: Iterable[tuple[str, str]] = (),
     ) -> Any:
-        """To any URL, directly or through an HTTP proxy; an aiohttp request context manager."""
-        if self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=10),
-                auto_decompress=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-                read_bufsize=1 << 18,
-            )
-        return self._session.request(
+        """To any URL, directly or through an HTTP or SOCKS5 proxy; an aiohttp request context manager."""
+        socks = proxy if is_socks(proxy) else ""
+        if socks:
+            proxy = ""
+        return self._session(socks).request(
             method,
             url,
             headers=CIMultiDict(headers),
@@ -135,10 +132,27 @@ class Outbound:
             timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS),
         )
 
+    def _session(self, socks: str) -> aiohttp.ClientSession:
+        session = self._sessions.get(socks)
+        if session is None or session.closed:
+            connector = (
+                SocksConnector(socks, limit=0, keepalive_timeout=30)
+                if socks
+                else aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=10)
+            )
+            session = self._sessions[socks] = aiohttp.ClientSession(
+                connector=connector,
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+                read_bufsize=1 << 18,
+            )
+        return session
+
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
 
 
 def why(error: BaseException, target: Target) -> str:

@@ -39,9 +39,9 @@ CREATE_TRIES = 5
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
-def patch_type(request: Request, *, custom: bool) -> str:
+def patch_type(request: Request, *, strategic: bool) -> str:
     media = request.headers.get("Content-Type", "").split(";", 1)[0].strip().lower()
-    accepted = [JSON_PATCH, MERGE, APPLY] if custom else [JSON_PATCH, MERGE, STRATEGIC, APPLY]
+    accepted = [JSON_PATCH, MERGE, STRATEGIC, APPLY] if strategic else [JSON_PATCH, MERGE, APPLY]
     if media not in accepted:
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)

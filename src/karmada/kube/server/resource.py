@@ -87,6 +87,8 @@ class Strategy:
     validate_ratcheting: Callable[[Obj, Obj], list[FieldError]] | None = None
     """(obj, old): takes the place of `validate` on updates where what was wrong before may stay (custom resources)."""
     validate_status: Callable[[Obj, Obj], list[FieldError]] = _no_update_errors
+    canonicalize: Callable[[Obj], None] = _nothing
+    """In place, once a write is found valid, to /status as well: the one form in which the same thing is stored."""
     warnings: Callable[[Obj, Obj | None], list[str]] = _no_warnings
     reserve: Callable[[Obj, Obj | None], Awaitable[Reservation | None]] | None = None
     """(obj, old): allocate what must be unique (cluster IPs, node ports), set it in `obj`; raises ApiError."""
@@ -153,6 +155,9 @@ class Resource:
     convert: Callable[[list[Obj], str], Awaitable[list[Obj]]] | None = None
     """(objects, apiVersion): conversion that must be awaited (a webhook); runs before the two above on reads."""
     custom: bool = False
+    """It has a structural schema and is read, written and shown as custom resources are."""
+    native: bool = False
+    """It is custom, but the server's own: no CRD can take its place, and strategic merge patches are taken."""
     closed: str = ""
     """Why no object can be created now (its CRD is being deleted); empty: objects can be created."""
     raw_schema: Obj | None = None
@@ -177,3 +182,8 @@ class Resource:
     @property
     def has_status(self) -> bool:
         return "status" in self.subresources
+
+    @property
+    def builtin(self) -> bool:
+        """Served whether or not there is a CRD."""
+        return self.native or not self.custom

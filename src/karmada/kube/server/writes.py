@@ -136,6 +136,7 @@ class Writes:
             stored: bool | None = False
             try:
                 self._validate_create(request, resource, namespace, obj)
+                resource.strategy.canonicalize(obj)
                 await self._admission.validate(attributes)
                 if options.dry_run:
                     return self._dry_create(resource, namespace, obj)
@@ -273,6 +274,7 @@ class Writes:
         stored: bool | None = False
         try:
             self._validate_update(request, resource, new, old, subresource)
+            strategy.canonicalize(new)
             await self._admission.validate(attributes)
             if _lets_go(resource, new, old):
                 return await self._finish_deletion(resource, namespace, entry, new, options)

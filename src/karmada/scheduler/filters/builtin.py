@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-import orjson
-
 from karmada.api.matching import api_enablement, cluster_matches
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
@@ -79,8 +77,9 @@ class ClusterAffinity:
     facet = Facet.FACTS
 
     def key(self, request: Request) -> Hashable:
-        affinities = request.affinities()
-        return orjson.dumps(affinities) if affinities else b""
+        if request.plan.affinity is not None:
+            return request.plan.key
+        return (request.plan.key, request.affinity_name, request.is_workload) if request.term is not None else b""
 
     def check(self, request: Request, cluster: Obj) -> str:
         affinities = request.affinities()

@@ -28,6 +28,10 @@ class NotComparable(ValueError):
     """A resourceVersion that is not a number."""
 
 
+class NotListed(Exception):
+    """The bindings of a group cannot be found."""
+
+
 def newest(listed: Obj, written: Obj | None) -> Obj:
     """Of a binding from a cache and what was last written of it, the newer; NotComparable if that cannot be told."""
     if written is None:
@@ -66,7 +70,7 @@ class WorkloadAffinity:
             return Refusal(NO_PEERS, (), others=True)
         try:
             others = [clusters for clusters in _others(request.peers.affinity(group), request, AFFINITY) if clusters]
-        except (NotComparable, LookupError) as wrong:
+        except (NotComparable, NotListed) as wrong:
             return _failed(wrong)
         return Refusal(NOT_TOGETHER, set.intersection(*others), others=True) if others else None
 
@@ -83,7 +87,7 @@ class WorkloadAntiAffinity:
             return Refusal(NO_PEERS, (), others=True)
         try:
             taken = set().union(*_others(request.peers.anti_affinity(group), request, ANTI_AFFINITY))
-        except (NotComparable, LookupError) as wrong:
+        except (NotComparable, NotListed) as wrong:
             return _failed(wrong)
         return Refusal(NOT_APART, taken) if taken else None
 

@@ -84,7 +84,7 @@ class Registration:
         for version in custom:
             yield api_service(version, ALWAYS, CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY)
         for version in self._registry.versions():
-            if version not in custom and any(not r.custom for r in self._registry.in_version(version)):
+            if version not in custom and any(r.builtin for r in self._registry.in_version(version)):
                 yield api_service(version, ONCE, group_priority(version.group), version_priority(version))
 
     def _custom_versions(self) -> Iterator[GroupVersion]:

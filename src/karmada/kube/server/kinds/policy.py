@@ -96,7 +96,7 @@ def _take_from(budget: Obj, pod_name: str, now: float) -> Obj:
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     allowed = status.get("disruptionsAllowed") or 0
     if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
-        raise _violation(f"The disruption budget {name} is still being processed by the server.")
+        raise _violation(f"The disruption budget {name} is still being processed by the server.", RETRY_AFTER)
     if allowed < 0:
         raise Forbidden.of(_BUDGETS, name, "pdb disruptions allowed is negative")
     if len(status.get("disruptedPods") or ()) > MAX_DISRUPTED:
@@ -130,6 +130,7 @@ def _why_none(name: str, status: Obj) -> str:
     return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
 
 
-def _violation(why: str) -> TooManyRequests:
+def _violation(why: str, retry_after: int | None = None) -> TooManyRequests:
+    """`retry_after` makes clients ask again by themselves; without it they tell their user first."""
     causes = [{"reason": "DisruptionBudget", "message": why}]
-    return TooManyRequests(VIOLATES, details={"causes": causes}, retry_after=RETRY_AFTER)
+    return TooManyRequests(VIOLATES, details={"causes": causes}, retry_after=retry_after)

@@ -57,7 +57,7 @@ class Operation:
 
 
 def patch_media(resource: Resource) -> tuple[str, ...]:
-    return (JSON_PATCH, MERGE, APPLY) if resource.custom else (JSON_PATCH, MERGE, STRATEGIC, APPLY)
+    return (JSON_PATCH, MERGE, STRATEGIC, APPLY) if resource.builtin else (JSON_PATCH, MERGE, APPLY)
 
 
 def base_path(gvk: GVK) -> str:

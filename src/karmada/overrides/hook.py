@@ -1,0 +1,53 @@
+"""What controllers that make Works call: an object and a cluster in, the object for that cluster and notes for its Work
+out. Whether that went well is told in events about the object, one for each rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
+from karmada.overrides.compiled import Rule
+from karmada.overrides.engine import Overrides
+from karmada.overrides.errors import OverrideError
+from karmada.overrides.recording import work_annotations
+
+COMPONENT: Final = "override-manager"
+"""Who tells the events."""
+_SUCCEED: Final = "ApplyOverridePolicySucceed"
+_FAILED: Final = "ApplyOverridePolicyFailed"
+
+
+class Overridden(NamedTuple):
+    """An object as it is to be in a cluster, and what its Work notes of how it became so."""
+
+    object: Obj
+    annotations: Mapping[str, str]
+
+
+Override: TypeAlias = Callable[[Obj, str], Overridden]
+"""(object, cluster): what override policies make of it. The object is left as it is."""
+
+
+def override_with(overrides: Overrides, recorder: EventRecorder) -> Override:
+    """The recorder is that of COMPONENT."""
+
+    def override(obj: Obj, cluster: str) -> Overridden:
+        try:
+            applied = overrides.apply(obj, cluster)
+        except OverrideError as error:
+            _tell_applied(recorder, obj, cluster, error.applied)
+            recorder.event(obj, WARNING, _FAILED, f"Apply {error.rule.policy} for cluster({cluster}) failed.")
+            raise
+        if applied.cluster_policies or applied.policies:
+            _tell_applied(recorder, obj, cluster, (*applied.cluster_policies, *applied.policies))
+        return Overridden(applied.manifest, work_annotations(applied))
+
+    return override
+
+
+def _tell_applied(recorder: EventRecorder, obj: Obj, cluster: str, rules: Iterable[Rule]) -> None:
+    for rule in rules:
+        recorder.event(obj, NORMAL, _SUCCEED, f"Apply {rule.policy} for cluster({cluster}) succeed.")

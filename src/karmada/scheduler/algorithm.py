@@ -1,0 +1,188 @@
+"""Scheduling, from a request and the fleet to a decision.
+
+Filter, score, estimate, rank, select, assign. The only thing that may take time is asking estimators that are far away,
+so the algorithm is a generator that yields its questions: `schedule` answers them on the spot, `schedule_remotely` asks
+everybody. Nothing else differs. With several groups of clusters, they are tried in order, beginning with the one that
+was taken last time, until one succeeds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.assignment import NO_CLUSTERS, Division, assign
+from karmada.scheduler.candidates import FilterSet
+from karmada.scheduler.decision import Attempt, Decision
+from karmada.scheduler.estimators.merge import (
+    Estimate,
+    ask_locally,
+    by_slot,
+    nothing_to_estimate,
+    settle,
+    take,
+    unlimited,
+)
+from karmada.scheduler.estimators.protocol import EstimateError, LocalEstimator, Question, RemoteEstimator
+from karmada.scheduler.failures import Failure, error, no_fit
+from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.ranking import rank
+from karmada.scheduler.request import Request
+from karmada.scheduler.room import Ints
+from karmada.scheduler.scores.protocol import Score, ScoreError
+from karmada.scheduler.spread import select
+
+Steps = Generator[Question, Estimate, Decision]
+
+
+@dataclass(slots=True)
+class Profile:
+    """How to schedule: what takes part, and the switches."""
+
+    filters: FilterSet
+    scores: Sequence[Score]
+    divisions: Sequence[Division]
+    """The first that handles a request divides it."""
+    components: bool = False
+    """Whether workloads of several components are fitted as a whole."""
+    propagate_empty: bool = False
+    """Whether selected clusters that get no replicas are targets all the same."""
+
+
+def schedule(
+    request: Request, fleet: Fleet, estimators: Sequence[LocalEstimator], profile: Profile | None = None
+) -> Decision:
+    steps = decide(request, fleet, profile or default_profile())
+    try:
+        question = next(steps)
+        while True:
+            question = steps.send(settle(ask_locally(question, estimators), question))
+    except StopIteration as done:
+        decision: Decision = done.value
+        return decision
+
+
+async def schedule_remotely(
+    request: Request,
+    fleet: Fleet,
+    estimators: Sequence[LocalEstimator],
+    remote: Sequence[RemoteEstimator],
+    profile: Profile | None = None,
+) -> Decision:
+    """The same, with estimators that are awaited."""
+    steps = decide(request, fleet, profile or default_profile())
+    try:
+        question = next(steps)
+        while True:
+            estimate = ask_locally(question, estimators)
+            await _ask_remotely(question, estimate, remote)
+            question = steps.send(settle(estimate, question))
+    except StopIteration as done:
+        decision: Decision = done.value
+        return decision
+
+
+async def _ask_remotely(question: Question, estimate: Estimate, remote: Sequence[RemoteEstimator]) -> None:
+    async def ask(estimator: RemoteEstimator) -> Ints | EstimateError:
+        try:
+            return by_slot(question, await estimator.ask(question))
+        except EstimateError as wrong:
+            return wrong
+
+    for estimator, answer in zip(remote, await asyncio.gather(*map(ask, remote)), strict=True):
+        if isinstance(answer, EstimateError):
+            estimate.failures.append((estimator.name, str(answer)))
+        else:
+            take(estimate, estimator.name, answer)
+
+
+_default: list[Profile] = []
+
+
+def default_profile() -> Profile:
+    """All that is built in and on by default."""
+    if not _default:
+        from karmada.scheduler.plugins import builtin_profile
+
+        _default.append(builtin_profile())
+    return _default[0]
+
+
+# the algorithm
+
+
+def decide(request: Request, fleet: Fleet, profile: Profile) -> Steps:
+    """Yields the questions to estimators, gets the settled answers, and returns the decision."""
+    terms = request.plan.terms
+    if not terms:
+        return Decision([(yield from _attempt(request, 0, fleet, profile))])
+    attempts: list[Attempt] = []
+    for index in range(request.plan.first_term(request.affinity_name), len(terms)):
+        under = request.under(terms[index].get("affinityName") or "")
+        attempts.append((yield from _attempt(under, index, fleet, profile)))
+        if attempts[-1].failure is None:
+            break
+    return Decision(attempts)
+
+
+def _attempt(request: Request, index: int, fleet: Fleet, profile: Profile) -> Generator[Question, Estimate, Attempt]:
+    attempt = Attempt(request, index, profile.filters.candidates(request, fleet))
+    slots = attempt.candidates.slots
+    if not len(slots):
+        attempt.failure = no_fit(fleet.count, (reason for _, _, reason in attempt.candidates.reasons()))
+        return attempt
+    score = _score(request, fleet, slots, profile.scores)
+    if isinstance(score, Failure):
+        attempt.failure = score
+        return attempt
+    sets = profile.components and request.plan.one_cluster and len(request.components) > 0
+    question = Question(request, fleet, slots, sets)
+    attempt.estimate = unlimited(question) if nothing_to_estimate(question) else (yield question)
+    attempt.ranking = rank(request, fleet, slots, score, attempt.estimate.room)
+    selected = select(request, attempt.ranking, sets=sets)
+    if isinstance(selected, Failure):
+        attempt.failure = selected.during("failed to select clusters")
+        return attempt
+    attempt.selected = selected
+    failure = _assign(attempt, profile)
+    if failure is not None:
+        attempt.failure = failure.during("failed to assign replicas")
+    return attempt
+
+
+def _score(request: Request, fleet: Fleet, slots: Ints, scores: Sequence[Score]) -> Ints | Failure | None:
+    total: Ints | None = None
+    for one in scores:
+        try:
+            points = one.points(request, fleet, slots)
+        except ScoreError as wrong:
+            return error(f'failed to prioritize clusters: plugin "{one.name}" failed with: {wrong}')
+        if points is not None:
+            total = points if total is None else total + points
+    return total
+
+
+def _assign(attempt: Attempt, profile: Profile) -> Failure | None:
+    request, ranking, selected = attempt.request, attempt.ranking, attempt.selected
+    assert ranking is not None
+    assert selected is not None
+    if not len(selected):
+        return error(NO_CLUSTERS)
+    if not request.divides_replicas:
+        attempt.targets = [{"name": name} for name in ranking.names(selected)]
+        return None
+    result = assign(request, ranking, selected, profile.divisions)
+    if isinstance(result, Failure):
+        return result
+    attempt.assignment = result
+    attempt.targets = [{"name": name, "replicas": count} for name, count in result.shares.items() if count > 0]
+    if profile.propagate_empty:
+        attempt.targets += _without_replicas(attempt.targets, ranking.names(selected))
+    return None
+
+
+def _without_replicas(targets: Sequence[Obj], names: Sequence[str]) -> list[Obj]:
+    have = {target["name"] for target in targets}
+    return [{"name": name} for name in names if name not in have]

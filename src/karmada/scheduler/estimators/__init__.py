@@ -1,0 +1,1 @@
+"""How many more replicas a cluster has room for."""

@@ -1,0 +1,122 @@
+"""The estimator that is always there: room by what the clusters report of themselves.
+
+Replicas are computed for all clusters at once, from the fleet's arrays, once for each demand; bindings that ask for the
+same share the answer. A cluster that models its nodes is taken at its model: so many nodes of each grade, each with no
+more than the least of its grade. Other clusters are taken as one big node. Clusters to which something was just given
+that they do not report yet are computed again with that taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from karmada.scheduler.estimators.protocol import MAX_REPLICAS, Question
+from karmada.scheduler.estimators.resources import Demand, demand_key, demand_of
+from karmada.scheduler.estimators.sets import sets_in
+from karmada.scheduler.estimators.simulation import PODS_PER_NODE, nodes_of, on_node, place_one_set, replicas_on
+from karmada.scheduler.fleet import Facet, Fleet
+from karmada.scheduler.request import Assumption
+from karmada.scheduler.room import Ints, Room, grades_of
+
+
+class GeneralEstimator:
+    name = "general-estimator"
+
+    def __init__(self, *, models: bool = True) -> None:
+        """`models`: whether models of nodes are used."""
+        self._models = models
+
+    def estimate(self, question: Question) -> Ints:
+        return self._sets(question) if question.sets else self._replicas(question)
+
+    # replicas
+
+    def _replicas(self, question: Question) -> Ints:
+        requirements, fleet = question.requirements, question.fleet
+        demand = None if requirements is None else demand_of(requirements)
+
+        def compute(fleet: Fleet, rows: Ints) -> Ints:
+            return replicas_in(fleet.room.rows(rows), demand, self._models)
+
+        key = ("replicas", self._models, demand_key(requirements))
+        room: Ints = fleet.memo.array(key, Facet.ROOM, fleet, compute)[question.slots]
+        if question.assumed:
+            self._assume(question, demand, room)
+        return room
+
+    def _assume(self, question: Question, demand: Demand | None, room: Ints) -> None:
+        fleet = question.fleet
+        for place, slot in enumerate(question.slots.tolist()):
+            assumed = question.assumed.get(fleet.names[slot])
+            if assumed:
+                room[place] = self._with_assumed(fleet, slot, demand, assumed)
+
+    def _with_assumed(self, fleet: Fleet, slot: int, demand: Demand | None, assumed: Sequence[Assumption]) -> int:
+        here = fleet.room.rows(np.array([slot]))
+        for assumption in assumed:
+            for component in assumption.components:
+                _take_off(here, demand_of(component.get("replicaRequirements")), component.get("replicas") or 0)
+        by_summary = int(replicas_in(here, demand, models=False)[0])
+        grades = grades_of(fleet.cluster(slot)) if self._models and demand is not None else None
+        if grades is None or demand is None or not here.pods[0]:
+            return by_summary
+        nodes = nodes_of(grades)
+        for assumption in assumed:
+            place_one_set(nodes, assumption.components)
+        return min(int(here.pods[0]), replicas_on(nodes, on_node(demand)), MAX_REPLICAS)
+
+    # sets of components
+
+    def _sets(self, question: Question) -> Ints:
+        fleet, components = question.fleet, question.components
+
+        def compute(fleet: Fleet, rows: Ints) -> list[int]:
+            return [sets_in(fleet.cluster(row), components, (), models=self._models) for row in rows.tolist()]
+
+        keys = tuple((c.get("replicas"), demand_key(c.get("replicaRequirements"))) for c in components)
+        room: Ints = fleet.memo.array(("sets", self._models, keys), Facet.ROOM, fleet, compute)[question.slots]
+        for place, slot in enumerate(question.slots.tolist() if question.assumed else ()):
+            assumed = question.assumed.get(fleet.names[slot])
+            if assumed:
+                room[place] = sets_in(fleet.cluster(slot), components, assumed, models=self._models)
+        return room
+
+
+def replicas_in(room: Room, demand: Demand | None, models: bool) -> Ints:
+    """How many replicas fit into each row."""
+    if demand is None:
+        return np.minimum(room.pods, MAX_REPLICAS)
+    most = _by_summary(room, demand)
+    if models and room.modelled.any():
+        most = np.where(room.modelled, _by_model(room, demand), most)
+    return np.minimum(np.minimum(room.pods, most), MAX_REPLICAS)
+
+
+def _by_summary(room: Room, demand: Demand) -> Ints:
+    most = np.full(len(room.pods), MAX_REPLICAS, np.int64)
+    for name, need in demand.items():
+        left = room.left.get(name)
+        if left is None:
+            return np.zeros(len(room.pods), np.int64)
+        np.minimum(most, left // need, out=most)
+    return most
+
+
+def _by_model(room: Room, demand: Demand) -> Ints:
+    on_each = np.full(room.counts.shape, PODS_PER_NODE, np.int64)
+    for name, need in on_node(demand).items():
+        least = room.grades.get(name)
+        np.minimum(on_each, 0 if least is None else least // need, out=on_each)
+    total: Ints = (room.counts * on_each).sum(axis=1)
+    return total
+
+
+def _take_off(room: Room, demand: Demand, replicas: int) -> None:
+    if replicas <= 0:
+        return
+    np.maximum(room.pods - replicas, 0, out=room.pods)
+    for name, need in demand.items():
+        if name in room.left:
+            np.maximum(room.left[name] - need * replicas, 0, out=room.left[name])

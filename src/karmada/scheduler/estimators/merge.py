@@ -1,0 +1,67 @@
+"""Several estimates become one: for each cluster the smallest, and the replicas wanted where nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from karmada.scheduler.estimators.protocol import (
+    MAX_REPLICAS,
+    UNKNOWN,
+    EstimateError,
+    LocalEstimator,
+    Question,
+)
+from karmada.scheduler.room import Ints
+
+
+@dataclass(slots=True)
+class Estimate:
+    """`room`: how many more replicas each of the question's clusters takes."""
+
+    room: Ints
+    answers: list[tuple[str, Ints]] = field(default_factory=list)
+    """By estimator, for who wants to know."""
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    """Estimators that were left out, and why."""
+
+
+def nothing_to_estimate(question: Question) -> bool:
+    """Without replicas there is room everywhere."""
+    return not question.request.replicas and not question.request.components
+
+
+def unlimited(question: Question) -> Estimate:
+    return Estimate(np.full(len(question.slots), MAX_REPLICAS, np.int64))
+
+
+def ask_locally(question: Question, estimators: Sequence[LocalEstimator]) -> Estimate:
+    """What all that compute say, not yet settled."""
+    estimate = unlimited(question)
+    for estimator in estimators:
+        try:
+            take(estimate, estimator.name, estimator.estimate(question))
+        except EstimateError as wrong:
+            estimate.failures.append((estimator.name, str(wrong)))
+    return estimate
+
+
+def take(estimate: Estimate, name: str, answer: Ints) -> None:
+    estimate.answers.append((name, answer))
+    known = answer != UNKNOWN
+    if known.all():
+        np.minimum(estimate.room, answer, out=estimate.room)
+    else:
+        np.minimum(estimate.room, answer, out=estimate.room, where=known)
+
+
+def by_slot(question: Question, answer: Mapping[str, int]) -> Ints:
+    return np.array([answer.get(name, UNKNOWN) for name in question.names()], np.int64)
+
+
+def settle(estimate: Estimate, question: Question) -> Estimate:
+    """Where nobody knows, there is room for all."""
+    estimate.room[estimate.room == MAX_REPLICAS] = question.request.replicas
+    return estimate

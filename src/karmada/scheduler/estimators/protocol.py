@@ -1,0 +1,73 @@
+"""What an estimator is asked, and what it answers.
+
+A `LocalEstimator` computes; a `RemoteEstimator` asks somebody and is awaited. Both answer with a number for each
+cluster, `UNKNOWN` where they do not know. An answer is taken as a whole or not at all: who raises `EstimateError` is
+left out for this request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.request import Assumption, Request
+from karmada.scheduler.room import Ints
+
+UNKNOWN = -1
+MAX_REPLICAS = 2**31 - 1
+
+
+class EstimateError(Exception):
+    """No estimate, for any cluster."""
+
+
+@dataclass(slots=True)
+class Question:
+    """How many more replicas, or, if `sets`, complete sets of the components, do these clusters have room for?"""
+
+    request: Request
+    fleet: Fleet
+    slots: Ints
+    sets: bool = False
+
+    @property
+    def requirements(self) -> Obj | None:
+        """What one replica needs; None when nothing is said but that it is a Pod."""
+        return self.request.requirements
+
+    @property
+    def components(self) -> Sequence[Obj]:
+        return self.request.components
+
+    @property
+    def assumed(self) -> Mapping[str, Sequence[Assumption]]:
+        """By cluster, what was placed there but does not show yet."""
+        return self.request.assumed
+
+    def names(self) -> list[str]:
+        names = self.fleet.names
+        return [names[slot] for slot in self.slots.tolist()]
+
+
+@runtime_checkable
+class LocalEstimator(Protocol):
+    name: str
+
+    def estimate(self, question: Question) -> Ints:
+        """A number for each of the question's slots, in their order. May raise EstimateError."""
+        ...
+
+
+@runtime_checkable
+class RemoteEstimator(Protocol):
+    name: str
+
+    async def ask(self, question: Question) -> Mapping[str, int]:
+        """Numbers by the name of the cluster. May raise EstimateError."""
+        ...
+
+
+Estimator = LocalEstimator | RemoteEstimator

@@ -1,0 +1,55 @@
+"""Asks all clusters at once, under one deadline; if one does not answer, there is no answer at all.
+
+Half an answer would be worse than none: clusters that are known exactly would look smaller than those that are not, and
+replicas would go to where nobody could be asked. How one cluster is asked is given from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.waiting import with_timeout
+from karmada.scheduler.estimators.protocol import EstimateError, Question
+
+AskOne = Callable[[str, Question], Awaitable[int]]
+"""For one cluster by name: how many; raises EstimateError."""
+
+
+class FanOut:
+    def __init__(
+        self, ask_one: AskOne, clock: Clock, *, timeout: float = 3.0, name: str = "scheduler-estimator"
+    ) -> None:
+        """A time-out of 0 means no time-out."""
+        self.name = name
+        self._ask_one = ask_one
+        self._clock = clock
+        self._timeout = timeout
+
+    async def ask(self, question: Question) -> Mapping[str, int]:
+        work = self._ask_all(question)
+        try:
+            return await (with_timeout(self._clock, work, self._timeout) if self._timeout else work)
+        except TimeoutError as late:
+            raise EstimateError(str(late)) from None
+
+    async def _ask_all(self, question: Question) -> Mapping[str, int]:
+        names = question.names()
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._one(name, question)) for name in names]
+        except* EstimateError as wrong:
+            texts = sorted({str(error) for error in _leaves(wrong)})
+            raise EstimateError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]") from None
+        return dict(zip(names, (task.result() for task in tasks), strict=True))
+
+    async def _one(self, name: str, question: Question) -> int:
+        return await self._ask_one(name, question)
+
+
+def _leaves(group: BaseExceptionGroup[EstimateError]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

@@ -1,0 +1,72 @@
+"""How many complete sets of components a cluster has room for.
+
+First a bound by what the cluster has left in all; then, if it models its nodes, by placing sets on such nodes. Amounts
+are taken as they are written: in thousandths if with a decimal suffix or none, in whole units if with a binary one. So
+a request in G against a summary in Gi compares different units; that is what others compute, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from karmada.kube.objects.quantity import Format, Quantity
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.estimators.protocol import MAX_REPLICAS
+from karmada.scheduler.estimators.simulation import Component, Simulation, nodes_of, place_one_set
+from karmada.scheduler.request import Assumption
+from karmada.scheduler.room import PODS, grades_of, left_over, quantity, summary_of
+
+
+def _as_written(amount: Quantity) -> int:
+    return amount.value() if amount.format is Format.BINARY_SI else amount.milli()
+
+
+def sets_in(cluster: Obj, components: Sequence[Obj], assumed: Sequence[Assumption], *, models: bool) -> int:
+    summary = summary_of(cluster)
+    if summary is None:
+        return 0
+    allocatable = summary.get("allocatable") or {}
+    pods = left_over(summary, PODS).value() if PODS in allocatable else 0
+    if pods <= 0:
+        return 0
+    left = {name: _as_written(left_over(summary, name)) for name in allocatable}
+    for assumption in assumed:
+        taken_pods, taken = _needs(assumption.components)
+        pods -= taken_pods
+        for name, need in taken.items():
+            left[name] = left.get(name, 0) - need
+    most = _bound(pods, left, components)
+    grades = grades_of(cluster) if models else None
+    if grades is None or most <= 0:
+        return most
+    nodes = nodes_of(grades)
+    for assumption in assumed:
+        place_one_set(nodes, assumption.components)
+    return Simulation(nodes, [Component.of(component) for component in components]).sets(most)
+
+
+def _bound(pods: int, left: dict[str, int], components: Sequence[Obj]) -> int:
+    if pods <= 0:
+        return 0
+    pods_per_set, per_set = _needs(components)
+    if pods_per_set <= 0:
+        return min(pods, MAX_REPLICAS)
+    most = pods // pods_per_set
+    for name, need in per_set.items():
+        if need > 0:
+            most = min(most, max(left.get(name, 0), 0) // need)
+    return min(most, MAX_REPLICAS)
+
+
+def _needs(components: Iterable[Obj]) -> tuple[int, dict[str, int]]:
+    """Pods and resources of one set."""
+    pods, total = 0, dict[str, int]()
+    for component in components:
+        replicas = component.get("replicas") or 0
+        if replicas <= 0:
+            continue
+        pods += replicas
+        request = (component.get("replicaRequirements") or {}).get("resourceRequest") or {}
+        for name, value in request.items():
+            total[name] = total.get(name, 0) + replicas * _as_written(quantity(value))
+    return pods, total

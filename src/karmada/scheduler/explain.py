@@ -1,0 +1,128 @@
+"""Why a decision is as it is, cluster by cluster, for people.
+
+Nothing of this is computed while scheduling: a decision keeps its steps, and the words are made from them when somebody
+asks. A cluster was refused by a filter, or was not selected, or was selected and got a number of replicas for a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from karmada.scheduler.assignment import Divided
+from karmada.scheduler.decision import Attempt, Decision
+from karmada.scheduler.estimators.protocol import MAX_REPLICAS
+from karmada.scheduler.placement import BY_DUPLICATION
+
+
+class Fate(StrEnum):
+    REFUSED = "refused"
+    LEFT_OUT = "not selected"
+    SELECTED = "selected"
+    DELETING = "being deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReason:
+    """`filter` is the one that refused it; `score`, `room` (for further replicas) and `replicas` are of candidates."""
+
+    cluster: str
+    fate: Fate
+    why: str
+    filter: str = ""
+    score: int | None = None
+    room: int | None = None
+    replicas: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.cluster}: {self.fate}, {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One attempt: the outcome in a sentence, and a reason for every cluster, in the order of names."""
+
+    affinity_name: str
+    outcome: str
+    clusters: list[ClusterReason]
+
+    def __str__(self) -> str:
+        title = f"{self.affinity_name}: {self.outcome}" if self.affinity_name else self.outcome
+        return "\n".join([title, *(f"  {cluster}" for cluster in self.clusters)])
+
+
+def explain(decision: Decision) -> list[Explanation]:
+    """One explanation for each attempt, in order."""
+    return [explain_attempt(attempt) for attempt in decision.attempts]
+
+
+def explain_attempt(attempt: Attempt) -> Explanation:
+    clusters = sorted([*_refused(attempt), *_candidates(attempt)], key=lambda reason: reason.cluster)
+    return Explanation(attempt.affinity_name, _outcome(attempt), clusters)
+
+
+def _outcome(attempt: Attempt) -> str:
+    told = attempt.failure.text if attempt.failure is not None else f"{len(attempt.targets)} cluster(s)"
+    failures = attempt.estimate.failures if attempt.estimate is not None else []
+    return told + "".join(f"; without {name}: {why}" for name, why in failures)
+
+
+def _refused(attempt: Attempt) -> Iterator[ClusterReason]:
+    candidates = attempt.candidates
+    fleet = candidates.fleet
+    for name, filter_name, reason in candidates.reasons():
+        yield ClusterReason(name, Fate.REFUSED, f"{filter_name}: {reason}", filter_name)
+    for slot in np.flatnonzero(fleet.deleting).tolist():
+        yield ClusterReason(fleet.names[slot], Fate.DELETING, "the Cluster has a deletionTimestamp")
+
+
+def _candidates(attempt: Attempt) -> Iterator[ClusterReason]:
+    ranking = attempt.ranking
+    if ranking is None:
+        for slot in attempt.candidates.slots.tolist():
+            yield ClusterReason(attempt.candidates.fleet.names[slot], Fate.LEFT_OUT, "nothing was selected")
+        return
+    selected = {} if attempt.selected is None else {place: n for n, place in enumerate(attempt.selected.tolist())}
+    replicas = {target["name"]: target.get("replicas") for target in attempt.targets}
+    for place, name in enumerate(ranking.names(np.arange(len(ranking.slots)))):
+        score, room = int(ranking.score[place]), int(ranking.room[place])
+        rank = f"number {place + 1} of {len(ranking.slots)} with score {score} and {_room(room)}"
+        if place not in selected:
+            why = f"{rank}; {_left_out(attempt)}"
+            yield ClusterReason(name, Fate.LEFT_OUT, why, score=score, room=room)
+        else:
+            why = f"{rank}; {_share(attempt, name)}"
+            yield ClusterReason(name, Fate.SELECTED, why, score=score, room=room, replicas=replicas.get(name))
+
+
+def _room(room: int) -> str:
+    return "room for any number of replicas" if room >= MAX_REPLICAS else f"room for {room} more replica(s)"
+
+
+def _left_out(attempt: Attempt) -> str:
+    if attempt.selected is None:
+        return "nothing was selected"
+    return f"{len(attempt.selected)} cluster(s) were selected by the spread constraints"
+
+
+def _share(attempt: Attempt, name: str) -> str:
+    if attempt.assignment is None:
+        return "no replicas were assigned" if attempt.failure is not None else "gets the resource as it is"
+    for tier, divided in attempt.assignment.tiers:
+        if name in divided.shares:
+            prefix = f"in tier {tier}: " if len(attempt.assignment.tiers) > 1 else ""
+            return prefix + _in_division(attempt, divided, name)
+    return "gets 0 replicas, as others have room for all"
+
+
+def _in_division(attempt: Attempt, divided: Divided, name: str) -> str:
+    count, had = divided.shares[name], attempt.request.previous.get(name, 0)
+    if attempt.request.plan.strategy == BY_DUPLICATION or not divided.weights:
+        return f"{count} replica(s), {divided.how}"
+    weight, total = divided.weights.get(name, 0), sum(divided.weights.values())
+    share = f"weight {weight} of {total} in {divided.placed} replica(s)"
+    before = f", had {had}" if had else ""
+    return f"{count} replica(s), {divided.how}: {share}{before}"

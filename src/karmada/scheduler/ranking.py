@@ -1,0 +1,125 @@
+"""The candidates in cluster order: by tier, then the higher score, then the more room, then by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from karmada.api.matching import cluster_matches
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.fleet import Facet, Fleet
+from karmada.scheduler.placement import LABEL, OUTSIDE, ZONE, Topology
+from karmada.scheduler.request import Request
+from karmada.scheduler.room import Ints
+
+
+@dataclass(slots=True)
+class Ranking:
+    """One entry for each candidate, in order."""
+
+    fleet: Fleet
+    slots: Ints
+    score: Ints
+    room: Ints
+    """Estimated, for further replicas."""
+    available: Ints
+    """The same plus the replicas it has."""
+    tiers: Ints | None
+    """None when there is only one."""
+
+    def names(self, places: Ints) -> list[str]:
+        names = self.fleet.names
+        return [names[slot] for slot in self.slots[places].tolist()]
+
+    def groups(self, topology: Topology) -> dict[str, list[int]]:
+        """The places of each group, in order; a cluster in several zones is in several groups."""
+        numbers = self._numbers(topology)
+        order = np.argsort(numbers, kind="stable")
+        by_number = numbers[order]
+        ends = [*(np.flatnonzero(by_number[1:] != by_number[:-1]) + 1).tolist(), len(order)]
+        places: list[int] = order.tolist()
+        found: dict[str, list[int]] = {}
+        merged, start, symbols = set(), 0, self.fleet.memo.symbols
+        for end in ends:
+            for name in symbols[by_number[start]]:
+                if name in found:
+                    found[name] = found[name] + places[start:end]
+                    merged.add(name)
+                else:
+                    found[name] = places[start:end]
+            start = end
+        for name in merged:
+            found[name].sort()
+        return found
+
+    def groups_at(self, places: Ints, topology: Topology) -> set[str]:
+        """The groups that some places are in."""
+        symbols = self.fleet.memo.symbols
+        return {name for number in set(self._numbers(topology)[places].tolist()) for name in symbols[number]}
+
+    def _numbers(self, topology: Topology) -> Ints:
+        """For each place a number that stands for the groups it is in."""
+
+        def compute(fleet: Fleet, rows: Ints) -> list[int]:
+            return [fleet.memo.number(groups_of(fleet.cluster(row), topology)) for row in rows.tolist()]
+
+        key = ("topology", topology.field, topology.key)
+        numbers: Ints = self.fleet.memo.array(key, Facet.FACTS, self.fleet, compute)[self.slots]
+        return numbers
+
+
+def groups_of(cluster: Obj, topology: Topology) -> tuple[str, ...]:
+    """The groups that a cluster is in."""
+    spec = cluster.get("spec") or {}
+    if topology.field == ZONE:
+        return tuple(dict.fromkeys(spec.get("zones") or ()))
+    if topology.field == LABEL:
+        value = (cluster["metadata"].get("labels") or {}).get(topology.key)
+    else:
+        value = spec.get(topology.field)
+    return (value,) if value else ()
+
+
+def rank(request: Request, fleet: Fleet, slots: Ints, score: Ints | None, room: Ints) -> Ranking:
+    """`slots` come in the order of names, `score` (None if all alike) and `room` go with them."""
+    available = room
+    if request.previous:
+        here = np.zeros(fleet.size, np.int64)
+        for name, replicas in request.previous.items():
+            slot = fleet.slots.get(name)
+            if slot is not None:
+                here[slot] = replicas
+        available = room + here[slots]
+    tiers = _tiers(request, fleet, slots)
+    if score is None and tiers is None:
+        order = np.argsort(-available, kind="stable")
+    else:
+        keys = [-available] + ([-score] if score is not None else []) + ([tiers] if tiers is not None else [])
+        order = np.lexsort(keys)
+    return Ranking(
+        fleet,
+        slots[order],
+        score[order] if score is not None else np.zeros(len(slots), np.int64),
+        room[order],
+        available[order],
+        tiers[order] if tiers is not None else None,
+    )
+
+
+def _tiers(request: Request, fleet: Fleet, slots: Ints) -> Ints | None:
+    if request.plan.affinity is not None or request.term is None:
+        return None
+    affinities: Sequence[Obj] = (request.term, *(request.term.get("overflowAffinities") or ()))
+
+    def compute(fleet: Fleet, rows: Ints) -> list[int]:
+        return [tier_of(fleet.cluster(row), affinities) for row in rows.tolist()]
+
+    key = ("tiers", request.plan.key, request.affinity_name)
+    tiers: Ints = fleet.memo.array(key, Facet.FACTS, fleet, compute)[slots]
+    return tiers
+
+
+def tier_of(cluster: Obj, affinities: Sequence[Obj]) -> int:
+    return next((tier for tier, affinity in enumerate(affinities) if cluster_matches(affinity, cluster)), OUTSIDE)

@@ -1,0 +1,26 @@
+"""What a score is: points from 0 to 100 for some clusters at once; those of all scores are added up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from karmada.scheduler.request import Request
+
+if TYPE_CHECKING:
+    from karmada.scheduler.fleet import Fleet
+    from karmada.scheduler.room import Ints
+
+MOST = 100
+
+
+class ScoreError(Exception):
+    """A score that cannot be given; scheduling fails and is tried again."""
+
+
+@runtime_checkable
+class Score(Protocol):
+    name: str
+
+    def points(self, request: Request, fleet: Fleet, slots: Ints) -> Ints | None:
+        """For each of the slots, in their order; None for no points to anybody. May raise ScoreError."""
+        ...

@@ -1,0 +1,79 @@
+"""Whether a binding needs to be scheduled, and why: the first of the reasons below that holds.
+
+A workload whose replicas are divided stays where it is unless it has changed itself or loses a cluster; everything else
+is scheduled anew whenever it is looked at, which is cheap and changes nothing if nothing else has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import orjson
+
+from karmada.api import well_known
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.request import Request, is_fresh
+
+_PARTS = ("clusterAffinity", "clusterTolerations", "spreadConstraints", "replicaScheduling")
+
+
+class Need(StrEnum):
+    """What schedule_type says in the metrics; NONE: nothing is to be done."""
+
+    NONE = ""
+    RECONCILE = "ReconcileSchedule"
+    SCALE = "ScaleSchedule"
+
+
+def need_of(binding: Obj, request: Request, deleting: Iterable[str], *, components: bool = False) -> Need:
+    spec, status = binding["spec"], binding.get("status") or {}
+    applied = meta.annotations(binding).get(well_known.APPLIED_PLACEMENT) or ""
+    observed = status.get("schedulerObservingAffinityName") or ""
+    if placement_changed(spec["placement"], applied, observed):
+        return Need.RECONCILE
+    if replicas_changed(spec, request, components=components):
+        return Need.SCALE
+    if is_fresh(spec, status) or not request.is_workload or not _is_divided(spec):
+        return Need.RECONCILE
+    targets = request.previous
+    return Need.RECONCILE if any(name in targets for name in deleting) else Need.NONE
+
+
+def placement_changed(placement: Obj, applied: str, observed: str) -> bool:
+    """Whether the placement says something else than the one that was applied, as far as it matters here."""
+    if not applied:
+        return True
+    try:
+        before = orjson.loads(applied)
+    except orjson.JSONDecodeError:
+        return False
+    if not isinstance(before, dict) or before == placement:
+        return False
+    if any((placement.get(part) or None) != (before.get(part) or None) for part in _PARTS):
+        return True
+    if not observed:
+        return True
+    return _term(placement, observed) != _term(before, observed) or _term(placement, observed) is None
+
+
+def _term(placement: Obj, name: str) -> Obj | None:
+    terms = placement.get("clusterAffinities") or ()
+    return next((term for term in terms if term.get("affinityName") == name), None)
+
+
+def replicas_changed(spec: Obj, request: Request, *, components: bool) -> bool:
+    if (spec["placement"] or {}).get("replicaScheduling") is None:
+        return False
+    if components and request.components and not request.previous:
+        return True
+    given = request.previous.values()
+    if not _is_divided(spec):
+        return any(count != request.replicas for count in given)
+    return sum(given) != request.replicas
+
+
+def _is_divided(spec: Obj) -> bool:
+    scheduling = (spec["placement"] or {}).get("replicaScheduling")
+    return scheduling is not None and (scheduling.get("replicaSchedulingType") or "Divided") == "Divided"

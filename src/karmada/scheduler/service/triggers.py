@@ -1,0 +1,101 @@
+"""Which bindings a scheduler looks at: those that are its own, and those that a changed cluster may concern.
+
+A binding is looked at when it becomes ours (made, let go on, given to this scheduler) and when its spec changed. A
+cluster whose labels or spec changed, or that begins to go, concerns the bindings whose affinity selects it as it was or
+as it is. Those are found by their placement: bindings of one policy share it, so it is judged once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from karmada.api import well_known
+from karmada.api.matching import cluster_matches
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.scheduler.placement import plan_of
+
+DEFAULT_NAME = "default-scheduler"
+BY_PLACEMENT = "placement"
+_MARKS = (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING_MANAGED_BY)
+_SORTED = orjson.OPT_SORT_KEYS
+
+
+def index_by_placement(binding: Obj) -> Iterable[str]:
+    placement = (binding.get("spec") or {}).get("placement")
+    return (orjson.dumps(placement, option=_SORTED).decode(),) if placement is not None else ()
+
+
+def is_suspended(binding: Obj) -> bool:
+    return bool(((binding.get("spec") or {}).get("suspension") or {}).get("scheduling"))
+
+
+class Ours:
+    """The bindings of the scheduler of this name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def named(self, binding: Obj) -> bool:
+        return ((binding.get("spec") or {}).get("schedulerName") or DEFAULT_NAME) == self._name
+
+    def __call__(self, binding: Obj) -> bool:
+        labels = meta.labels(binding)
+        return self.named(binding) and not is_suspended(binding) and any(labels.get(mark) for mark in _MARKS)
+
+    def worth_a_look(self, old: Obj | None, new: Obj | None) -> bool:
+        """A predicate for changes of bindings."""
+        if new is None or not self(new):
+            return False
+        return old is None or meta.generation(old) != meta.generation(new) or not self(old)
+
+
+def concerns_bindings(old: Obj | None, new: Obj | None) -> list[Obj]:
+    """A changed cluster as bindings should be matched with it: as it was and as it is, or not at all."""
+    if old is None or new is None:
+        return []
+    if meta.is_deleting(new) and not meta.is_deleting(old):
+        return [new]
+    if meta.labels(old) != meta.labels(new) or meta.generation(old) != meta.generation(new):
+        return [old, new]
+    return []
+
+
+def bindings_for(cluster: Obj, bindings: Informer, ours: Ours) -> Iterable[Key]:
+    """The bindings that may want to know of this cluster."""
+    for placement in list(bindings.cache.index_values(BY_PLACEMENT)):
+        parsed: Any = orjson.loads(placement)
+        selects = _Selects(parsed, cluster)
+        for binding in bindings.by_index(BY_PLACEMENT, placement):
+            if ours.named(binding) and not is_suspended(binding) and selects(binding):
+                yield key_of(binding)
+
+
+class _Selects:
+    """Whether a binding with this placement may take the cluster; each group of clusters is judged once."""
+
+    def __init__(self, placement: Obj, cluster: Obj) -> None:
+        self._plan = plan_of(placement)
+        self._cluster = cluster
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, binding: Obj) -> bool:
+        terms = self._plan.terms
+        if not terms:
+            return self._judge("", self._plan.affinity)
+        status = binding.get("status") or {}
+        if status.get("schedulerObservedGeneration") != meta.generation(binding):
+            return True
+        term = terms[self._plan.first_term(status.get("schedulerObservingAffinityName") or "")]
+        return self._judge(term.get("affinityName") or "", term)
+
+    def _judge(self, name: str, affinity: Obj | None) -> bool:
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = affinity is None or cluster_matches(self._cluster, affinity)
+        return known

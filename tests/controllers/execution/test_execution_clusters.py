@@ -1,0 +1,226 @@
+"""Works of clusters that are not ready, slow, leaving, or somebody else's; and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from control_plane import NAMESPACES
+from eventually import eventually
+from propagation_plane import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    SECRETS,
+    Fleet,
+    TestMember,
+    brief,
+    condition,
+    config_map,
+    deployment,
+    encoded,
+    fleet,
+    new_server,
+    until,
+)
+
+from karmada.api.cluster import Cluster
+from karmada.api.work import Work
+from karmada.controllers.context import Context
+from karmada.controllers.execution.controller import Execution
+from karmada.controllers.propagation import propagation_parts
+from karmada.interpreter.interpreter import Interpreter
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.manager import Manager
+from karmada.members.members import Members
+
+
+def is_applied(work: Obj) -> bool:
+    return condition(work, "Applied") == "True"
+
+
+async def test_a_cluster_that_is_not_ready_gets_its_works_when_it_is(two: Fleet) -> None:
+    await two.plane.set_ready("m1", "False")
+    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
+    await two.until_work("m2", template, is_applied)
+    work = await two.until_work("m1", template, lambda w: condition(w, "Dispatching") == "True")
+    await two.rest()
+    assert not condition(work, "Applied")
+    assert two.members["m1"].writes() == 0
+    await two.plane.set_ready("m1", "True")
+    await two.until_work("m1", template, is_applied)
+    await two.until_applied("settings-configmap")
+
+
+async def test_works_of_an_unready_cluster_wait_with_their_deletion(two: Fleet) -> None:
+    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
+    await two.until_work("m1", template, is_applied)
+    await two.plane.set_ready("m1", "Unknown")
+    await two.client.delete(CONFIG_MAPS, "settings", "default")
+    await two.until_work("m1", template, meta.is_deleting)
+    await two.rest()
+    assert await two.work("m1", template) is not None
+    await two.plane.set_ready("m1", "True")
+    await two.until_work_gone("m1", template)
+    await two.members["m1"].until_gone(CONFIG_MAPS, "settings")
+
+
+async def test_works_of_an_unready_cluster_that_leaves_go_and_their_objects_stay(two: Fleet) -> None:
+    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
+    await two.until_work("m1", template, is_applied)
+    await two.plane.set_ready("m1", "False")
+    await two.client.delete(CONFIG_MAPS, "settings", "default")
+    await two.until_work("m1", template, meta.is_deleting)
+    await two.client.patch(Cluster.gvr, "m1", "", {"metadata": {"finalizers": ["karmada.io/cluster-controller"]}})
+    await two.client.delete(Cluster.gvr, "m1")
+    await two.until_work_gone("m1", template)
+    assert await two.members["m1"].get(CONFIG_MAPS, "settings") is not None
+
+
+async def test_clusters_in_mode_pull_are_left_to_their_agents(two: Fleet) -> None:
+    await two.plane.add_cluster("pulled", "Pull")
+    await two.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-pulled"}})
+    await two.plane.set_ready("pulled", "True")
+    template = await two.propagate(CONFIG_MAPS, config_map(), ["pulled"])
+    work = await two.until_work("pulled", template)
+    await two.rest()
+    assert "status" not in work or not work["status"]
+
+
+async def test_a_member_that_hangs_holds_nobody_else_up(two: Fleet) -> None:
+    for name in ("first", "second"):
+        await two.propagate(CONFIG_MAPS, config_map(name), ["m1", "m2"])
+        await two.until_applied(f"{name}-configmap")
+    hanging = two.members["m1"].gate
+    hanging.open.clear()
+    templates = [await two.propagate(CONFIG_MAPS, config_map(f"c{n}"), ["m1", "m2"]) for n in range(150)]
+    await asyncio.gather(*(two.until_work("m2", template, is_applied) for template in templates))
+    held_up = [await two.until_work("m1", template) for template in templates]
+    assert not any(is_applied(work) for work in held_up)
+    started = time.monotonic()
+    late = await two.propagate(CONFIG_MAPS, config_map("late"), ["m2"])
+    await two.until_work("m2", late, is_applied)
+    assert time.monotonic() - started < 2
+    hanging.open.set()
+    await asyncio.gather(*(two.until_work("m1", template, is_applied) for template in templates))
+
+
+async def test_a_cluster_without_access_says_why(two: Fleet) -> None:
+    await two.plane.add_cluster("m3")
+    await two.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m3"}})
+    await two.plane.set_ready("m3", "True")
+    template = await two.propagate(CONFIG_MAPS, config_map(), ["m3"])
+    work = await two.until_work("m3", template, lambda w: condition(w, "Applied"))
+    message = "Failed to apply all manifests (0/1): the api endpoint of cluster m3 is empty"
+    assert brief(work, "Applied") == ("False", "AppliedFailed", message)
+
+
+@asynccontextmanager
+async def restarted(found: Fleet) -> AsyncIterator[Execution]:
+    """The same server, a new process."""
+    manager = Manager(found.plane.server.client(user_agent="karmada-controller-manager"))
+    members = Members(manager.informers, manager.clock)
+    context = Context(
+        connect=lambda name: found.plane.server.client(user_agent=name),
+        informers=manager.informers,
+        clock=manager.clock,
+        members=members,
+    )
+    manager.add_component(members)
+    parts = propagation_parts(context, Interpreter())
+    for part in parts:
+        manager.add_part(part)
+    for recorder in context.recorders.values():
+        manager.add_component(recorder)
+    async with manager:
+        [execution] = [part for part in parts if isinstance(part, Execution)]
+        yield execution
+
+
+async def versions(found: Fleet) -> dict[str, str]:
+    return {meta.name(work): meta.resource_version(work) for work in (await found.client.list_all(Work.gvr)).items}
+
+
+async def test_a_restart_compares_instead_of_sending(two: Fleet) -> None:
+    templates = [await two.propagate(DEPLOYMENTS, deployment(f"d{n}"), {"m1": 2}) for n in range(20)]
+    templates.append(await two.propagate(CONFIG_MAPS, config_map("c"), ["m1"]))
+    for template in templates:
+        await two.until_work("m1", template, is_applied)
+    await two.rest()
+    before = await versions(two)
+    member = two.members["m1"]
+    await two.plane.manager.stop()
+    # somebody changes and deletes things while nobody looks
+    await member.client.patch(DEPLOYMENTS, "d0", "default", {"spec": {"replicas": 9}})
+    await member.client.delete(DEPLOYMENTS, "d1", "default")
+    asked = len(member.gate.paths)
+    async with restarted(two) as execution:
+        await member.until(DEPLOYMENTS, "d0", lambda d: d["spec"]["replicas"] == 2)
+        await member.until(DEPLOYMENTS, "d1")
+        await two.until_work("m1", templates[1], lambda w: brief(w, "Applied")[1] == "ReCreateSuccessful")
+        await eventually(lambda: execution.lanes.settled)
+    since = member.gate.paths[asked:]
+    assert sorted(call for call in since if call[0] != "GET") == [
+        ("POST", "/apis/apps/v1/namespaces/default/deployments"),
+        ("PUT", "/apis/apps/v1/namespaces/default/deployments/d0"),
+    ]
+    assert [call for call in since if call[0] == "GET" and "/namespaces/" in call[1]] == []
+    after = await versions(two)
+    touched = {meta.name(await two.until_work("m1", template)) for template in templates[:2]}
+    assert {name for name, version in after.items() if before[name] != version} <= touched
+
+
+async def test_a_work_that_was_applied_but_not_noted_is_noted_after_a_restart(two: Fleet) -> None:
+    """As if the process had been killed between the member's answer and the status."""
+    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
+    work = await two.until_work("m1", template, is_applied)
+    await two.rest()
+    await two.plane.manager.stop()
+    await two.client.update_status(Work.gvr, {**work, "status": {}})
+    member = two.members["m1"]
+    before = await member.get(CONFIG_MAPS, "settings")
+    async with restarted(two):
+        await two.until_work("m1", template, is_applied)
+    assert await member.get(CONFIG_MAPS, "settings") == before
+
+
+async def test_a_deletion_that_was_cut_short_is_finished_after_a_restart(two: Fleet) -> None:
+    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
+    await two.until_applied("settings-configmap")
+    await two.plane.manager.stop()
+    await two.client.delete(CONFIG_MAPS, "settings", "default")
+    await until(lambda: _deleting(two))
+    await two.members["m1"].client.delete(CONFIG_MAPS, "settings", "default")
+    async with restarted(two):
+        for cluster in ("m1", "m2"):
+            await two.until_work_gone(cluster, template)
+    assert await two.members["m2"].get(CONFIG_MAPS, "settings") is None
+
+
+async def _deleting(found: Fleet) -> Obj | None:
+    binding = await found.binding("settings-configmap")
+    return binding if binding is not None and meta.is_deleting(binding) else None
+
+
+async def test_a_cluster_that_leaves_and_joins_again_is_another_member(fleet_folder: Path) -> None:
+    async with fleet(fleet_folder, "m1") as found:
+        template = await found.propagate(CONFIG_MAPS, config_map(), ["m1"])
+        await found.until_applied("settings-configmap")
+        await found.client.delete(Cluster.gvr, "m1")
+        await eventually(lambda: found.plane.context.members.known("m1") is None)
+        other = new_server(fleet_folder, "other")
+        await other.start()
+        try:
+            secret = await found.client.get(SECRETS, "m1", "karmada-cluster")
+            data = {**secret["data"], "caBundle": encoded(other.pki.ca.cert_pem)}
+            await found.client.update(SECRETS, {**secret, "data": data})
+            ref = {"namespace": "karmada-cluster", "name": "m1"}
+            await found.plane.add_cluster("m1", apiEndpoint=other.url, secretRef=ref)
+            await found.plane.set_ready("m1", "True")
+            await TestMember("m1", other).until(CONFIG_MAPS, "settings")
+            await found.until_work("m1", template, is_applied)
+        finally:
+            await other.stop()

@@ -1,0 +1,76 @@
+"""A folder of simulated clusters, steered as people do it: with karmadactl, kubectl and helm."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from programs import Program, eventually
+
+QUICK = """
+latencies:
+  schedule: {low: 0.0}
+  pull: {low: 0.01}
+  start: {low: 0.01}
+  ready: {low: 0.02}
+  stop: {low: 0.01}
+  load_balancer: {low: 0.05}
+  provision: {low: 0.02}
+"""
+"""A profile for tests in which no one wants to see how long things take."""
+
+
+class SimFleet:
+    def __init__(self, root: Path, kubectl: str = "kubectl") -> None:
+        self.folder = root / "sim"
+        self.home = root / "home"
+        self.home.mkdir(parents=True)
+        self._kubectl = kubectl
+        command = [sys.executable, "-m", "karmada.cli.karmadactl", "sim", "--data-dir", str(self.folder)]
+        self.ctl = Program(command, self.home, self.kubeconfig)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "members.config"
+
+    def kubectl(self, cluster: str, namespace: str = "default") -> Program:
+        return Program([self._kubectl, "--context", cluster, "-n", namespace], self.home, self.kubeconfig)
+
+    def helm(self, cluster: str, namespace: str) -> Program:
+        binary = Path(sys.executable).with_name("helm")
+        program = Program([str(binary), "--kube-context", cluster, "-n", namespace], self.home, self.kubeconfig)
+        for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "XDG_CACHE_HOME"):
+            program.env[name] = str(self.home / name.lower())
+        return program
+
+    def create(self, *arguments: str, profile: str = QUICK) -> None:
+        file = self.home / "profile.yaml"
+        file.write_text(profile)
+        self.ctl("create", *arguments, "--profile", str(file))
+
+    @property
+    def pid(self) -> int:
+        return int(json.loads((self.folder / "admin.json").read_bytes())["pid"])
+
+    def kill(self) -> None:
+        """As when the machine loses its power."""
+        pid = self.pid
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not _alive(pid))
+
+    def __enter__(self) -> SimFleet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if (self.folder / "admin.json").exists():
+            self.ctl("stop", check=False)
+
+
+def _alive(pid: int) -> bool:
+    """A child that has ended and was not waited for is no longer alive."""
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(told.stdout.strip()) and not told.stdout.strip().startswith("Z")

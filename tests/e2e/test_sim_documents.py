@@ -1,0 +1,78 @@
+"""What docs/simulated-clusters.md tells people to paste works as it is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from karmada.cli.sim import fail
+from karmada.kube.sim.behaviours import parse_outcome
+from karmada.kube.sim.profile import Profile
+
+pytestmark = pytest.mark.e2e
+PAGE = (Path(__file__).parents[2] / "docs/simulated-clusters.md").read_text()
+
+
+@pytest.mark.usefixtures("kubectl_path")
+def test_the_page_can_be_pasted(tmp_path: Path) -> None:
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+    env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    try:
+        done = subprocess.run(
+            ["bash", "-e"],
+            input=script,
+            capture_output=True,
+            text=True,
+            env=env,
+            cwd=tmp_path,
+            timeout=120,
+            check=False,
+        )
+    finally:
+        if (tmp_path / ".karmada/sim/admin.json").exists():
+            subprocess.run(["karmadactl", "sim", "stop"], env=env, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    for expected in (
+        "cluster member1 created in",
+        "member3-node-5",
+        'deployment "web" successfully rolled out',
+        "cluster member1: pool node has 5 nodes",
+        "cluster member1: deployment/web has total-cpu=2 http_requests=50",
+        'cluster member1: fault "down" for 5 s',
+        "lost,pods",
+        "cluster member2: healed lost\n",
+        "cluster member2: healed pods\n",
+        'cluster member1: fault "clock" for 10 s',
+        "cluster big created in",
+        "3 clusters run; kubeconfig:",
+    ):
+        assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
+
+
+def words(heading: str) -> list[str]:
+    """The first column of the table under a heading, by the words in backquotes."""
+    section = PAGE.split(heading, 1)[1]
+    table = re.search(r"^\|---.*\n((?:\|.*\n)+)", section, re.MULTILINE)
+    assert table is not None
+    rows = [re.split(r"(?<!\\)\|", row)[1] for row in table[1].splitlines()]
+    return [word for row in rows for word in re.findall(r"`([^`]+)`", row)]
+
+
+def test_the_page_tells_of_every_fault_and_of_no_other() -> None:
+    assert {fault.split()[0] for fault in words("## Break things")} == set(fail.commands)
+
+
+def test_the_page_tells_of_every_setting_and_of_no_other() -> None:
+    assert set(words("## Describe a cluster")) == {field.name for field in msgspec.structs.fields(Profile)} - {"name"}
+
+
+def test_the_outcomes_on_the_page_are_understood() -> None:
+    for outcome in words("### Pods"):
+        assert parse_outcome(outcome).kind == outcome.split()[0]
