@@ -28,9 +28,7 @@ STRATEGIES: dict[str, Obj] = {
     "no replicas": {},
     "Duplicated": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
     "Aggregated": {"replicaScheduling": {**_DIVIDED, "replicaDivisionPreference": "Aggregated"}},
-    "dynamic weight": {
-        "replicaScheduling": {**_WEIGHTED, "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
-    },
+    "dynamic weight": {"replicaScheduling": {**_WEIGHTED, "weightPreference": {"dynamicWeight": "AvailableReplicas"}}},
     "static weight": {
         "replicaScheduling": {
             **_WEIGHTED,
@@ -81,7 +79,12 @@ def _bindings(random: Random, strategy: str, count: int, names: list[str]) -> li
     found = []
     for number in range(count):
         spec: Obj = {
-            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"web-{number}", "uid": f"uid-{number}"},
+            "resource": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": f"web-{number}",
+                "uid": f"uid-{number}",
+            },
             "placement": random.choice(placements),
         }
         if strategy != "no replicas":

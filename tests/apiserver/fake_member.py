@@ -33,7 +33,7 @@ class FakeMember:
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked.append((request.method, request.raw_path))
         self.headers.append(request.headers)
-        self.bodies.append(await request.read())
+        self.bodies.append(await request.content.read())
         if self.reply is not None:
             return await self.reply(request)
         return web.json_response({"path": request.raw_path})
@@ -154,6 +154,9 @@ async def socks_proxy(user: str = "", password: str = "") -> AsyncIterator[FakeP
             word = await reader.readexactly((await reader.readexactly(1))[0])
             right = (name.decode(), word.decode()) == (user, password)
             writer.write(bytes((1, 0 if right else 1)))
+            if not right:
+                writer.close()
+                return
         _, _, _, kind = await reader.readexactly(4)
         if kind == 3:
             host = (await reader.readexactly((await reader.readexactly(1))[0])).decode()

@@ -78,9 +78,7 @@ async def test_what_is_written_is_read_back(client: Client, manifest: Obj) -> No
     assert again["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"], "nothing was left to fill in"
     typed = kind_of(manifest).type.of(stored).to_obj()
     again = await client.update(gvr, {**typed, "metadata": stored["metadata"]})
-    assert missing(body(stored), body(again)) == [], (
-        "the typed view loses nothing but defaults"
-    )
+    assert missing(body(stored), body(again)) == [], "the typed view loses nothing but defaults"
     await leave(client, manifest)
 
 

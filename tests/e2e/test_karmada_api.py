@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from background import Background
+from fake_member import FakeProxy, connect_proxy, socks_proxy
 from karmada.api.crds import all_kinds
 from karmada.api.kind import KindInfo
 from karmada_plane import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PROXIES, PROXY, Plane, binding, plane, role, stop, user
 from programs import Program, Result
 
 pytestmark = pytest.mark.e2e
+Way = Callable[[], AbstractAsyncContextManager[FakeProxy]]
 DATA = Path(__file__).parent.parent / "api" / "data"
 KINDS = [info for info in all_kinds() if info.storage]
 TWICE = {"ReplicaSchedulingPolicy"}
@@ -256,6 +260,20 @@ def test_port_forward_in_a_member(karmada: Plane, pod: str, sockets: str) -> Non
                 assert answer.read()
     finally:
         stop(forward)
+
+
+@TRANSPORTS
+@pytest.mark.parametrize("way", [connect_proxy, socks_proxy], ids=["CONNECT", "SOCKS5"])
+def test_a_member_behind_a_proxy(karmada: Plane, kubectl: Program, pod: str, way: Way, sockets: str) -> None:
+    proxy = karmada.background.enter(way())
+    through = over(karmada.kubectl(member="member1"), sockets)
+    kubectl("patch", "cluster", "member1", "--type=merge", "-p", json.dumps({"spec": {"proxyURL": proxy.url}}))
+    try:
+        assert through("get", "pod", pod, "-o", "name").lines == [f"pod/{pod}"]
+        assert proxy.heads
+        assert through("exec", pod, "--", "hostname").out.strip() == pod
+    finally:
+        kubectl("patch", "cluster", "member1", "--type=merge", "-p", '{"spec":{"proxyURL":null}}')
 
 
 def test_a_pod_is_reached_through_both_proxies(kubectl: Program, pod: str) -> None:

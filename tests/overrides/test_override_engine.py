@@ -171,7 +171,7 @@ def test_without_policies_the_object_itself_comes_out() -> None:
 
 
 def test_an_unknown_cluster_is_an_error() -> None:
-    with pytest.raises(NotFound, match='clusters.cluster.karmada.io "m9" not found'):
+    with pytest.raises(NotFound, match=r'clusters\.cluster\.karmada\.io "m9" not found'):
         applied(deployment(), to="m9")
 
 

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada.admission.context import Context
-from karmada.admission.overrides import mutate, validate
-from karmada.api.policy import OverridePolicy
 from karmada.kube.client.manifests import load_manifests
-from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.overrides.engine import Overrides
 from overriding import cluster, containers_of
@@ -33,15 +29,6 @@ def overrides() -> Overrides:
 
 def in_cluster(overrides: Overrides, name: str, cluster: str) -> Obj:
     return overrides.apply(RESOURCES[name], cluster).manifest
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy["metadata"]["name"])
-def test_the_policies_are_valid(policy: Obj) -> None:
-    admitted = copy_json(policy)
-    context = Context(namespace="default")  # type: ignore[call-arg]
-    mutate(admitted, None, context)
-    assert validate(admitted, None, context) == []
-    assert OverridePolicy.of(admitted).metadata.name == policy["metadata"]["name"]
 
 
 def test_image_replicas_arguments_and_resources(overrides: Overrides) -> None:

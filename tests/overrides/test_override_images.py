@@ -211,13 +211,13 @@ def references(draw: st.DrawFn) -> str:
     return host + path + draw(tags) + draw(digests)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=1000)
 @given(references() | st.text("aA0.:/@_-[] ", max_size=14))
 def test_parsing_agrees_with_a_parser_of_another_make(text: str) -> None:
     assert parsed(text) == strict(text)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(references())
 def test_an_image_put_together_again_is_the_same_image(text: str) -> None:
     image = parsed(text)

@@ -98,7 +98,9 @@ def placement(scheduling: Obj | None = None, *constraints: Obj, **other: Any) ->
     return found
 
 
-def deployment(replicas: int, where: Obj, *, uid: str = "", previous: Mapping[str, int] | None = None, **more: Any) -> Obj:
+def deployment(
+    replicas: int, where: Obj, *, uid: str = "", previous: Mapping[str, int] | None = None, **more: Any
+) -> Obj:
     resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web", "uid": uid}
     spec: Obj = {"resource": resource, "replicas": replicas, "placement": where, **more}
     if previous:

@@ -10,7 +10,10 @@ from fleets import AGGREGATED, DUPLICATED, DYNAMIC, KINDS, WEIGHTED, cluster
 Obj = dict[str, Any]
 GRADES = [("0", "0"), ("1", "1Gi"), ("2", "4Gi"), ("8", "16Gi")]
 MODELS = [
-    {"grade": grade, "ranges": [{"name": "cpu", "min": cpu, "max": "99"}, {"name": "memory", "min": memory, "max": "99Gi"}]}
+    {
+        "grade": grade,
+        "ranges": [{"name": "cpu", "min": cpu, "max": "99"}, {"name": "memory", "min": memory, "max": "99Gi"}],
+    }
     for grade, (cpu, memory) in enumerate(GRADES)
 ]
 
@@ -97,7 +100,9 @@ def random_spread(random: Random) -> list[Obj]:
     found = [{"spreadByField": "cluster", "minGroups": min(bounds), "maxGroups": random.choice([max(bounds), 0])}]
     if kind < 0.8:
         bounds = [random.randint(1, 3), random.randint(1, 4)]
-        found.append({"spreadByField": "region", "minGroups": min(bounds), "maxGroups": random.choice([max(bounds), 0])})
+        found.append(
+            {"spreadByField": "region", "minGroups": min(bounds), "maxGroups": random.choice([max(bounds), 0])}
+        )
     random.shuffle(found)
     return found
 
@@ -116,7 +121,9 @@ def random_placement(random: Random) -> Obj:
         found["clusterAffinities"] = [random_term(random, f"g{n}") for n in range(random.randint(1, 3))]
     if random.random() < 0.3:
         found["clusterTolerations"] = [
-            random.choice([{"key": "old", "operator": "Equal", "value": "yes"}, {"operator": "Exists", "effect": "NoExecute"}])
+            random.choice(
+                [{"key": "old", "operator": "Equal", "value": "yes"}, {"operator": "Exists", "effect": "NoExecute"}]
+            )
         ]
     return found
 

@@ -350,7 +350,7 @@ def select_clusters(candidates: list[Candidate], constraint: Obj, need: int) -> 
 def select_regions(spec: Obj, candidates: list[Candidate], region: Obj, cluster: Obj | None) -> list[Candidate]:
     least, most = region["minGroups"], region.get("maxGroups") or MAX32
     cluster_least = (cluster or {}).get("minGroups", 0)
-    cluster_most = ((cluster.get("maxGroups") or MAX32) if cluster is not None else 0)
+    cluster_most = (cluster.get("maxGroups") or MAX32) if cluster is not None else 0
     groups: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         groups.setdefault(candidate.cluster["spec"]["region"], []).append(candidate)

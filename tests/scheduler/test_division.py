@@ -119,10 +119,10 @@ counts = st.dictionaries(st.sampled_from([f"m{n}" for n in range(12)]), st.integ
 
 @given(rooms, counts, st.integers(0, 80), st.booleans(), st.booleans(), st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_a_division_by_room_places_all_within_the_room_or_fails(room, previous, replicas, aggregated, fresh, descending):
-    result = divide_by_room(
-        replicas, room, previous, aggregated=aggregated, fresh=fresh, descending=descending
-    )
+def test_a_division_by_room_places_all_within_the_room_or_fails(
+    room, previous, replicas, aggregated, fresh, descending
+):
+    result = divide_by_room(replicas, room, previous, aggregated=aggregated, fresh=fresh, descending=descending)
     had = {name: count for name, count in previous.items() if name in room}
     if isinstance(result, Failure):
         assert result.reason is Reason.UNSCHEDULABLE

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 from urllib.parse import quote
 
 import aiohttp
@@ -18,6 +19,7 @@ from aiohttp import web
 from karmada.apiserver.forwarding import forward, inner_path
 from karmada.apiserver.members import Member, Members
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.request import Query, Request, RequestInfo, parse_path
 from karmada.kube.server.results import RawResult, Result, TakeOver
@@ -27,6 +29,14 @@ SECONDS = 30.0
 _CONNECTIONS = ("attach", "exec", "log", "portforward", "proxy")
 Local = Callable[[Request, str], Awaitable[Result]]
 """(request, path) → this server's own answer to a path that is no resource"""
+
+
+class Answer(NamedTuple):
+    """What a member said."""
+
+    member: Member
+    status: int
+    body: bytes
 
 
 class FanOut:
@@ -56,7 +66,7 @@ class FanOut:
 
     async def _named(self, request: Request, info: RequestInfo, path: str, query: str) -> Result:
         probe = _object_path(info)
-        found = [member for member, status, _, _ in await self._ask_all(request, probe, "") if status == 200]
+        found = [answer.member for answer in await self._ask_all(request, probe, "") if answer.status == 200]
         if not found:
             return _text(404, "resource not found or don't have permission to get it")
         if len(found) > 1:
@@ -66,25 +76,24 @@ class FanOut:
         return TakeOver(lambda raw: forward(self._members, member, request, raw, path, query))
 
     async def _list(self, request: Request, path: str, query: str) -> Result:
-        answers = [answer for answer in await self._ask_all(request, path, query) if answer[1] == 200]
-        if not answers:
+        answers = [answer for answer in await self._ask_all(request, path, query) if answer.status == 200]
+        lists = [parsed for answer in answers if (parsed := _parsed(answer.body)) is not None]
+        if not lists:
             return _text(404, "not found")
-        merged = orjson.loads(answers[0][2])
-        merged["items"] = [item for _, _, body, _ in answers for item in orjson.loads(body).get("items") or ()]
-        return RawResult(orjson.dumps(merged))
+        items = [item for each in lists for item in each.get("items") or ()]
+        return RawResult(orjson.dumps({**lists[0], "items": items}))
 
-    async def _ask_all(self, request: Request, path: str, query: str) -> list[tuple[Member, int, bytes, str]]:
+    async def _ask_all(self, request: Request, path: str, query: str) -> list[Answer]:
         """What each cluster that answers says, in the order of their names."""
 
-        async def ask(name: str) -> tuple[Member, int, bytes, str] | None:
+        async def ask(name: str) -> Answer | None:
             try:
                 member = await self._members.get(name)
                 response = await self._members.ask(
                     member, "GET", member.url(path, query), member.identity(request.user), None, SECONDS
                 )
                 async with response:
-                    media = response.headers.get("Content-Type", "")
-                    return member, response.status, await response.read(), media
+                    return Answer(member, response.status, await response.read())
             except (aiohttp.ClientError, OSError, ApiError) as error:
                 log.v(1).info("A cluster is left out", cluster=name, err=str(error))
                 return None
@@ -99,6 +108,15 @@ def _object_path(info: RequestInfo) -> str:
     namespace = f"/namespaces/{quote(info.namespace)}" if info.namespace and info.resource != "namespaces" else ""
     path = f"{prefix}{namespace}/{info.resource}/{quote(info.name)}"
     return path if not info.subresource or info.subresource in _CONNECTIONS else f"{path}/{info.subresource}"
+
+
+def _parsed(body: bytes) -> Obj | None:
+    """None for what is no JSON object: then it is no member's list either."""
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
 
 
 def _text(status: int, message: str) -> RawResult:

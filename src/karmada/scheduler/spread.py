@@ -48,7 +48,9 @@ def select(request: Request, ranking: Ranking, *, sets: bool) -> Ints | Failure:
         return usual
     if len(plan.topologies) == 1:
         grouped = by_groups(request, ranking, plan.topologies[0])
-        if isinstance(grouped, Failure) or _meets(ranking, grouped, others):
+        if isinstance(grouped, Failure):
+            return grouped
+        if len(grouped) <= (plan.clusters or _ANY_NUMBER).most and _meets(ranking, grouped, others):
             return grouped
     return by_all(request, ranking, need)
 

@@ -13,6 +13,7 @@ from eventually import eventually
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.sim.faults import kinds
 from karmada.kube.sim.profile import INSTANT, VERSIONS, NodePool, Profile
 from whole_cluster import DEPLOYMENTS, NODES, PODS, SMALL, Whole, ask, deployment, whole_cluster
 
@@ -141,6 +142,49 @@ async def test_a_restart_finds_everything_as_it_was_and_changes_nothing(tmp_path
         assert (await whole.admin.get(NAMESPACES, "kube-system"))["metadata"]["uid"] == identity
         assert await at_rest(whole) == before
         await whole.deploy(2, name="new")
+
+
+async def run_pod(whole: Whole, name: str, *command: str, **annotations: str) -> None:
+    pod: Obj = {
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations},
+        "spec": {
+            "restartPolicy": "Always" if annotations else "Never",
+            "containers": [{"name": "main", "image": "busybox", "command": list(command) or None}],
+        },
+    }
+    await whole.admin.create(PODS, pod)
+
+
+def container(whole: Whole, name: str) -> Obj:
+    [pod] = [pod for pod in whole.pods() if pod["metadata"]["name"] == name]
+    found: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or [{}]
+    return found[0]
+
+
+async def test_what_pods_were_about_to_do_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async with whole_cluster(tmp_path, in_memory=False) as whole:
+        await run_pod(whole, "sleeper", "sleep", "3600")
+        await run_pod(whole, "crasher", **{"sim.io/behavior": "crash-loop"})
+        await whole.sim.faults.inject(kinds.Clock(rate=50))
+        waiting = {"reason": "CrashLoopBackOff"}
+        await eventually(
+            lambda: (
+                container(whole, "crasher").get("restartCount") == 2
+                and waiting.items() <= container(whole, "crasher")["state"].get("waiting", {}).items()
+            ),
+            show=lambda: container(whole, "crasher"),
+        )
+        started = container(whole, "sleeper")["state"]["running"]["startedAt"]
+    async with whole_cluster(tmp_path, in_memory=False) as whole:
+        assert container(whole, "crasher")["restartCount"] == 2
+        assert container(whole, "sleeper")["state"]["running"]["startedAt"] == started
+        await whole.sim.faults.inject(kinds.Clock(skip=400))
+        await eventually(lambda: container(whole, "crasher")["restartCount"] == 3)
+        assert "running" in container(whole, "sleeper")["state"]
+        await whole.sim.faults.inject(kinds.Clock(skip=3600))
+        await eventually(lambda: container(whole, "sleeper")["state"].get("terminated"))
+        assert container(whole, "sleeper")["state"]["terminated"]["exitCode"] == 0
+        assert container(whole, "sleeper")["restartCount"] == 0
 
 
 async def test_the_same_name_and_seed_make_the_same_cluster_and_another_seed_another(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.times import parse_time
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.behaviours import Outcome, Rule
@@ -549,3 +551,55 @@ async def test_a_cluster_with_requests_that_hang_stops_at_once(tmp_path: Path) -
         assert time.monotonic() - began < 1
         with suppress(ConnectionFailed, ApiError):
             await waiting
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        kinds.Down(),
+        kinds.Flap(up=0.01, down=0.01),
+        kinds.Paused(component="scheduler"),
+        kinds.Paused(component="kubelet"),
+        kinds.NodeLost(pool="node"),
+        kinds.Clock(rate=1000),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+async def test_a_cluster_with_a_fault_can_be_stopped_and_starts_without_it(tmp_path: Path, fault: kinds.Fault) -> None:
+    async with whole_cluster(tmp_path, in_memory=False) as whole:
+        await whole.deploy(2)
+        await whole.sim.faults.inject(fault)
+    async with whole_cluster(tmp_path, in_memory=False) as whole:
+        assert await reaches(whole.admin)
+        await whole.admin.patch(DEPLOYMENTS, "web", "default", {"spec": {"replicas": 3}})
+        await eventually(lambda: whole.ready() == 3, show=whole.states)
+
+
+async def test_somebody_who_looks_at_leases_sees_nodes_alive_and_the_lost_one_not(whole: Whole) -> None:
+    leases = GVR("coordination.k8s.io", "v1", "leases")
+
+    async def ages() -> dict[str, float]:
+        found = (await whole.admin.list(leases, "kube-node-lease"))["items"]
+        now = whole.sim.clock.now()
+        return {lease["metadata"]["name"]: now - parse_time(lease["spec"]["renewTime"]) for lease in found}
+
+    await whole.sim.faults.inject(kinds.NodeLost(nodes=("small-node-1",)))
+    await jump(whole, 100)
+    seen = await ages()
+    assert seen["small-node-2"] <= 11
+    assert seen["small-node-1"] >= 100
+    await whole.sim.faults.heal("node")
+    assert (await ages())["small-node-1"] <= 11
+
+
+async def test_nobody_gets_into_the_pods_of_a_lost_node(whole: Whole) -> None:
+    await whole.deploy(1)
+    [pod] = whole.pods()
+    logs = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}/log"
+    assert (await ask(whole.admin, logs)).status == 200
+    await whole.sim.faults.inject(kinds.NodeLost(pool="node"))
+    lost = await ask(whole.admin, logs)
+    assert lost.status == 500
+    assert b"no route to host" in lost.body
+    await whole.sim.faults.heal()
+    assert (await ask(whole.admin, logs)).status == 200

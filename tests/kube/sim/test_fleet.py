@@ -154,3 +154,38 @@ async def test_orders_need_the_token(tmp_path: Path) -> None:
     finally:
         await admin.stop()
         await fleet.stop()
+
+
+@pytest.mark.parametrize("written", ["{", "[]", '{"profile": {"name": "odd", "colour": "red"}}'])
+async def test_a_description_that_cannot_be_read_can_still_be_deleted(tmp_path: Path, written: str) -> None:
+    folder = tmp_path / "clusters/odd"
+    folder.mkdir(parents=True)
+    (folder / "cluster.json").write_text(written)
+    fleet = Fleet(tmp_path)
+    await fleet.start()
+    assert list(fleet.failed) == ["odd"]
+    assert await fleet.delete("odd")
+    assert not folder.exists()
+    await fleet.stop()
+
+
+async def test_nodes_of_a_real_cluster_that_is_gone_are_left_behind_and_that_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "clusters/extra"
+    folder.mkdir(parents=True)
+    described = {"profile": {"name": "extra"}, "attach": str(tmp_path / "no.kubeconfig")}
+    (folder / "cluster.json").write_text(json.dumps(described))
+    fleet = Fleet(tmp_path)
+    await fleet.start()
+    assert "no.kubeconfig: No such file" in fleet.failed["extra"]
+    assert not await fleet.delete("extra")
+    await fleet.stop()
+
+
+async def test_a_cluster_is_deleted_once(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path)
+    await fleet.start()
+    await fleet.create(wanted("one"))
+    first, second = await asyncio.gather(fleet.delete("one"), fleet.delete("one"), return_exceptions=True)
+    assert first is True
+    assert isinstance(second, FleetError)
+    await fleet.stop()

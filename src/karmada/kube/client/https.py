@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import re
 import socket
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
@@ -36,6 +37,8 @@ _MAX_RETRIES = 10
 _WATCH_GRACE = 30.0
 _CLOSED = "the connection was closed on this side"
 _SAFE = "/:@!$&'()*+,;=-._~"
+_TLS_OBJECT = re.compile(r" ssl:(<[^>]*>|\w+)")
+"""What aiohttp tells of its settings in the middle of a message."""
 _GENERIC = {
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
@@ -324,7 +327,7 @@ def _keep_alive_socket(address: Any) -> socket.socket:
 
 
 def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return _TLS_OBJECT.sub("", str(error)) or type(error).__name__
 
 
 def _event(line: bytes) -> WatchEvent:

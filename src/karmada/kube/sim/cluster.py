@@ -109,6 +109,7 @@ class SimCluster:
             self.manager.add_component(recorder)
         connector = PodConnector(context, self.load)
         connector.access.ended = kubelet.end
+        connector.failed = self.heartbeats.failed
         self.server.endpoints.connector = connector
         if self.profile.metrics:
             MetricsApis(context, self.load).install(self.server)

@@ -47,6 +47,15 @@ def _read(path: Path) -> Stored:
     return msgspec.json.decode(path.read_bytes(), type=Stored)
 
 
+def _attaches(folder: Path) -> bool:
+    """Whether a description that may not be readable is of nodes in a real cluster."""
+    try:
+        described = msgspec.json.decode((folder / "cluster.json").read_bytes())
+    except ValueError:
+        return False
+    return isinstance(described, dict) and bool(described.get("attach"))
+
+
 class FleetError(Exception):
     """What cannot be done, told to the one who asked."""
 
@@ -125,12 +134,13 @@ class Fleet:
 
     async def delete(self, name: str) -> bool:
         """Stop a cluster and forget everything about it; False when its nodes had to be left in the real one."""
-        clean = True
-        if self.failed.pop(name, None) is None:
+        if name in self.failed:
+            clean = not _attaches(self._folder(name))
+            del self.failed[name]
+        else:
             cluster = self.get(name)
-            if isinstance(cluster, AttachedCluster):
-                clean = await _left(cluster)
             del self.clusters[name], self._stored[name]
+            clean = not isinstance(cluster, AttachedCluster) or await _left(cluster)
             await cluster.stop()
         shutil.rmtree(self._folder(name))
         self._write_kubeconfig()

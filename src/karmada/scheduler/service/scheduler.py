@@ -18,6 +18,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.waiting import with_timeout
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
@@ -31,6 +32,7 @@ SUCCEEDED, FAILED = "ScheduleBindingSucceed", "ScheduleBindingFailed"
 _UNSCHEDULABLE_SECONDS = 300.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 10.0
 _WORKERS = 8
+_SEEN_SECONDS = 30.0
 
 Kind = type[ResourceBinding] | type[ClusterResourceBinding]
 
@@ -58,6 +60,10 @@ class BindingScheduler:
         self._ours = Ours(core.options.name)
         self._by_priority = context.gates.enabled("PriorityBasedScheduling")
         self._attempts: dict[Key, int] = {}
+        self._decided: dict[Key, int] = {}
+        """The generation that a decision made: seeing it is no reason to decide again."""
+        self._touched: set[Key] = set()
+        """Those that a changed cluster may concern."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
         self._bindings = context.informers.of(kind.gvr, indexes={BY_PLACEMENT: index_by_placement})
         self._bindings.add_handler(self._binding_changed)
@@ -89,6 +95,8 @@ class BindingScheduler:
         if new is None and _old is not None:
             key = Key(_old["metadata"].get("namespace", ""), _old["metadata"]["name"])
             self._attempts.pop(key, None)
+            self._decided.pop(key, None)
+            self._touched.discard(key)
             if held is not None:
                 held.forget(key)
 
@@ -98,6 +106,7 @@ class BindingScheduler:
             found.update(bindings_for(cluster, self._bindings, self._ours))
         for key in sorted(found):
             binding = self._bindings.get(key)
+            self._touched.add(key)
             self._add(key, self._priority(binding) if self._by_priority and binding is not None else 0)
             self.metrics.incoming("ClusterChanged")
 
@@ -107,6 +116,9 @@ class BindingScheduler:
         binding = self._bindings.get(key)
         if binding is None:
             return Done
+        if self._decided.get(key) == meta.generation(binding) and key not in self._touched:
+            return self._settled(key)
+        self._touched.discard(key)
         if meta.is_deleting(binding):
             self._tell(binding, WARNING, FAILED, f"skip schedule deleting {self._called}: {_named(key)}")
             return Done
@@ -160,7 +172,16 @@ class BindingScheduler:
         )
         if after is not binding or report.status != "True":
             self._report(binding, decision, report)
+        if not report.retry:
+            self._decided[key] = meta.generation(after)
+        await self._seen(after)
         return report
+
+    async def _seen(self, written: Obj) -> None:
+        """Wait until the informer shows what was written, so that the next look does not write it again."""
+        version = int(meta.resource_version(written))
+        seen = self._bindings.until(lambda: int(self._bindings.resource_version or 0) >= version)
+        await with_timeout(self._clock, seen, _SEEN_SECONDS)
 
     def _note(self, written: Obj, decision: Decision, is_workload: bool) -> None:
         if self._kind is ResourceBinding:

@@ -6,6 +6,8 @@ from those whose node is lost, and hands the rest to the node's kubelet, which h
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest, InternalError, MethodNotAllowed
 from karmada.kube.objects.gvk import GVR
@@ -48,6 +50,8 @@ class PodConnector:
         self._pods = context.informers.of(PODS)
         self._pages = KubeletPages(self.access, load or LoadModel(context))
         self._proxy = PodProxy(self.answers)
+        self.failed: Callable[[str], bool] = lambda _node: False
+        """Whether a node has no power, which may be long before anybody else knows."""
 
     async def connect(self, request: Request, resource: Resource, obj: Obj) -> Result:
         if resource.gvk.kind == "Node":
@@ -109,8 +113,9 @@ class PodConnector:
             raise InternalError(f'Get "{url}": {dialled}')
         raise InternalError(f"error dialing backend: {dialled}")
 
-    @staticmethod
-    def _answers_calls(node: Obj) -> bool:
+    def _answers_calls(self, node: Obj) -> bool:
+        if self.failed(meta.name(node)):
+            return False
         ready = meta.get_condition((node.get("status") or {}).get("conditions"), "Ready")
         return ready is None or ready.get("status") != "Unknown"
 

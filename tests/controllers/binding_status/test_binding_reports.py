@@ -1,0 +1,182 @@
+"""What a binding's status says of its Works, and the template's of its copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from propagation_plane import CONFIG_MAPS, DEPLOYMENTS, Fleet, brief, condition, config_map, deployment, until
+
+from karmada.api.work import ResourceBinding
+from karmada.controllers.binding_status.aggregation import aggregate, fully_applied
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
+
+FULLY = ("True", "FullyAppliedSuccess", "All works have been successfully applied")
+NOT_FULLY = ("False", "FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
+REFERENCE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
+IDENTIFIER = {"ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "", "namespace": "default", "name": "web"}
+
+
+def work(cluster: str, applied: str | None, message: str = "", **report: Any) -> Obj:
+    status: Obj = {}
+    if applied is not None:
+        status["conditions"] = [{"type": "Applied", "status": applied, "message": message}]
+    if report:
+        status["manifestStatuses"] = [{"identifier": IDENTIFIER, **report}]
+    return {
+        "metadata": {"namespace": f"karmada-es-{cluster}", "name": "w"},
+        "spec": {"workload": {"manifests": [deployment()]}},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (work("a", None), {"clusterName": "a", "health": "Unknown"}),
+        (work("a", "False", "no"), {"clusterName": "a", "health": "Unknown", "appliedMessage": "no"}),
+        (work("a", "Unknown", "?", health="Healthy"), {"clusterName": "a", "health": "Unknown", "appliedMessage": "?"}),
+        (work("a", "True", "yes"), {"clusterName": "a", "health": "Unknown", "applied": True}),
+        (work("a", "True", health="Healthy"), {"clusterName": "a", "health": "Healthy", "applied": True}),
+        (
+            work("a", "True", health="Unhealthy", status={"replicas": 1}),
+            {"clusterName": "a", "health": "Unhealthy", "applied": True, "status": {"replicas": 1}},
+        ),
+    ],
+)
+def test_an_item_says_what_is_known_of_a_work(made: Obj, expected: Obj) -> None:
+    assert aggregate([made], REFERENCE) == [expected]
+
+
+def test_items_come_by_cluster() -> None:
+    items = aggregate([work("b", "True"), work("a", None)], REFERENCE)
+    assert [item["clusterName"] for item in items] == ["a", "b"]
+
+
+def test_a_report_on_another_manifest_is_not_the_templates() -> None:
+    made = work("a", "True", health="Healthy")
+    made["status"]["manifestStatuses"][0]["identifier"] = {**IDENTIFIER, "ordinal": 1}
+    assert aggregate([made], REFERENCE)[0]["health"] == "Unknown"
+
+
+def test_a_work_without_the_template_is_an_error() -> None:
+    with pytest.raises(ApiError, match="no such manifest exist"):
+        aggregate([work("a", "True")], {**REFERENCE, "name": "other"})
+
+
+@pytest.mark.parametrize(
+    ("items", "expected", "status"),
+    [
+        ([], [], "False"),
+        ([{"clusterName": "a", "applied": True}], ["a"], "True"),
+        ([{"clusterName": "a", "applied": True}], ["a", "b"], "False"),
+        ([{"clusterName": "a", "applied": True}, {"clusterName": "b"}], ["a", "b"], "False"),
+        ([{"clusterName": "a", "applied": True}], ["b"], "False"),
+        ([{"clusterName": "a", "applied": True}, {"clusterName": "b", "applied": True}], ["a"], "False"),
+    ],
+)
+def test_fully_applied_means_everywhere_and_nowhere_else(items: list[Obj], expected: list[str], status: str) -> None:
+    assert fully_applied(items, expected)["status"] == status
+
+
+async def test_a_binding_sums_up_its_works_and_the_template_too(two: Fleet) -> None:
+    await two.propagate(DEPLOYMENTS, deployment(), {"m1": 2, "m2": 2})
+    binding = await two.until_applied("web-deployment")
+    assert brief(binding, "FullyApplied") == FULLY
+    assert binding["status"]["lastScheduledTime"]
+    status = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1}
+    for member in two.members.values():
+        await member.client.patch(DEPLOYMENTS, "web", "default", {"status": status}, subresource="status")
+
+    async def template() -> Obj | None:
+        return await two.plane.get(DEPLOYMENTS, "web", "default")
+
+    found = await until(template, lambda t: (t.get("status") or {}).get("readyReplicas") == 4)
+    assert {k: found["status"][k] for k in ("replicas", "updatedReplicas", "availableReplicas")} == {
+        "replicas": 4,
+        "updatedReplicas": 4,
+        "availableReplicas": 4,
+    }
+    assert meta.generation(found) == 1
+    binding = await two.until_binding(
+        "web-deployment", lambda b: all(i["health"] == "Healthy" for i in b["status"]["aggregatedStatus"])
+    )
+    assert [item["clusterName"] for item in binding["status"]["aggregatedStatus"]] == ["m1", "m2"]
+    assert all(item["applied"] and item["status"]["replicas"] == 2 for item in binding["status"]["aggregatedStatus"])
+    message = "Update ResourceBinding(default/web-deployment) with AggregatedStatus successfully."
+    assert ("Normal", "AggregateStatusSucceed", message) in await two.events("web-deployment")
+    message = "Update Resource with AggregatedStatus successfully."
+    assert ("Normal", "AggregateStatusSucceed", message) in await two.events("web")
+
+
+async def test_two_clusters_are_one_write_of_the_binding(two: Fleet) -> None:
+    await two.propagate(CONFIG_MAPS, config_map("warm"), ["m1", "m2"])
+    await two.until_applied("warm-configmap")
+    await two.rest()
+    seen: list[Obj] = []
+    bindings = two.plane.context.informers.of(ResourceBinding.gvr)
+    remove = bindings.add_handler(lambda old, new: seen.append(new or {}))
+    seen.clear()
+    await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
+    await two.until_applied("settings-configmap")
+    await two.rest()
+    remove()
+    assert [condition(binding, "FullyApplied") for binding in seen] == ["", "", "True"]
+
+
+async def test_a_cluster_that_does_not_report_does_not_hide_the_others(two: Fleet) -> None:
+    await two.plane.set_ready("m2", "False")
+    await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
+    binding = await two.until_binding("settings-configmap", lambda b: condition(b, "FullyApplied") == "False")
+    assert brief(binding, "FullyApplied") == NOT_FULLY
+    assert binding["status"]["aggregatedStatus"] == [
+        {"clusterName": "m1", "applied": True, "health": "Healthy"},
+        {"clusterName": "m2", "health": "Unknown"},
+    ]
+    await two.plane.set_ready("m2", "True")
+    await two.until_applied("settings-configmap")
+
+
+async def test_a_cluster_that_left_is_forgotten(two: Fleet) -> None:
+    await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
+    await two.until_applied("settings-configmap")
+    await two.set_binding("settings-configmap", {"clusters": [{"name": "m1"}]})
+    binding = await two.until_binding("settings-configmap", lambda b: len(b["status"]["aggregatedStatus"]) == 1)
+    assert brief(binding, "FullyApplied") == FULLY
+    await two.set_binding("settings-configmap", {"clusters": []})
+    binding = await two.until_binding("settings-configmap", lambda b: not b["status"].get("aggregatedStatus"))
+    assert brief(binding, "FullyApplied") == NOT_FULLY
+
+
+async def test_conditions_of_others_survive(two: Fleet) -> None:
+    template = await two.client.create(CONFIG_MAPS, config_map())
+    await two.bind(template, ["m1"])
+    scheduled = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "", "lastTransitionTime": "2024-01-01T00:00:00Z"}
+    for attempt in range(20):
+        await two.client.patch(
+            ResourceBinding.gvr,
+            "settings-configmap",
+            "default",
+            {"status": {"schedulerObservedGeneration": attempt}},
+            subresource="status",
+        )
+    binding = await two.until_applied("settings-configmap")
+    conditions = [*binding["status"]["conditions"], scheduled]
+    await two.client.patch(
+        ResourceBinding.gvr, "settings-configmap", "default", {"status": {"conditions": conditions}}, subresource="status"
+    )
+    await two.set_binding("settings-configmap", {"clusters": [{"name": "m1"}, {"name": "m2"}]})
+    binding = await two.until_binding("settings-configmap", lambda b: len(b["status"]["aggregatedStatus"]) == 2)
+    assert condition(binding, "Scheduled") == "True"
+    assert binding["status"]["schedulerObservedGeneration"] == 19
+
+
+async def test_a_binding_nobody_has_scheduled_gets_no_verdict(two: Fleet) -> None:
+    template = await two.client.create(CONFIG_MAPS, config_map())
+    await two.bind(template, [])
+    await two.rest()
+    binding = await two.binding("settings-configmap")
+    assert binding is not None
+    assert not condition(binding, "FullyApplied")
