@@ -119,7 +119,7 @@ def test_several_resources_and_standard_input(files: Path) -> None:
         ("apiVersion: v1\nkind: Pod", "error: -: Pod without a name"),
         (POLICIES.replace("operator: add", "operator: swap"), 'error: -: OverridePolicy "images": Invalid enum value'),
         (
-            f"{DEPLOYMENT}---\n{POLICIES}".replace("labelSelector: {matchLabels: {env: prod}}", "").replace("/spec/", "/x/"),
+            f"{DEPLOYMENT}---\n{POLICIES}".replace("matchLabels: {env: prod}", "").replace("/spec/", "/x/"),
             'error: Deployment "web": failed to apply override policy(default/images) for cluster(m1): '
             "spec.overrideRules[1].overriders.plaintext: replace operation does not apply: doc is missing path: "
             "/x/replicas: missing value",

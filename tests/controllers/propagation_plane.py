@@ -13,7 +13,6 @@ from typing import Any
 
 from control_plane import NAMESPACES, ControlPlane, running
 from eventually import eventually
-
 from karmada.api import well_known
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.context import Context, Settings
@@ -200,10 +199,14 @@ class Fleet:
 
     async def rest(self) -> None:
         """Until nothing is under way any more."""
-        execution = next(c for c in self.plane.manager._leading + self.plane.manager._everywhere if c.name == "execution-controller")
+        execution = next(
+            c for c in self.plane.manager._leading + self.plane.manager._everywhere if c.name == "execution-controller"
+        )
         queues = [controller.queue for controller in self.plane.manager.controllers.values()]
         for _ in range(3):
-            await eventually(lambda: execution.lanes.settled and all(q.idle and not q.delayed for q in queues), within=8)
+            await eventually(
+                lambda: execution.lanes.settled and all(q.idle and not q.delayed for q in queues), within=8
+            )
             await asyncio.sleep(0.03)
 
     # clusters
@@ -211,7 +214,11 @@ class Fleet:
     async def join(self, member: TestMember, *, ready: bool = True) -> None:
         self.members[member.name] = member
         data = {"token": encoded(TOKEN), "caBundle": encoded(member.server.pki.ca.cert_pem)}
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": member.name, "namespace": "karmada-cluster"}}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": member.name, "namespace": "karmada-cluster"},
+        }
         await self.client.create(SECRETS, {**secret, "data": data})
         ref = {"namespace": "karmada-cluster", "name": member.name}
         await self.plane.add_cluster(member.name, apiEndpoint=member.server.url, secretRef=ref)
@@ -294,9 +301,7 @@ async def fleet(
             await member.server.start()
             stack.push_async_callback(member.server.stop)
             stack.callback(member.gate.open.set)
-        plane = await stack.enter_async_context(
-            running(folder / "plane", made, clock=RealClock(), settings=settings)
-        )
+        plane = await stack.enter_async_context(running(folder / "plane", made, clock=RealClock(), settings=settings))
         found = Fleet(plane, {})
         for member in members:
             await found.join(member)

@@ -65,9 +65,13 @@ class SimFleet:
     def __enter__(self) -> SimFleet:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Stop; the process must not have had anything unexpected to complain about."""
         if (self.folder / "admin.json").exists():
             self.ctl("stop", check=False)
+        log = self.folder / "sim.log"
+        if kind is None and log.exists():
+            assert "Traceback" not in log.read_text(), log.read_text()
 
 
 def _alive(pid: int) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-import reference
-from random_cases import random_clusters, random_placement, random_spec
 
+import reference
 from karmada.scheduler.algorithm import schedule
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
+from random_cases import random_clusters, random_placement, random_spec
 
 ESTIMATORS = [GeneralEstimator()]
 

@@ -1,12 +1,23 @@
 from __future__ import annotations
 
 import pytest
-from fleets import AGGREGATED, DUPLICATED, DYNAMIC, EVEN_UID, ODD_UID, WEIGHTED, cluster, deployment, placement
-from fleets import run as schedule
-from fleets import shown, static
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleets import (
+    AGGREGATED,
+    DUPLICATED,
+    DYNAMIC,
+    EVEN_UID,
+    ODD_UID,
+    WEIGHTED,
+    cluster,
+    deployment,
+    placement,
+    shown,
+    static,
+)
+from fleets import run as schedule
 from karmada.scheduler.division import ByRoom, Move, divide_by_room, divide_by_weight, fewest
 from karmada.scheduler.failures import Failure, Reason
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from fleets import DUPLICATED, cluster, config_map, deployment, placement, run, shown, spread
 
 NO_AFFINITY = "cluster(s) did not match the placement cluster affinity constraint"

@@ -4,6 +4,7 @@ from itertools import combinations
 from random import Random
 
 import pytest
+
 from fleets import (
     AGGREGATED,
     DUPLICATED,

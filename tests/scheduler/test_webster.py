@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import webster
 
 from karmada.kube.objects.hashing import fnv32a
 from karmada.scheduler.webster import apportion, dispense, in_bulk, one_by_one
+from reference import webster
 
 VECTORS = [
     (9, [1, 2], [3, 6], [3, 6]),

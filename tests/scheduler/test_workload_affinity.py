@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from fleets import cluster, config_map, run, shown
 
+from fleets import cluster, config_map, run, shown
 from karmada.scheduler.filters.workload_affinity import NotComparable, NotListed, newest
 from karmada.scheduler.plugins import builtin, profile_of
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "taint": ("karmada.cli.taint:taint", "Change the taints of clusters."),
     "uncordon": ("karmada.cli.cordon:uncordon", "Let new resources onto a cluster again."),
     "unjoin": ("karmada.cli.unjoin:unjoin", "Take a cluster out of the control plane."),
+    "render": ("karmada.cli.render:render", "Show what a cluster would get, and which override made each change."),
     "restore": ("karmada.cli.backup:restore", "Put a backup into an empty store."),
     "webhook-config": (
         "karmada.cli.webhook_config:webhook_config",

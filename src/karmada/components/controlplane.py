@@ -22,6 +22,7 @@ from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
+from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
@@ -71,7 +72,8 @@ class ControlPlane:
     def _assemble(self, elector: LeaderElector | None) -> Manager:
         server, clock = self.server, self.clock
         client = server.client(user_agent=CONTROLLER_MANAGER)
-        manager = Manager(client, clock=clock, elector=elector, transform=without_managed_fields)
+        metrics = Metrics()
+        manager = Manager(client, clock=clock, elector=elector, metrics=metrics, transform=without_managed_fields)
         members = Members(manager.informers, clock)
         context = self.context = Context(
             lambda name: server.client(user_agent=name), manager.informers, clock, members, self.gates, self.settings
@@ -82,6 +84,10 @@ class ControlPlane:
             manager.add_component(recorder, needs_leader=True)
         for part in parts:
             manager.add_part(part)
+            own = getattr(part, "metrics", None)
+            if own is not None:
+                metrics.registry.register(own)
+        server.metrics.others = lambda: metrics.expose()[0]
         return manager
 
     async def _take_turns(self) -> None:

@@ -15,19 +15,22 @@ from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.native.layer import Native
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Component
+from karmada.overrides.engine import Overrides
+from karmada.overrides.hook import COMPONENT, override_with
 from karmada.scheduler.service.scheduler import scheduler_parts
 
 
 def controllers(context: Context) -> list[Reconciler | Component]:
     interpreter = Interpreter(native=Native(context.clock, context.gates))
+    override = override_with(Overrides(context.informers), context.recorder(COMPONENT))
     return [
         Clusters(context),
         ClusterMonitor(context),
         ClusterStatus(context),
         UnifiedAuth(context),
-        NamespaceSync(context),
+        NamespaceSync(context, override),
         *detector_parts(context, interpreter),
         *dependency_parts(context, interpreter),
         *scheduler_parts(context),
-        *propagation_parts(context, interpreter),
+        *propagation_parts(context, interpreter, override),
     ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from karmada.controllers.context import Context
 from karmada.controllers.detector.light import light_of
 from karmada.interpreter.operations import gvk_of
-from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -22,10 +21,10 @@ class Templates:
         self._informers = context.informers
 
     async def of(self, reference: Obj) -> Obj | None:
-        """The template of a binding's spec.resource; None when it is gone, or its kind is."""
+        """The template of a binding's spec.resource; None when it is gone, NoMatch when its kind is not known (yet)."""
         try:
             return await self._client.get(gvk_of(reference), reference["name"], reference.get("namespace") or "")
-        except (NotFound, NoMatch):
+        except NotFound:
             return None
 
     def light(self, reference: Obj) -> Obj | None:

@@ -24,6 +24,7 @@ from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer, retry_on_conflict
 
 WAIT_SECONDS: Final = 60.0
@@ -55,7 +56,7 @@ async def unjoin(
         await _force(control, name, clock, progress)
     progress(f"cluster {name} is no longer known to the control plane")
     if member is not None:
-        await clean_up_member(member, name, namespace, force=force, progress=progress)
+        await clean_up_member(member, name, namespace, wait=wait, force=force, clock=clock, progress=progress)
 
 
 _ELSEWHERE = {
@@ -147,9 +148,29 @@ async def _try(work: Awaitable[object], failing: str, progress: Progress) -> Non
 
 
 async def clean_up_member(
-    member: Client, name: str, namespace: str, *, force: bool = False, progress: Progress = quiet
+    member: Client,
+    name: str,
+    namespace: str,
+    *,
+    wait: float = WAIT_SECONDS,
+    force: bool = False,
+    clock: Clock = SYSTEM,
+    progress: Progress = quiet,
 ) -> None:
-    """Take away what joining made there, the rights first. With `force` what fails is told and left."""
+    """Take away what joining made there. With `force` what fails is told and left, all of it if nobody answers."""
+    try:
+        await with_timeout(clock, _take_away(member, name, namespace, force, progress), wait)
+    except (ConnectionFailed, TimeoutError) as error:
+        why = str(error) or f"no answer within {wait:g}s"
+        if not force:
+            raise JoinError(f"what joining made in cluster {name} could not be removed: {why}") from error
+        progress(f"what joining made in cluster {name} stays there: {why}")
+    else:
+        progress(f"cluster {name} has nothing of the control plane any more")
+
+
+async def _take_away(member: Client, name: str, namespace: str, force: bool, progress: Progress) -> None:
+    """The rights first."""
     account = well_known.service_account_name(name)
     role = well_known.cluster_role_name(account)
     for kind, found, where in (
@@ -158,9 +179,9 @@ async def clean_up_member(
         (SERVICE_ACCOUNTS, account, namespace),
         (NAMESPACES, namespace, ""),
     ):
-        deletion = delete_if_exists(member, kind, found, where)
-        if force:
-            await _try(deletion, f"{kind.resource} {found}: not deleted", progress)
-        else:
-            await deletion
-    progress(f"cluster {name} has nothing of the control plane any more")
+        try:
+            await delete_if_exists(member, kind, found, where)
+        except ApiError as error:
+            if not force:
+                raise
+            progress(f"{kind.resource} {found}: not deleted: {error}")

@@ -6,7 +6,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from eventually import eventually
+from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
+from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
+from karmada.controllers.context import Settings
+from karmada.controllers.namespace_sync import Overridden
+from karmada.kube.objects import meta
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.types import Obj
 from propagation_plane import (
     CLUSTER_ROLES,
     CONFIG_MAPS,
@@ -19,14 +27,6 @@ from propagation_plane import (
     manifest,
     until,
 )
-
-from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
-from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
-from karmada.controllers.context import Settings
-from karmada.controllers.namespace_sync import Overridden
-from karmada.kube.objects import meta
-from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.types import Obj
 
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 DUPLICATED = {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}
@@ -97,12 +97,21 @@ async def test_every_target_gets_one_work_with_all_its_marks(two: Fleet) -> None
 
 
 async def test_bindings_without_a_namespace_work_the_same_way(two: Fleet) -> None:
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "sys:x"}, "rules": []}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "sys:x"},
+        "rules": [],
+    }
     template = await two.propagate(CLUSTER_ROLES, role, ["m1"])
     work = await two.until_work("m1", template)
     binding = await two.binding("sys.x-clusterrole", "")
     assert binding is not None
-    mark = {"clusterresourcebinding.karmada.io/permanent-id": meta.labels(binding)["clusterresourcebinding.karmada.io/permanent-id"]}
+    mark = {
+        "clusterresourcebinding.karmada.io/permanent-id": meta.labels(binding)[
+            "clusterresourcebinding.karmada.io/permanent-id"
+        ]
+    }
     assert mark.items() <= meta.labels(work).items()
     assert mark.items() <= meta.labels(manifest(work)).items()
     assert meta.annotations(work) == {

@@ -5,18 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from propagation_plane import CONFIG_MAPS, DEPLOYMENTS, Fleet, brief, condition, config_map, deployment, until
 
 from karmada.api.work import ResourceBinding
 from karmada.controllers.binding_status.aggregation import aggregate, fully_applied
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from propagation_plane import CONFIG_MAPS, DEPLOYMENTS, Fleet, brief, condition, config_map, deployment, until
 
 FULLY = ("True", "FullyAppliedSuccess", "All works have been successfully applied")
 NOT_FULLY = ("False", "FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
 REFERENCE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
-IDENTIFIER = {"ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "", "namespace": "default", "name": "web"}
+IDENTIFIER = {
+    "ordinal": 0,
+    "group": "apps",
+    "version": "v1",
+    "kind": "Deployment",
+    "resource": "",
+    "namespace": "default",
+    "name": "web",
+}
 
 
 def work(cluster: str, applied: str | None, message: str = "", **report: Any) -> Obj:
@@ -153,7 +161,13 @@ async def test_a_cluster_that_left_is_forgotten(two: Fleet) -> None:
 async def test_conditions_of_others_survive(two: Fleet) -> None:
     template = await two.client.create(CONFIG_MAPS, config_map())
     await two.bind(template, ["m1"])
-    scheduled = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "", "lastTransitionTime": "2024-01-01T00:00:00Z"}
+    scheduled = {
+        "type": "Scheduled",
+        "status": "True",
+        "reason": "Success",
+        "message": "",
+        "lastTransitionTime": "2024-01-01T00:00:00Z",
+    }
     for attempt in range(20):
         await two.client.patch(
             ResourceBinding.gvr,
@@ -165,7 +179,11 @@ async def test_conditions_of_others_survive(two: Fleet) -> None:
     binding = await two.until_applied("settings-configmap")
     conditions = [*binding["status"]["conditions"], scheduled]
     await two.client.patch(
-        ResourceBinding.gvr, "settings-configmap", "default", {"status": {"conditions": conditions}}, subresource="status"
+        ResourceBinding.gvr,
+        "settings-configmap",
+        "default",
+        {"status": {"conditions": conditions}},
+        subresource="status",
     )
     await two.set_binding("settings-configmap", {"clusters": [{"name": "m1"}, {"name": "m2"}]})
     binding = await two.until_binding("settings-configmap", lambda b: len(b["status"]["aggregatedStatus"]) == 2)

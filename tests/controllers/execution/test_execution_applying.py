@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
+from karmada.api.work import Work
+from karmada.kube.objects import meta
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.types import Obj
 from propagation_plane import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -14,11 +19,6 @@ from propagation_plane import (
     deployment,
     until,
 )
-
-from karmada.api.work import Work
-from karmada.kube.objects import meta
-from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.types import Obj
 
 DISPATCHED = ("True", "Dispatching", "Work is being dispatched to member clusters.")
 SUSPENDED = ("False", "SuspendDispatching", "Work dispatching is in a suspended state.")
@@ -239,7 +239,11 @@ async def test_a_work_with_several_manifests_counts_them(two: Fleet) -> None:
     work = {
         "apiVersion": Work.gvk.api_version,
         "kind": "Work",
-        "metadata": {"namespace": "karmada-es-m1", "name": "by-hand", "finalizers": ["karmada.io/execution-controller"]},
+        "metadata": {
+            "namespace": "karmada-es-m1",
+            "name": "by-hand",
+            "finalizers": ["karmada.io/execution-controller"],
+        },
         "spec": {"workload": {"manifests": manifests}},
     }
     await two.client.create(Work.gvr, work)
@@ -293,7 +297,9 @@ async def test_preserved_objects_stay_without_our_marks(two: Fleet) -> None:
 async def test_preserving_what_is_gone_or_not_ours_holds_nothing_up(two: Fleet) -> None:
     member = two.members["m1"]
     theirs = await member.client.create(CONFIG_MAPS, config_map("theirs"))
-    lost = await two.propagate(CONFIG_MAPS, config_map("lost"), ["m1"], suspension={"dispatching": True}, preserveResourcesOnDeletion=True)
+    lost = await two.propagate(
+        CONFIG_MAPS, config_map("lost"), ["m1"], suspension={"dispatching": True}, preserveResourcesOnDeletion=True
+    )
     kept = await two.propagate(CONFIG_MAPS, config_map("theirs"), ["m1"], preserveResourcesOnDeletion=True)
     await two.until_work("m1", lost)
     await two.until_work("m1", kept, lambda w: condition(w, "Applied") == "False")
@@ -313,7 +319,9 @@ async def test_deleting_spares_objects_that_lost_their_mark(two: Fleet, taken_ov
     await two.set_binding("settings-configmap", {"suspension": {"dispatching": True}})
     await two.until_work("m1", template, lambda w: brief(w, "Dispatching") == SUSPENDED)
     if taken_over:
-        await member.client.patch(CONFIG_MAPS, "settings", "default", {"metadata": {"labels": {"karmada.io/managed": None}}})
+        await member.client.patch(
+            CONFIG_MAPS, "settings", "default", {"metadata": {"labels": {"karmada.io/managed": None}}}
+        )
         await two.rest()
     await two.client.delete(CONFIG_MAPS, "settings", "default")
     await two.until_work_gone("m1", template)

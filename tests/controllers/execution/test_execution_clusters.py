@@ -10,6 +10,16 @@ from pathlib import Path
 
 from control_plane import NAMESPACES
 from eventually import eventually
+from karmada.api.cluster import Cluster
+from karmada.api.work import Work
+from karmada.controllers.context import Context
+from karmada.controllers.execution.controller import Execution
+from karmada.controllers.propagation import propagation_parts
+from karmada.interpreter.interpreter import Interpreter
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.manager import Manager
+from karmada.members.members import Members
 from propagation_plane import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -25,17 +35,6 @@ from propagation_plane import (
     new_server,
     until,
 )
-
-from karmada.api.cluster import Cluster
-from karmada.api.work import Work
-from karmada.controllers.context import Context
-from karmada.controllers.execution.controller import Execution
-from karmada.controllers.propagation import propagation_parts
-from karmada.interpreter.interpreter import Interpreter
-from karmada.kube.objects import meta
-from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.manager import Manager
-from karmada.members.members import Members
 
 
 def is_applied(work: Obj) -> bool:
@@ -82,7 +81,9 @@ async def test_works_of_an_unready_cluster_that_leaves_go_and_their_objects_stay
 
 async def test_clusters_in_mode_pull_are_left_to_their_agents(two: Fleet) -> None:
     await two.plane.add_cluster("pulled", "Pull")
-    await two.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-pulled"}})
+    await two.client.create(
+        NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-pulled"}}
+    )
     await two.plane.set_ready("pulled", "True")
     template = await two.propagate(CONFIG_MAPS, config_map(), ["pulled"])
     work = await two.until_work("pulled", template)
@@ -110,7 +111,9 @@ async def test_a_member_that_hangs_holds_nobody_else_up(two: Fleet) -> None:
 
 async def test_a_cluster_without_access_says_why(two: Fleet) -> None:
     await two.plane.add_cluster("m3")
-    await two.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m3"}})
+    await two.client.create(
+        NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m3"}}
+    )
     await two.plane.set_ready("m3", "True")
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m3"])
     work = await two.until_work("m3", template, lambda w: condition(w, "Applied"))

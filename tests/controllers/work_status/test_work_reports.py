@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from eventually import eventually
-from propagation_plane import CONFIG_MAPS, DEPLOYMENTS, JOBS, Fleet, brief, condition, config_map, deployment, until
-
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from propagation_plane import CONFIG_MAPS, DEPLOYMENTS, JOBS, Fleet, brief, condition, config_map, deployment, until
 
 RUNNING = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1}
 
@@ -74,9 +73,18 @@ async def test_status_and_health_come_back(two: Fleet) -> None:
 async def test_what_nobody_can_judge_is_healthy_without_a_word(two: Fleet) -> None:
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
     work = await two.until_work("m1", template, is_applied)
-    identifier = {"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "", "namespace": "default", "name": "settings"}
+    identifier = {
+        "ordinal": 0,
+        "version": "v1",
+        "kind": "ConfigMap",
+        "resource": "",
+        "namespace": "default",
+        "name": "settings",
+    }
     assert report(work) == {"identifier": identifier, "health": "Healthy"}
-    assert not [event for event in await two.events(meta.name(work), "karmada-es-m1") if event[1].startswith("Interpret")]
+    assert not [
+        event for event in await two.events(meta.name(work), "karmada-es-m1") if event[1].startswith("Interpret")
+    ]
 
 
 async def test_status_is_read_while_dispatching_is_suspended(two: Fleet) -> None:
@@ -125,7 +133,9 @@ async def test_edits_in_a_member_are_reverted(two: Fleet) -> None:
     for each in (template, other):
         await two.until_work("m1", each, is_applied)
     await two.rest()
-    await member.client.patch(DEPLOYMENTS, "web", "default", {"spec": {"replicas": 9}, "metadata": {"labels": {"app": None}}})
+    await member.client.patch(
+        DEPLOYMENTS, "web", "default", {"spec": {"replicas": 9}, "metadata": {"labels": {"app": None}}}
+    )
     await member.until(DEPLOYMENTS, "web", lambda d: d["spec"]["replicas"] == 2 and meta.labels(d)["app"] == "web")
     edit: Any = {"data": {"more": "x"}, "metadata": {"labels": {"a": "2"}, "annotations": {"b": None}}}
     await member.client.patch(CONFIG_MAPS, "settings", "default", edit)
@@ -201,9 +211,18 @@ async def test_a_copy_that_a_user_made_over_there_is_none_of_our_business(two: F
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
     await two.until_work("m1", template, is_applied)
     obj = await member.until(CONFIG_MAPS, "settings")
-    metadata = {"name": "copy", "namespace": "default", "labels": meta.labels(obj), "annotations": meta.annotations(obj)}
+    metadata = {
+        "name": "copy",
+        "namespace": "default",
+        "labels": meta.labels(obj),
+        "annotations": meta.annotations(obj),
+    }
     copy = await member.client.create(CONFIG_MAPS, {**obj, "metadata": metadata, "data": {"x": "y"}})
-    elsewhere = {**metadata, "name": "elsewhere", "annotations": {**metadata["annotations"], "work.karmada.io/namespace": "karmada-es-m2"}}
+    elsewhere = {
+        **metadata,
+        "name": "elsewhere",
+        "annotations": {**metadata["annotations"], "work.karmada.io/namespace": "karmada-es-m2"},
+    }
     await member.client.create(CONFIG_MAPS, {**obj, "metadata": elsewhere})
     await two.rest()
     assert await member.get(CONFIG_MAPS, "copy") == copy

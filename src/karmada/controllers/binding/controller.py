@@ -158,10 +158,11 @@ class Binding:
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if errors:
             self._fail(binding, template, errors)
-        if changed or any(outcomes):
+        changed = changed or any(outcomes)
+        if changed or not outcomes:
             message = f"Sync work of {self._kind.shown(binding)} successful."
-            self._recorder.event(binding, NORMAL, "SyncWorkSucceed", message)
-            self._recorder.event(template, NORMAL, "SyncWorkSucceed", message)
+            for obj in (binding, template):
+                self._recorder.event(obj, NORMAL, "SyncWorkSucceed", message, minor=not changed)
 
     async def _ensure_all(self, binding: Obj, template: Obj) -> list[bool | BaseException]:
         """For each target whether its Work had to be written, or why it could not be."""

@@ -35,7 +35,7 @@ class Collector:
         self._clock = clock
         self._on_synced = on_synced
         self._sync_timeout = sync_timeout
-        self._enablements = EnablementReader(member.transport, clock)
+        self._enablements = EnablementReader(member.transport, clock, member.name)
         self._summary: Summary | None = None
         self._informers: Sequence[Informer] = ()
         self._unsubscribe: list[Callable[[], None]] = []

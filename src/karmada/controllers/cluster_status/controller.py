@@ -57,13 +57,15 @@ def is_pushed(cluster: Obj) -> bool:
 class _Known:
     """What is remembered of one cluster between its passes."""
 
-    __slots__ = ("collector", "failures", "looked", "memory", "uid")
+    __slots__ = ("collector", "failures", "health", "looked", "memory", "uid")
 
     def __init__(self, cluster_uid: str) -> None:
         self.uid = cluster_uid
         self.memory: Memory | None = None
         self.collector: Collector | None = None
         self.failures = 0
+        self.health = Health.HEALTHY
+        """As last observed, whatever the thresholds made of it."""
         self.looked = False
 
 
@@ -175,7 +177,8 @@ class ClusterStatus:
         except NoAccess as error:
             await self._write(cluster, partial(self._with_ready, self._settled(cluster, known, no_access(error))))
             return
-        health = await probe(member.transport, self._clock, self._timeout)
+        health, why = await probe(member.transport, self._clock, self._timeout)
+        self._tell(member.name, known, health, why)
         ready = self._settled(cluster, known, CONDITIONS[health])
         if health is not Health.HEALTHY or ready["status"] != "True":
             await self._write(cluster, partial(self._with_ready, ready))
@@ -189,6 +192,15 @@ class ClusterStatus:
             return
         summary = collector.summary(self._models(cluster))
         await self._write(cluster, partial(self._with_everything, ready, facts, summary))
+
+    def _tell(self, name: str, known: _Known, health: Health, why: str) -> None:
+        before, known.health = known.health, health
+        if before is health:
+            return
+        if health is Health.HEALTHY:
+            log.info("A cluster is healthy again", cluster=name)
+        else:
+            log.info("A cluster does not answer as it should", cluster=name, health=health.value, err=why)
 
     def _settled(self, cluster: Obj, known: _Known, observed: Obj) -> Obj:
         stored = get_condition((cluster.get("status") or {}).get("conditions"), READY)

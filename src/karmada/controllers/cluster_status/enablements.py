@@ -86,8 +86,9 @@ def _joined(parts: Iterable[Enablements]) -> Enablements:
 class EnablementReader:
     """One member's discovery, read again and again."""
 
-    def __init__(self, transport: AnswerTransport, clock: Clock) -> None:
+    def __init__(self, transport: AnswerTransport, clock: Clock, cluster: str = "") -> None:
         self._transport = transport
+        self._log = log.bind(cluster=cluster)
         self._clock = clock
         self._pages: dict[str, tuple[str, Enablements]] = {}
         self._parts: list[Enablements] = []
@@ -115,7 +116,7 @@ class EnablementReader:
         try:
             page = await read_page(self._transport, path, tag)
         except (ApiError, ConnectionFailed) as error:
-            log.error("Discovery of a cluster failed", error, path=path)
+            self._log.error("Discovery of a cluster failed", error, path=path)
             return NOTHING
         if page is None:
             return found
@@ -130,7 +131,7 @@ class EnablementReader:
         try:
             self._joined = _joined([from_catalog(await discover(self._transport))])
         except (ApiError, ConnectionFailed) as error:
-            log.error("Discovery of a cluster failed", error)
+            self._log.error("Discovery of a cluster failed", error)
             self._joined = NOTHING
         if self._joined.complete:
             self._walk_again = self._clock.monotonic() + _WALK_EVERY

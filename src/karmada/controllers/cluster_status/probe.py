@@ -9,20 +9,28 @@ of no use to workloads, and a worker is kept busy no longer than until the next 
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
-from karmada.kube.client.transport import AnswerTransport, Call, ConnectionFailed
+from karmada.kube.client.transport import Answer, AnswerTransport, Call, ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import with_timeout
 
 READY = "Ready"
 MOST_SECONDS = 10.0
+_MOST_BYTES = 500
 
 
 class Health(Enum):
     OFFLINE = "offline"
     UNHEALTHY = "unhealthy"
     HEALTHY = "healthy"
+
+
+class Probed(NamedTuple):
+    health: Health
+    why: str = ""
+    """For people, when it is not healthy: the condition says only that."""
 
 
 def _ready(status: str, reason: str, message: str) -> Obj:
@@ -48,18 +56,22 @@ def timeout_for(period: float) -> float:
     return min(MOST_SECONDS, period)
 
 
-async def probe(transport: AnswerTransport, clock: Clock, timeout: float) -> Health:
+async def probe(transport: AnswerTransport, clock: Clock, timeout: float) -> Probed:
     try:
-        code = await with_timeout(clock, _ask(transport), timeout)
-    except (ConnectionFailed, TimeoutError):
-        return Health.OFFLINE
+        answer = await with_timeout(clock, _ask(transport), timeout)
+    except ConnectionFailed as error:
+        return Probed(Health.OFFLINE, str(error))
+    except TimeoutError:
+        return Probed(Health.OFFLINE, f"no answer within {timeout:g}s")
+    code = answer.status
     if code == 200:
-        return Health.HEALTHY
-    return Health.UNHEALTHY if 200 < code <= 206 else Health.OFFLINE
+        return Probed(Health.HEALTHY)
+    said = answer.body[:_MOST_BYTES].decode(errors="replace").strip()
+    return Probed(Health.UNHEALTHY if 200 < code <= 206 else Health.OFFLINE, f"{code} {said}".strip())
 
 
-async def _ask(transport: AnswerTransport) -> int:
+async def _ask(transport: AnswerTransport) -> Answer:
     answer = await transport.answer(Call("GET", "/readyz"))
     if answer.status == 404:
         answer = await transport.answer(Call("GET", "/healthz"))
-    return answer.status
+    return answer

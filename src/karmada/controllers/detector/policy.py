@@ -63,19 +63,23 @@ class PolicyController:
 
     async def _let_go(self, policy: Obj) -> list[Obj]:
         """Release what it selects no longer; returns the bindings of the rest."""
-        kept: list[Obj] = []
+        kinds, release = self._detector.kinds, self._detector.release
+        policy_id = self._kind.id_of(policy)
+        kept, doubtful = [], []
+        for binding in self._detector.bindings.of_policy(self._kind, policy):
+            known = kinds.known(ref_of_resource(binding["spec"]["resource"]))
+            (kept if known is not None and selects(policy, known) else doubtful).append(binding)
 
         async def check(binding: Obj) -> None:
             ref = ref_of_resource(binding["spec"]["resource"])
-            template = await self._detector.kinds.find(ref)
+            template = await kinds.find(ref)
             if template is None or selects(policy, template):
                 kept.append(binding)
                 return
-            policy_id, release = self._kind.id_of(policy), self._detector.release
-            await release.one(await self._detector.kinds.resource(ref), template, self._kind, policy_id)
+            await release.one(await kinds.resource(ref), template, self._kind, policy_id)
             await release.one(binding_resource(binding), binding, self._kind, policy_id)
 
-        await each(self._detector.bindings.of_policy(self._kind, policy), check)
+        await each(doubtful, check)
         return kept
 
     def _look_again(self, policy: Obj, bindings: list[Obj]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from karmada.controllers.templates import Templates
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import AGGREGATE_STATUS, InterpreterError, gvk_of
-from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
@@ -31,7 +30,7 @@ class TemplateStatus:
             try:
                 await self._write(template, items, recorder)
                 return
-            except (NotFound, NoMatch):
+            except NotFound:
                 return
             except Conflict:
                 if attempt == _TRIES - 1:

@@ -37,7 +37,16 @@ log = logging.getLogger(__name__)
 
 
 class Cache:
-    def __init__(self, store: Store, clock: Clock, keep: History = History()) -> None:  # noqa: B008 - cannot change
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        keep: History = History(),  # noqa: B008 - it cannot be changed
+        *,
+        scope: str = "",
+    ) -> None:
+        """`scope` is what all keys begin with that concern this cache."""
+        self._scope = scope
         self._keep = keep
         self.revision = 0
         """The last revision that is applied."""
@@ -58,7 +67,7 @@ class Cache:
         if isinstance(self.store, PushStore):
             while self.revision < self.store.revision:
                 until = self.store.revision
-                self._apply(await self.store.history("", since=self.revision, until=until))
+                self._apply(await self.store.history(self._scope, since=self.revision, until=until))
                 self._advance(until)
             self._stop_listening = self.store.listen(self._apply)  # nothing suspended since the comparison
         else:
@@ -162,7 +171,7 @@ class Cache:
         entries: deque[Entry] = deque()
         after, remaining = "", revision  # nothing is written before the first revision
         while remaining:
-            page = await self.store.range("", after=after, limit=_PAGE, revision=revision)
+            page = await self.store.range(self._scope, after=after, limit=_PAGE, revision=revision)
             entries.extend(entry_of(*stored) for stored in page.items)
             remaining = page.remaining
             after = page.items[-1].key if page.items else ""
@@ -199,7 +208,7 @@ class Cache:
     async def _follow(self, store: Store) -> None:
         while True:
             try:
-                async for events in store.watch("", since=self.revision):
+                async for events in store.watch(self._scope, since=self.revision):
                     self._apply(events)
                     if isinstance(events, Progress):
                         self._advance(events.revision)

@@ -16,6 +16,8 @@ class ServerConfig:
     """Certificates, keys and (with SQLite) the state; 0700, its files 0600."""
     storage: str = ""
     """sqlite:///path, etcd://host:port,… or memory://; empty: sqlite in `data_dir`."""
+    storage_scope: str = ""
+    """What the keys of this server's objects begin with ("group/"), where the store holds others' as well."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     advertise_host: str = ""

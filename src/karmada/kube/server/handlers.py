@@ -51,7 +51,7 @@ class Handlers:
         writes: Writes,
         deletes: Deletes,
         clock: Clock,
-        may_create: Callable[[Request], None],
+        may_create: Callable[[Request], Awaitable[None]],
     ) -> None:
         self.registry = registry
         self.bodies = bodies
@@ -143,7 +143,7 @@ class Handlers:
             return await self.writes.update(request, resource, namespace, name, options, replace)
 
         async def create() -> Result:
-            self._may_create(request)
+            await self._may_create(request)
             obj = read()
             check_uid(resource, name, obj["metadata"].get("uid") or "", "")
             obj["metadata"].pop("resourceVersion", None)
@@ -171,7 +171,7 @@ class Handlers:
             )
 
         async def create(obj: Obj) -> Result:
-            self._may_create(request)
+            await self._may_create(request)
             place(obj, resource, namespace, name)
             return await self.writes.create(request, resource, namespace, obj, options, owned=True)
 

@@ -31,9 +31,8 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.server.audit import Answered, Record
-from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.impersonation import impersonate
-from karmada.kube.server.auth.rbac import Authorizer
+from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.encoding import dumps, encode_list, encode_object, included
 from karmada.kube.server.metrics import UNKNOWN, RequestMetrics
 from karmada.kube.server.negotiation import JSON, PLAIN, Form, negotiate, wants_pretty
@@ -76,15 +75,15 @@ class HttpFront:
     def __init__(
         self,
         pipeline: Pipeline,
-        authenticator: Authenticator,
-        authorizer: Authorizer,
+        callers: Identifies,
+        rights: Decides,
         clock: Clock,
         metrics: RequestMetrics,
         audit: Record | None = None,
     ) -> None:
         self._pipeline = pipeline
-        self._authenticator = authenticator
-        self._authorizer = authorizer
+        self._callers = callers
+        self._rights = rights
         self._clock = clock
         self._metrics = metrics
         self._audit = audit
@@ -160,8 +159,8 @@ class HttpFront:
         else:
             self._in_flight += 1
         try:
-            caller = self._authenticator.authenticate(headers, _peer_certificate(raw), _protocols(headers))
-            user = impersonate(caller, headers, self._authorizer)
+            caller = await self._callers.identify(headers, _peer_certificate(raw), _protocols(headers))
+            user = await impersonate(caller, headers, self._rights)
             lease = info.resource == "leases" and user.name != ANONYMOUS
             exempt = long_running or user.is_master or lease or path in _UNLIMITED_PATHS
             if self._in_flight > MAX_IN_FLIGHT and not exempt:
@@ -204,7 +203,7 @@ class HttpFront:
             return await self._pipeline.run(request)
         if request.info.subresource in ("exec", "attach", "portforward", "proxy"):
             return await self._pipeline.run(request)
-        self._pipeline.authorize(request)  # nobody may make us hold a body that we would refuse anyway
+        await self._pipeline.authorize(request)  # nobody may make us hold a body that we would refuse anyway
         seconds = min(_requested_seconds(request.query), WRITE_SECONDS)
         try:
             async with asyncio.timeout(seconds) as deadline:

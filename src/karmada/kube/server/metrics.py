@@ -35,6 +35,8 @@ class RequestMetrics:
         self._buckets: dict[Series, list[int]] = {}
         self._of_process: CollectorRegistry | None = None
         self.gauges: dict[str, Callable[[], Iterable[tuple[dict[str, str], float]]]] = {}
+        self.others: Callable[[], bytes] = bytes
+        """The metrics of what else runs in this process, as a page."""
 
     def observe(self, info: RequestInfo, code: int, seconds: float) -> None:
         scope = ("resource" if info.name else "namespace" if info.namespace else "cluster") if info.is_resource else ""
@@ -61,7 +63,7 @@ class RequestMetrics:
         for name, read in self.gauges.items():
             lines.append(f"# TYPE {name} gauge")
             lines += [f"{name}{_braces(labels)} {value:g}" for labels, value in read()]
-        return ("\n".join(lines) + "\n").encode() + self._process()
+        return ("\n".join(lines) + "\n").encode() + self.others() + self._process()
 
     def _process(self) -> bytes:
         """process_cpu_seconds_total, process_resident_memory_bytes and the like."""

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from karmada.kube.objects.errors import Conflict, Forbidden, Invalid, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.messages import denied
-from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
+from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.handlers import Handlers
 from karmada.kube.server.negotiation import negotiate
 from karmada.kube.server.registry import Registry
@@ -45,27 +46,27 @@ class Pipeline:
         self,
         registry: Registry,
         handlers: Handlers,
-        authorizer: Authorizer,
+        rights: Decides,
         catch_up: Callable[[], Awaitable[bool]],
     ) -> None:
         """`catch_up` brings current state up to date and tells whether that changed anything."""
         self._registry = registry
         self._catch_up = catch_up
         self._handlers = handlers
-        self._authorizer = authorizer
+        self._rights = rights
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
         self.delegate: Delegate | None = None
 
-    def authorize(self, request: Request) -> None:
+    async def authorize(self, request: Request) -> None:
         attributes = attributes_of(request.info)
-        decision = self._authorizer.authorize(request.user, attributes)
+        decision = await self._rights.decide(request.user, attributes)
         request.authorized = decision.allowed
         if not decision.allowed:
             raise denied(request.user, attributes, decision.reason)
 
     async def run(self, request: Request) -> Result:
-        self.authorize(request)
+        await self.authorize(request)
         info = request.info
         if not info.is_resource:
             return await self._path(request)

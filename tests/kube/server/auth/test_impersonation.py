@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from multidict import CIMultiDict
 
@@ -14,7 +16,7 @@ AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated
 
 def act(*headers: tuple[str, str], rules: tuple[dict[str, object], ...] = (rule("*", "*", "*"),)) -> User:
     reader = FakeReader([role("r", *rules), binding("b", "ClusterRole/r", "user:me")])
-    return impersonate(ME, CIMultiDict(headers), authorizer(reader))
+    return asyncio.run(impersonate(ME, CIMultiDict(headers), authorizer(reader)))
 
 
 def as_user(name: str) -> tuple[str, str]:

@@ -79,6 +79,9 @@ class Authenticator:
     def audiences(self) -> tuple[str, ...]:
         return self._audiences
 
+    async def identify(self, headers: Headers, peer_cert_der: bytes | None, protocols: Sequence[str]) -> User:
+        return self.authenticate(headers, peer_cert_der, protocols)
+
     def authenticate(self, headers: Headers, peer_cert_der: bytes | None = None, protocols: Sequence[str] = ()) -> User:
         """The request's user; Unauthorized if it has bad credentials, or none while anonymous access is off.
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.server.auth import headers as h
 from karmada.kube.server.auth.identity import authenticated
+from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.messages import denied
-from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
+from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.service_accounts import group_names, split_username
 from karmada.kube.server.user import ANONYMOUS, UNAUTHENTICATED, User
 
@@ -29,7 +30,7 @@ class _Wanted(NamedTuple):
     extra: dict[str, tuple[str, ...]]
 
 
-def impersonate(user: User, headers: h.Headers, authorizer: Authorizer) -> User:
+async def impersonate(user: User, headers: h.Headers, rights: Decides) -> User:
     """The user to act as (the caller itself without such headers); Forbidden or BadRequest if that may not be."""
     wanted = _read(headers)
     if wanted is None:
@@ -37,7 +38,7 @@ def impersonate(user: User, headers: h.Headers, authorizer: Authorizer) -> User:
     if not wanted.user:
         raise BadRequest(f"requested [{' '.join(_references(wanted))}] without impersonating a user")
     for request in _permissions(wanted):
-        decision = authorizer.authorize(user, request)
+        decision = await rights.decide(user, request)
         if not decision.allowed:
             raise denied(user, request, decision.reason)
     return _become(wanted)

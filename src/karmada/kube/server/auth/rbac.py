@@ -213,6 +213,9 @@ class Authorizer:
         by_name, otherwise = grant
         return otherwise if by_name is None else by_name.get(name, otherwise)
 
+    async def decide(self, user: User, request: AuthzAttributes) -> Decision:
+        return self.authorize(user, request)
+
     def rules_for(self, user: User, namespace: str = "") -> UserRules:
         """Every rule the user has in the namespace; with "" only those that hold everywhere."""
         self._refresh_if_changed()

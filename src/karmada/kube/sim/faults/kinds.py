@@ -91,10 +91,10 @@ class Watches(Matched, frozen=True, tag="watches", kw_only=True):
 
 
 class Unhealthy(msgspec.Struct, frozen=True, tag="unhealthy", kw_only=True, forbid_unknown_fields=True):
-    """/readyz (or another health page) fails while everything else works."""
+    """/readyz (or another page) answers with this code while everything else works; 2xx is an answer without an ok."""
 
     pages: tuple[str, ...] = ("/readyz",)
-    code: Annotated[int, msgspec.Meta(ge=400, le=599)] = 500
+    code: Annotated[int, msgspec.Meta(ge=201, le=599)] = 500
 
 
 class Unavailable(msgspec.Struct, frozen=True, tag="unavailable", kw_only=True, forbid_unknown_fields=True):

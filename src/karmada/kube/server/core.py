@@ -1,0 +1,171 @@
+"""What every API server here is made of: store, cache, registry, handlers, HTTP, documents.
+
+`ServerCore` knows no kind and no account. Who callers are and what they may do is asked of what it is handed; kinds are
+added to its registry and endpoints to its handlers before it starts. `app.ApiServer` makes a Kubernetes of it, and
+`extension.ExtensionServer` a server of a few kinds behind another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+import orjson
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.schema.builtin import Definitions
+from karmada.kube.server.admission.chain import Chain
+from karmada.kube.server.audit import AuditLog
+from karmada.kube.server.auth.interface import Decides, Identifies
+from karmada.kube.server.bodies import Bodies
+from karmada.kube.server.cache import Cache
+from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.deletes import Deletes
+from karmada.kube.server.discovery import Discovery, RemoteVersion
+from karmada.kube.server.handlers import Handlers
+from karmada.kube.server.health import Health
+from karmada.kube.server.http import HttpFront
+from karmada.kube.server.inprocess import InProcess
+from karmada.kube.server.metrics import RequestMetrics
+from karmada.kube.server.openapi.v2 import OpenApiV2
+from karmada.kube.server.openapi.v3 import OpenApiV3
+from karmada.kube.server.pipeline import PathHandler, Pipeline
+from karmada.kube.server.reads import Reads
+from karmada.kube.server.registry import Registry
+from karmada.kube.server.request import Request
+from karmada.kube.server.results import RawResult, Result
+from karmada.kube.server.storage.maintenance import maintain
+from karmada.kube.server.storage.open import open_store
+from karmada.kube.server.user import AUTHENTICATED, MASTERS, User
+from karmada.kube.server.version import version_info
+from karmada.kube.server.versions import Versions
+from karmada.kube.server.writes import Writes
+
+LOOPBACK = User("system:apiserver", groups=(MASTERS, AUTHENTICATED))
+
+
+class ServerCore:
+    def __init__(self, config: ServerConfig, clock: Clock | None = None) -> None:
+        self.config = config
+        self.clock = clock or RealClock()
+        self.port = 0
+        self.definitions = Definitions.load(config.kubernetes_version)
+        self.store = open_store(config.storage or f"sqlite://{(config.data_dir / 'state.db').absolute()}")
+        self.cache = Cache(self.store, self.clock, config.history, scope=config.storage_scope)
+        self.registry = Registry()
+        self.closing: list[Callable[[], Awaitable[None]]] = []
+        """What parts that are plugged in want to be done when the server has stopped."""
+        self._ready = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # put together
+
+    def _answer_requests(self, callers: Identifies, rights: Decides, admission: Chain) -> None:
+        clock, cache = self.clock, self.cache
+        self.admission = admission
+        self.versions = Versions()
+        writes = Writes(cache, self.versions, admission, clock)
+        deletes = Deletes(cache, self.versions, admission, writes, clock)
+        reads, bodies = Reads(cache, self.versions), Bodies(self.definitions)
+        self.handlers = Handlers(self.registry, bodies, reads, writes, deletes, clock, self._may_create)
+        self.handlers.scaling.schema = lambda: self.definitions.node("io.k8s.api.autoscaling.v1.Scale")
+        self.pipeline = Pipeline(self.registry, self.handlers, rights, cache.catch_up)
+        self.metrics = RequestMetrics()
+        self.audit = AuditLog(self.config.audit_log, clock) if self.config.audit_log else None
+        record = self.audit.record if self.audit is not None else None
+        self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, record)
+
+    async def _may_create(self, request: Request) -> None:
+        """For writes that turn out to create: the caller needs that right, too."""
+        info = request.info
+        verb, info.verb = info.verb, "create"
+        try:
+            await self.pipeline.authorize(request)
+        finally:
+            info.verb = verb
+
+    def _describe(
+        self,
+        remote: Callable[[], Iterable[RemoteVersion]] = tuple,
+        remote_generation: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Discovery, OpenAPI, health and metrics; `remote` is what other servers answer for under this address."""
+        config = self.config
+        self.health = Health()
+        self.health.add("etcd", lambda: self.store.last_error is None)
+        self.health.add("watch-cache", lambda: self.cache.alive)
+        self.health.add("informer-sync", lambda: self._ready, pages=("readyz",))
+        self.health.add("shutdown", lambda: self._ready, pages=("readyz",))
+        self.discovery = Discovery(self.registry, lambda: f"{self.advertised}:{self.port}", remote, remote_generation)
+        self.openapi_v2 = OpenApiV2(self.registry, self.definitions, config.git_version)
+        self.openapi_v3 = OpenApiV3(self.registry, self.definitions, self.clock, config.git_version)
+        paths, prefixes = self.pipeline.paths, self.pipeline.prefixes
+        paths["/version"] = static(orjson.dumps(version_info(config.kubernetes_version)))
+        paths["/metrics"] = self._metrics
+        self.metrics.gauges["apiserver_storage_objects"] = self._object_counts
+        paths["/openapi/v2"] = self.openapi_v2.handle
+        paths["/openapi/v3"] = self.openapi_v3.handle
+        paths["/"] = paths[""] = self._root
+        paths["/api"] = paths["/apis"] = self.discovery.handle
+        prefixes |= {
+            "/openapi/v3/": self.openapi_v3.handle,
+            "/api/": self.discovery.handle,
+            "/apis/": self.discovery.handle,
+        }
+        for page in ("healthz", "livez", "readyz"):
+            paths[f"/{page}"] = prefixes[f"/{page}/"] = self.health.handle
+
+    @property
+    def advertised(self) -> str:
+        return self.config.advertise_host or self.config.host
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.advertised}:{self.port}"
+
+    def client(self, user: User = LOOPBACK, *, user_agent: str = "kube-apiserver") -> Client:
+        """In-process access as a user."""
+        return Client(InProcess(self.pipeline, user, user_agent=user_agent))
+
+    # life
+
+    async def _open_store(self) -> None:
+        await self.store.open()
+        await self.cache.start()
+        self._tasks.append(asyncio.create_task(maintain(self.store, self.clock), name="store maintenance"))
+
+    async def _close(self) -> None:
+        """The last part of a stop: nobody is heard any more, then everything goes."""
+        self.cache.end_watches()
+        await self.http.stop()
+        await cancel_and_wait(*self._tasks)
+        self._tasks.clear()
+        for close in self.closing:
+            await close()
+        await self.cache.stop()
+        await self.store.close()
+        if self.audit is not None:
+            self.audit.close()
+
+    # pages
+
+    async def _root(self, _request: Request) -> Result:
+        served = {path for path in self.pipeline.paths if path.startswith("/") and path != "/"}
+        return RawResult(orjson.dumps({"paths": sorted(served | set(self.discovery.paths()))}))
+
+    def _object_counts(self) -> list[tuple[dict[str, str], float]]:
+        return [({"resource": str(r)}, self.cache.collection(r).count) for r in self.registry.stored()]
+
+    async def _metrics(self, _request: Request) -> Result:
+        return RawResult(self.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+def static(body: bytes, content_type: str = "application/json") -> PathHandler:
+    """A page that is always the same."""
+
+    async def handle(_request: Request) -> Result:
+        return RawResult(body, content_type)
+
+    return handle

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from fleets import AGGREGATED, DUPLICATED, DYNAMIC, cluster, config_map, deployment, placement, run, spread, static
+from karmada.scheduler.explain import Fate, explain
+
+CLUSTERS = [
+    cluster("a"),
+    cluster("b"),
+    cluster("c"),
+    cluster("tainted", taints=["x:NoSchedule"]),
+    cluster("going", deleting=True),
+]
+
+
+def told(decision, attempt: int = 0) -> dict:
+    return {reason.cluster: reason for reason in explain(decision)[attempt].clusters}
+
+
+def test_every_cluster_has_a_reason():
+    where = placement(DYNAMIC, spread("cluster", 1, 2))
+    decision = run(deployment(9, where, previous={"b": 3}), CLUSTERS, {"a": 6, "b": 4, "c": 2})
+    reasons = told(decision)
+    assert {name: reason.fate for name, reason in reasons.items()} == {
+        "a": Fate.SELECTED,
+        "b": Fate.SELECTED,
+        "c": Fate.LEFT_OUT,
+        "tainted": Fate.REFUSED,
+        "going": Fate.DELETING,
+    }
+    assert reasons["tainted"].filter == "TaintToleration"
+    assert reasons["tainted"].why == "TaintToleration: cluster(s) had untolerated taint {x:NoSchedule}"
+    assert (reasons["a"].score, reasons["a"].room, reasons["a"].replicas) == (0, 6, 4)
+    assert (reasons["b"].score, reasons["b"].room, reasons["b"].replicas) == (100, 4, 5)
+    assert reasons["b"].why == (
+        "number 1 of 3 with score 100 and room for 4 more replica(s); "
+        "5 replica(s), scale up: weight 4 of 10 in 6 replica(s), had 3"
+    )
+    assert "2 cluster(s) were selected by the spread constraints" in reasons["c"].why
+
+
+def test_a_cluster_without_a_share_is_told_why():
+    reasons = told(run(deployment(2, placement(AGGREGATED)), CLUSTERS, {"a": 6, "b": 4, "c": 2}))
+    assert "gets 0 replicas, as others have room for all" in reasons["b"].why
+    assert reasons["a"].replicas == 2
+
+
+def test_weights_that_were_given_are_told():
+    reasons = told(run(deployment(3, placement(static(("a", 2), ("b", 1)))), CLUSTERS))
+    assert "2 replica(s), by given weights: weight 2 of 3 in 3 replica(s)" in reasons["a"].why
+
+
+def test_duplication_and_plain_resources_are_told():
+    assert (
+        "4 replica(s), all replicas in every cluster"
+        in told(run(deployment(4, placement(DUPLICATED)), CLUSTERS))["a"].why
+    )
+    reasons = told(run(config_map({}), CLUSTERS))
+    assert "room for any number of replicas; gets the resource as it is" in reasons["a"].why
+
+
+def test_tiers_are_told():
+    term = {
+        "affinityName": "g",
+        "clusterNames": ["a"],
+        "overflowAffinities": [{"affinityName": "o", "clusterNames": ["b"]}],
+    }
+    decision = run(deployment(5, placement(DYNAMIC, clusterAffinities=[term])), CLUSTERS, {"a": 2, "b": 9})
+    assert "in tier 1: 3 replica(s), first placement" in told(decision)["b"].why
+    assert explain(decision)[0].affinity_name == "g"
+
+
+def test_every_attempt_is_explained():
+    terms = [{"affinityName": "g1", "clusterNames": ["gone"]}, {"affinityName": "g2", "clusterNames": ["a"]}]
+    decision = run(deployment(5, placement(DYNAMIC, clusterAffinities=terms)), CLUSTERS, {"a": 2})
+    first, second = explain(decision)
+    assert str(first).splitlines()[0].startswith("g1: 0/5 clusters are available: ")
+    assert second.outcome.endswith("Clusters available replicas 2 are not enough to schedule.")
+    assert "no replicas were assigned" in told(decision, 1)["a"].why
+
+
+def test_nothing_selected_is_told():
+    decision = run(deployment(5, placement(DYNAMIC, spread("cluster", 4, 5))), CLUSTERS, {"a": 9})
+    assert "nothing was selected" in told(decision)["a"].why

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from fleets import AGGREGATED, DYNAMIC, Fixed, cluster, deployment, placement, shown
+from karmada.kube.objects.clock import FakeClock
+from karmada.scheduler.algorithm import schedule, schedule_remotely
+from karmada.scheduler.estimators.protocol import EstimateError, Question
+from karmada.scheduler.estimators.remote import FanOut
+from karmada.scheduler.explain import explain
+from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.request import Request
+
+CLUSTERS = [cluster("a"), cluster("b"), cluster("c")]
+SPEC = deployment(12, placement(DYNAMIC), replicaRequirements={"resourceRequest": {"cpu": "1"}})
+
+
+class Broken:
+    name = "broken"
+
+    def estimate(self, question: Question) -> np.ndarray:
+        raise EstimateError("out of order")
+
+
+def go(*estimators) -> object:
+    return shown(schedule(Request(SPEC), Fleet.of(CLUSTERS), estimators))
+
+
+def test_the_smallest_estimate_counts():
+    assert go(Fixed({"a": 6, "b": 20, "c": 3}), Fixed({"a": 10, "b": 3, "c": 3})) == {"a": 6, "b": 3, "c": 3}
+
+
+def test_who_does_not_know_does_not_count():
+    assert go(Fixed({"a": 6, "b": 6}), Fixed({"a": -1, "b": 4, "c": 2})) == {"a": 6, "b": 4, "c": 2}
+
+
+def test_where_nobody_knows_there_is_room_for_all():
+    assert go(Fixed({"a": 0, "b": 0})) == {"c": 12}
+    assert go() == {"a": 4, "b": 4, "c": 4}
+
+
+def test_an_estimator_that_fails_is_left_out_as_a_whole():
+    decision = schedule(Request(SPEC), Fleet.of(CLUSTERS), [Broken(), Fixed({"a": 12, "b": 0, "c": 0})])
+    assert shown(decision) == {"a": 12}
+    assert decision.attempts[0].estimate is not None
+    assert decision.attempts[0].estimate.failures == [("broken", "out of order")]
+    assert "without broken: out of order" in str(explain(decision)[0])
+
+
+def test_without_replicas_nobody_is_asked():
+    spec = {**SPEC, "replicas": 0}
+    decision = schedule(Request(spec), Fleet.of(CLUSTERS), [Broken()])
+    assert decision.attempts[0].estimate is not None
+    assert decision.attempts[0].estimate.failures == []
+    assert decision.targets == []
+
+
+def asked_of(answers: Mapping[str, int | Exception]):
+    async def one(name: str, _question: Question) -> int:
+        await asyncio.sleep(0)
+        answer = answers[name]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return one
+
+
+async def remotely(one, clock: FakeClock | None = None, **settings) -> object:
+    fan_out = FanOut(one, clock or FakeClock(), **settings)
+    local = [Fixed({"a": 8, "b": 8, "c": 8})]
+    return await schedule_remotely(Request(SPEC), Fleet.of(CLUSTERS), local, [fan_out])
+
+
+async def test_clusters_are_asked_from_afar():
+    assert shown(await remotely(asked_of({"a": 2, "b": 3, "c": 100}))) == {"a": 2, "b": 3, "c": 7}
+
+
+async def test_one_cluster_that_fails_fails_all():
+    wrong = EstimateError("cluster b does not exist in estimator cache")
+    decision = await remotely(asked_of({"a": 0, "b": wrong, "c": 0}))
+    assert shown(decision) == {"a": 4, "b": 4, "c": 4}
+    assert decision.attempts[0].estimate.failures == [("scheduler-estimator", str(wrong))]
+
+
+async def test_several_failures_are_told_together():
+    decision = await remotely(asked_of({"a": EstimateError("x"), "b": EstimateError("y"), "c": EstimateError("x")}))
+    assert decision.attempts[0].estimate.failures == [("scheduler-estimator", "[x, y]")]
+
+
+async def test_a_mistake_in_the_asking_is_not_taken_for_a_failure_of_the_cluster():
+    with pytest.raises(ExceptionGroup):
+        await remotely(asked_of({"a": TypeError("oops"), "b": 1, "c": 1}))
+
+
+async def test_all_are_asked_at_once_under_one_deadline():
+    clock, asked = FakeClock(), []
+
+    async def never(name: str, _question: Question) -> int:
+        asked.append(name)
+        await asyncio.Event().wait()
+        return 0
+
+    task = asyncio.create_task(remotely(never, clock, timeout=3.0))
+    while len(asked) < 3:
+        await asyncio.sleep(0)
+    await clock.advance(3.1)
+    decision = await task
+    assert shown(decision) == {"a": 4, "b": 4, "c": 4}
+    assert "no answer within 3s" in decision.attempts[0].estimate.failures[0][1]
+
+
+async def test_a_decision_that_waits_ends_on_the_fleet_it_began_with():
+    fleet = Fleet.of(CLUSTERS)
+    waiting, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(_name: str, _question: Question) -> int:
+        waiting.set()
+        await go_on.wait()
+        return 10
+
+    request = Request(deployment(30, placement(AGGREGATED)))
+    task = asyncio.create_task(schedule_remotely(request, fleet, [], [FanOut(slowly, FakeClock(), timeout=0)]))
+    await waiting.wait()
+    later = fleet.updated({"a": None, "b": None, "new": cluster("new")})
+    assert shown(schedule(request, later, [])) == {"c": 30}
+    go_on.set()
+    assert shown(await task) == {"a": 10, "b": 10, "c": 10}
