@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 import uvloop
 
-from bench import clusters, fleet, informer
+from bench import clusters, fleet, informer, scheduling
 from bench.report import show
 from bench.server import Running, running
 from bench.wire import Rate, Target, Watcher, run_load
@@ -137,6 +137,7 @@ def main() -> None:
         uvloop.run(informer.measure(Path(place), share))
     fleet.measure(share)
     clusters.measure(share)
+    scheduling.measure(share)
 
 
 if __name__ == "__main__":

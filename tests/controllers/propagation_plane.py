@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from control_plane import NAMESPACES, ControlPlane, running
+from control_plane import EVENTS, NAMESPACES, ControlPlane, running
 from eventually import eventually
 from karmada.api import well_known
+from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.context import Context, Settings
 from karmada.controllers.namespace_sync import Override
@@ -34,6 +36,8 @@ from karmada.kube.server.results import Result
 DEPLOYMENTS, CONFIG_MAPS = GVR("apps", "v1", "deployments"), GVR("", "v1", "configmaps")
 SECRETS, JOBS, SERVICES = GVR("", "v1", "secrets"), GVR("batch", "v1", "jobs"), GVR("", "v1", "services")
 CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
+TEMPLATES = (DEPLOYMENTS, CONFIG_MAPS, JOBS, SERVICES)
+_FURNITURE = frozenset({"kube-root-ca.crt", "kubernetes"})
 TOKEN = "a-long-secret"
 SCHEDULED = "2023-11-14T22:13:20Z"
 
@@ -53,7 +57,7 @@ class Gate:
         await self.open.wait()
         return await answer(request)
 
-    async def send(self, request: Request) -> None:
+    async def send(self, request: Request) -> None:  # noqa: ARG002 - the shape of a gate
         await self.open.wait()
 
     def watching(self, request: Request, begins: bool) -> None:
@@ -102,9 +106,10 @@ async def until(read: Callable[[], Awaitable[Obj | None]], condition: Callable[[
 
 
 async def until_none(read: Callable[[], Awaitable[Obj | None]]) -> None:
-    async with asyncio.timeout(8):
-        while await read() is not None:
-            await asyncio.sleep(0.002)
+    async def gone() -> Obj | None:
+        return None if await read() is not None else {"gone": True}
+
+    await until(gone)
 
 
 @dataclass
@@ -209,6 +214,25 @@ class Fleet:
             )
             await asyncio.sleep(0.03)
 
+    async def clear(self) -> None:
+        """Everything that a test made goes; the clusters are ready again."""
+        for name, member in self.members.items():
+            member.gate.open.set()
+            await self.plane.set_ready(name, "True")
+        for gvr in (OverridePolicy.gvr, ClusterOverridePolicy.gvr, *TEMPLATES):
+            await _empty(self.client, gvr)
+        for gvr in (ResourceBinding.gvr, ClusterResourceBinding.gvr, Work.gvr):
+            await _empty(self.client, gvr)
+        works = self.plane.context.informers.of(Work.gvr)
+        await eventually(lambda: not works.list(), within=8, show=works.list)
+        for member in self.members.values():
+            for gvr in TEMPLATES:
+                await _empty(member.client, gvr)
+        await self.rest()
+        for recorder in self.plane.context.recorders.values():
+            await recorder.flush()
+        await self.client.delete_collection(EVENTS, "default")
+
     # clusters
 
     async def join(self, member: TestMember, *, ready: bool = True) -> None:
@@ -226,6 +250,14 @@ class Fleet:
         await self.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": space})
         if ready:
             await self.plane.set_ready(member.name, "True")
+
+
+async def _empty(client: Client, gvr: GVR) -> None:
+    for obj in (await client.list_all(gvr)).items:
+        namespace, name = meta.key(obj)
+        if not namespace.startswith("kube-") and name not in _FURNITURE and not name.startswith("system:"):
+            with contextlib.suppress(NotFound):
+                await client.delete(gvr, name, namespace)
 
 
 def condition(obj: Obj, kind: str) -> str:

@@ -20,11 +20,16 @@ READY_SECONDS = 20.0
 
 @dataclass
 class ServerProcess:
-    """A karmada-apiserver process over one data directory; it can be killed and started again."""
+    """A karmada-apiserver process over one data directory; it can be killed and started again.
+
+    `module` and `greeting`, its first line, make it another server of the same manners.
+    """
 
     data_dir: Path
     arguments: list[str] = field(default_factory=list)
     port: int = 0
+    module: str = "karmada.components.apiserver"
+    greeting: str = "Kubernetes API"
     process: subprocess.Popen[str] | None = None
 
     @property
@@ -37,7 +42,7 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start and wait until it says that it serves; the port stays the same over restarts."""
-        command = [sys.executable, "-m", "karmada.components.apiserver", "--data-dir", str(self.data_dir)]
+        command = [sys.executable, "-m", self.module, "--data-dir", str(self.data_dir)]
         command += ["--port", str(self.port), *self.arguments]
         log = (self.data_dir / "server.log").open("a") if self.data_dir.exists() else None
         if log is None:
@@ -47,7 +52,7 @@ class ServerProcess:
         log.close()
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        if "Kubernetes API" not in line:
+        if self.greeting not in line:
             self.process.wait(READY_SECONDS)
             raise AssertionError(f"the server did not start: {line!r}\n{self.log()}")
         self.process.stdout.readline()

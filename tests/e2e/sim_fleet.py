@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from karmada.kube.sim.admin_client import AdminClient
 from programs import Program, eventually
 
 QUICK = """
@@ -51,6 +53,10 @@ class SimFleet:
         file = self.home / "profile.yaml"
         file.write_text(profile)
         self.ctl("create", *arguments, "--profile", str(file))
+
+    def clusters(self) -> dict[str, dict[str, Any]]:
+        """What `list -o json` shows, asked without starting a program."""
+        return {cluster["name"]: cluster for cluster in AdminClient(self.folder).ask("GET", "/clusters")}
 
     @property
     def pid(self) -> int:

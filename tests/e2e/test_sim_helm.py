@@ -62,7 +62,7 @@ def test_a_chart_is_installed_upgraded_rolled_back_and_removed(fleet: SimFleet) 
 def test_an_upgrade_that_cannot_become_ready_is_taken_back(fleet: SimFleet) -> None:
     helm, kubectl = installed(fleet, "broken")
     fleet.ctl("fail", "shops", "image-pull", "nginx:9", "--as", "typo")
-    failed = helm("upgrade", "shop", CHART, "--set", "image=nginx:9", "--atomic", "--timeout", "3s", check=False)
+    failed = helm("upgrade", "shop", CHART, "--set", "image=nginx:9", "--atomic", "--timeout", "2s", check=False)
     assert failed.code != 0
     assert "timed out" in failed.err or "deadline exceeded" in failed.err
     kubectl("rollout", "status", "deployment/shop", "--timeout=20s")

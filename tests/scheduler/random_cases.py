@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from fleets import AGGREGATED, DUPLICATED, DYNAMIC, KINDS, WEIGHTED, cluster
+from scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, KINDS, WEIGHTED, cluster
 
 Obj = dict[str, Any]
 GRADES = [("0", "0"), ("1", "1Gi"), ("2", "4Gi"), ("8", "16Gi")]
@@ -42,24 +42,24 @@ def random_summary(random: Random) -> Obj | None:
 
 
 def random_clusters(random: Random, most: int = 12) -> list[Obj]:
-    found = []
-    for number in range(random.randint(0, most)):
-        found.append(
-            cluster(
-                f"m{number}",
-                labels={"tier": random.choice("abc")} if random.random() < 0.8 else {},
-                region=random.choice(["r1", "r2", "r3", "r4", ""]) if random.random() < 0.9 else "",
-                zones=random.sample(["z1", "z2", "z3"], random.randint(0, 2)),
-                provider=random.choice(["p1", "p2", ""]),
-                taints=random.choice([[]] * 6 + [["old=yes:NoSchedule"], ["x:NoExecute"], ["y=1:PreferNoSchedule"]]),
-                kinds=KINDS if random.random() < 0.93 else KINDS[1:],
-                summary=random_summary(random),
-                models=MODELS if random.random() < 0.8 else [],
-                deleting=random.random() < 0.05,
-            )
-        )
+    found = [random_cluster(random, f"m{number}") for number in range(random.randint(0, most))]
     random.shuffle(found)
     return found
+
+
+def random_cluster(random: Random, name: str) -> Obj:
+    return cluster(
+        name,
+        labels={"tier": random.choice("abc")} if random.random() < 0.8 else {},
+        region=random.choice(["r1", "r2", "r3", "r4", ""]) if random.random() < 0.9 else "",
+        zones=random.sample(["z1", "z2", "z3"], random.randint(0, 2)),
+        provider=random.choice(["p1", "p2", ""]),
+        taints=random.choice([[]] * 6 + [["old=yes:NoSchedule"], ["x:NoExecute"], ["y=1:PreferNoSchedule"]]),
+        kinds=KINDS if random.random() < 0.93 else KINDS[1:],
+        summary=random_summary(random),
+        models=MODELS if random.random() < 0.8 else [],
+        deleting=random.random() < 0.05,
+    )
 
 
 def random_affinity(random: Random) -> Obj:

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleets import (
+from karmada.scheduler.division import ByRoom, Move, divide_by_room, divide_by_weight, fewest
+from karmada.scheduler.failures import Failure, Reason
+from scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,
@@ -17,9 +19,7 @@ from fleets import (
     shown,
     static,
 )
-from fleets import run as schedule
-from karmada.scheduler.division import ByRoom, Move, divide_by_room, divide_by_weight, fewest
-from karmada.scheduler.failures import Failure, Reason
+from scheduling_cases import run as schedule
 
 
 def named(*counts: int) -> dict[str, int]:

@@ -1,7 +1,18 @@
 from __future__ import annotations
 
-from fleets import AGGREGATED, DUPLICATED, DYNAMIC, cluster, config_map, deployment, placement, run, spread, static
 from karmada.scheduler.explain import Fate, explain
+from scheduling_cases import (
+    AGGREGATED,
+    DUPLICATED,
+    DYNAMIC,
+    cluster,
+    config_map,
+    deployment,
+    placement,
+    run,
+    spread,
+    static,
+)
 
 CLUSTERS = [
     cluster("a"),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from fleets import AGGREGATED, DYNAMIC, Fixed, cluster, deployment, placement, shown
 from karmada.kube.objects.clock import FakeClock
 from karmada.scheduler.algorithm import schedule, schedule_remotely
 from karmada.scheduler.estimators.protocol import EstimateError, Question
@@ -14,6 +13,7 @@ from karmada.scheduler.estimators.remote import FanOut
 from karmada.scheduler.explain import explain
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
+from scheduling_cases import AGGREGATED, DYNAMIC, Fixed, cluster, deployment, placement, shown
 
 CLUSTERS = [cluster("a"), cluster("b"), cluster("c")]
 SPEC = deployment(12, placement(DYNAMIC), replicaRequirements={"resourceRequest": {"cpu": "1"}})
@@ -22,7 +22,7 @@ SPEC = deployment(12, placement(DYNAMIC), replicaRequirements={"resourceRequest"
 class Broken:
     name = "broken"
 
-    def estimate(self, question: Question) -> np.ndarray:
+    def estimate(self, question: Question) -> np.ndarray:  # noqa: ARG002
         raise EstimateError("out of order")
 
 
@@ -98,16 +98,17 @@ async def test_a_mistake_in_the_asking_is_not_taken_for_a_failure_of_the_cluster
 
 
 async def test_all_are_asked_at_once_under_one_deadline():
-    clock, asked = FakeClock(), []
+    clock, asked, all_asked = FakeClock(), set[str](), asyncio.Event()
 
     async def never(name: str, _question: Question) -> int:
-        asked.append(name)
+        asked.add(name)
+        if asked == {"a", "b", "c"}:
+            all_asked.set()
         await asyncio.Event().wait()
         return 0
 
     task = asyncio.create_task(remotely(never, clock, timeout=3.0))
-    while len(asked) < 3:
-        await asyncio.sleep(0)
+    await all_asked.wait()
     await clock.advance(3.1)
     decision = await task
     assert shown(decision) == {"a": 4, "b": 4, "c": 4}

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from fleets import (
+from karmada.scheduler.failures import Reason
+from karmada.scheduler.plugins import builtin, profile_of
+from karmada.scheduler.request import Request, is_fresh
+from scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,
@@ -15,9 +18,6 @@ from fleets import (
     shown,
     spread,
 )
-from karmada.scheduler.failures import Reason
-from karmada.scheduler.plugins import builtin, profile_of
-from karmada.scheduler.request import Request, is_fresh
 
 M = {name: cluster(name) for name in ("m1", "m2", "m3")}
 ALL = list(M.values())

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleets import DYNAMIC, Fixed, cluster, config_map, deployment, placement, run, shown
 from karmada.scheduler import plugins
 from karmada.scheduler.assignment import Divided, Job
 from karmada.scheduler.failures import Failure, error
@@ -15,6 +14,7 @@ from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.plugins import PluginError, builtin, discover, estimators_of, profile_of, switched
 from karmada.scheduler.request import Request
 from karmada.scheduler.scores.protocol import ScoreError
+from scheduling_cases import DYNAMIC, Fixed, cluster, config_map, deployment, placement, run, shown
 
 NAMES = ["a", "b", "c"]
 BUILTIN = [

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from fleets import (
+from scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,
@@ -89,7 +89,7 @@ def test_given_weights_ignore_constraints_but_not_what_they_need_to_know():
     where = placement(static(("a", 1), ("c", 1)), spread("region", 2, 2), spread("cluster", 2, 2))
     decision = run(deployment(4, where), [*REGIONS, cluster("nowhere")])
     assert shown(decision) == {"a": 2, "c": 2}
-    reasons = dict((name, reason) for name, _, reason in decision.attempts[0].candidates.reasons())
+    reasons = {name: reason for name, _, reason in decision.attempts[0].candidates.reasons()}
     assert reasons == {"nowhere": "cluster(s) did not have region property"}
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -118,7 +120,7 @@ def test_one_seat_more_takes_nothing_from_anybody(weights, seats, descending):
 @settings(deadline=None)
 def test_a_greater_weight_never_gets_less(weights, seats):
     pairs = sorted(zip(weights, apportion(seats, weights), strict=True))
-    for (lighter, fewer), (heavier, more) in zip(pairs, pairs[1:], strict=False):
+    for (lighter, fewer), (heavier, more) in pairwise(pairs):
         assert lighter == heavier or fewer <= more
 
 

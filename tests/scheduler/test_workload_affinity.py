@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fleets import cluster, config_map, run, shown
 from karmada.scheduler.filters.workload_affinity import NotComparable, NotListed, newest
 from karmada.scheduler.plugins import builtin, profile_of
+from scheduling_cases import cluster, config_map, run, shown
 
 PROFILE = profile_of(builtin(workload_affinity=True))
 CLUSTERS = [cluster("a"), cluster("b"), cluster("c")]
@@ -23,7 +23,7 @@ class Known:
     def __init__(self, *bindings: dict, error: Exception | None = None) -> None:
         self.bindings, self.error = bindings, error
 
-    def affinity(self, group: str) -> Iterable[dict]:
+    def affinity(self, group: str) -> Iterable[dict]:  # noqa: ARG002
         if self.error is not None:
             raise self.error
         return self.bindings

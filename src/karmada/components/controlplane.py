@@ -84,9 +84,8 @@ class ControlPlane:
             manager.add_component(recorder, needs_leader=True)
         for part in parts:
             manager.add_part(part)
-            own = getattr(part, "metrics", None)
-            if own is not None:
-                metrics.registry.register(own)
+        for collector in {part.metrics for part in parts if hasattr(part, "metrics")}:
+            metrics.registry.register(collector)
         server.metrics.others = lambda: metrics.expose()[0]
         return manager
 

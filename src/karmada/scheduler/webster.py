@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from math import sqrt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -85,16 +86,16 @@ def in_bulk(seats: int, weights: Sequence[int]) -> list[int]:
 def _above_a_limit(seats: int, parties: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """All seats whose quotient is above a limit; never more than there are, and with a good limit almost as many.
 
-    With a limit of 1/x a party has (w·x ± 1)/2 seats. So (2·seats − parties)/Σw for x gives out no more seats than there
-    are and leaves no more than there are parties; from there on x is corrected by what it gave. The best that does not
-    give too much is kept.
+    With a limit of 1/x a party has (w·x ± 1)/2 seats, about w·x/2. So x is first a little below 2·seats/Σw, and then
+    corrected by what it gave; the best that does not give too much is kept. (2·seats − parties)/Σw never gives too much
+    and leaves no more seats than there are parties: that is taken when nothing better is found.
     """
     import numpy as np
 
     best, most = np.zeros(len(parties), dtype=np.int64), 0
     low, high = 0.0, float("inf")
-    rate = max(2.0 * seats - len(parties), 1.0) / float(parties.sum())
-    good_enough = len(parties) // 8 + 2
+    size, weight = len(parties), float(parties.sum())
+    rate = max(2.0 * seats - 1.2 * sqrt(size), 1.0) / weight
     for _ in range(_ROUNDS):
         given = _count_above(1.0 / rate, parties)
         total = int(given.sum())
@@ -103,8 +104,8 @@ def _above_a_limit(seats: int, parties: npt.NDArray[np.float64]) -> npt.NDArray[
             if total <= most < seats and total:
                 break
             best, most = given, total
-            if seats - total <= good_enough:
-                break
+            if seats - total <= size // 2:
+                return best
         else:
             high = rate
         active = parties[parties * rate > 1.0]
@@ -112,6 +113,8 @@ def _above_a_limit(seats: int, parties: npt.NDArray[np.float64]) -> npt.NDArray[
         rate += (seats - 0.5 - total) / slope
         if not low < rate < high:
             rate = (low + high) / 2.0 if high < float("inf") else low * 2.0
+    if seats - most > size:
+        best = _count_above(weight / (2.0 * seats - size), parties)
     return best
 
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from eventually import eventually
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
-from karmada.controllers.context import Settings
 from karmada.controllers.namespace_sync import Overridden
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
@@ -30,6 +30,8 @@ from propagation_plane import (
 
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 DUPLICATED = {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def job(name: str = "sum", completions: int | None = 7, **metadata: object) -> Obj:
@@ -329,15 +331,22 @@ class Painter:
         return Overridden(painted, {"policy.karmada.io/applied-overrides": f'["{self.colour}"]'})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def painter() -> Painter:
     return Painter()
 
 
-@pytest.fixture
-async def painted(fleet_folder: Path, painter: Painter) -> AsyncIterator[Fleet]:
-    async with fleet(fleet_folder, "m1", "m2", override=painter, settings=Settings()) as found:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_painted(fleet_folder: Path, painter: Painter) -> AsyncIterator[Fleet]:
+    async with fleet(fleet_folder, "m1", "m2", override=painter) as found:
         yield found
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def painted(shared_painted: Fleet, painter: Painter) -> AsyncIterator[Fleet]:
+    painter.colour = "red"
+    yield shared_painted
+    await shared_painted.clear()
 
 
 async def test_overrides_differ_by_cluster_and_are_noted_on_the_work(painted: Fleet) -> None:

@@ -26,6 +26,8 @@ IDENTIFIER = {
     "name": "web",
 }
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 def work(cluster: str, applied: str | None, message: str = "", **report: Any) -> Obj:
     status: Obj = {}
@@ -125,7 +127,7 @@ async def test_two_clusters_are_one_write_of_the_binding(two: Fleet) -> None:
     await two.rest()
     seen: list[Obj] = []
     bindings = two.plane.context.informers.of(ResourceBinding.gvr)
-    remove = bindings.add_handler(lambda old, new: seen.append(new or {}))
+    remove = bindings.add_handler(lambda _old, new: seen.append(new or {}))
     seen.clear()
     await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
     await two.until_applied("settings-configmap")

@@ -28,6 +28,8 @@ NOT_OURS = (
     "work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource"
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 def is_applied(work: Obj) -> bool:
     return condition(work, "Applied") == "True"
@@ -69,7 +71,7 @@ async def test_one_object_costs_each_member_one_request(two: Fleet) -> None:
     await two.until_applied("second-configmap")
     await two.rest()
     for name, member in two.members.items():
-        asked = [call for call in member.gate.paths[before[name] :]]
+        asked = member.gate.paths[before[name] :]
         assert asked == [("POST", "/api/v1/namespaces/default/configmaps")]
     before = {name: len(member.gate.paths) for name, member in two.members.items()}
     await two.touch(CONFIG_MAPS, {**copy_json(template), "data": {"a": "2"}})
@@ -85,7 +87,7 @@ async def test_a_work_is_written_once_for_its_creation_and_once_for_all_of_its_s
     await two.rest()
     versions: list[str] = []
     works = two.plane.context.informers.of(Work.gvr)
-    remove = works.add_handler(lambda old, new: versions.append(meta.name(new or {})))
+    remove = works.add_handler(lambda _old, new: versions.append(meta.name(new or {})))
     versions.clear()
     await two.propagate(CONFIG_MAPS, config_map("second"), ["m1"])
     await two.until_applied("second-configmap")

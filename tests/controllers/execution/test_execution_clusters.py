@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from control_plane import NAMESPACES
 from eventually import eventually
 from karmada.api.cluster import Cluster
@@ -36,6 +38,8 @@ from propagation_plane import (
     until,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 def is_applied(work: Obj) -> bool:
     return condition(work, "Applied") == "True"
@@ -43,12 +47,13 @@ def is_applied(work: Obj) -> bool:
 
 async def test_a_cluster_that_is_not_ready_gets_its_works_when_it_is(two: Fleet) -> None:
     await two.plane.set_ready("m1", "False")
+    before = two.members["m1"].writes()
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
     await two.until_work("m2", template, is_applied)
     work = await two.until_work("m1", template, lambda w: condition(w, "Dispatching") == "True")
     await two.rest()
     assert not condition(work, "Applied")
-    assert two.members["m1"].writes() == 0
+    assert two.members["m1"].writes() == before
     await two.plane.set_ready("m1", "True")
     await two.until_work("m1", template, is_applied)
     await two.until_applied("settings-configmap")
@@ -67,27 +72,27 @@ async def test_works_of_an_unready_cluster_wait_with_their_deletion(two: Fleet) 
     await two.members["m1"].until_gone(CONFIG_MAPS, "settings")
 
 
-async def test_works_of_an_unready_cluster_that_leaves_go_and_their_objects_stay(two: Fleet) -> None:
-    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
-    await two.until_work("m1", template, is_applied)
-    await two.plane.set_ready("m1", "False")
-    await two.client.delete(CONFIG_MAPS, "settings", "default")
-    await two.until_work("m1", template, meta.is_deleting)
-    await two.client.patch(Cluster.gvr, "m1", "", {"metadata": {"finalizers": ["karmada.io/cluster-controller"]}})
-    await two.client.delete(Cluster.gvr, "m1")
-    await two.until_work_gone("m1", template)
-    assert await two.members["m1"].get(CONFIG_MAPS, "settings") is not None
+async def test_works_of_an_unready_cluster_that_leaves_go_and_their_objects_stay(two_alone: Fleet) -> None:
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1"])
+    await two_alone.until_work("m1", template, is_applied)
+    await two_alone.plane.set_ready("m1", "False")
+    await two_alone.client.delete(CONFIG_MAPS, "settings", "default")
+    await two_alone.until_work("m1", template, meta.is_deleting)
+    await two_alone.client.patch(Cluster.gvr, "m1", "", {"metadata": {"finalizers": ["karmada.io/cluster-controller"]}})
+    await two_alone.client.delete(Cluster.gvr, "m1")
+    await two_alone.until_work_gone("m1", template)
+    assert await two_alone.members["m1"].get(CONFIG_MAPS, "settings") is not None
 
 
-async def test_clusters_in_mode_pull_are_left_to_their_agents(two: Fleet) -> None:
-    await two.plane.add_cluster("pulled", "Pull")
-    await two.client.create(
+async def test_clusters_in_mode_pull_are_left_to_their_agents(two_alone: Fleet) -> None:
+    await two_alone.plane.add_cluster("pulled", "Pull")
+    await two_alone.client.create(
         NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-pulled"}}
     )
-    await two.plane.set_ready("pulled", "True")
-    template = await two.propagate(CONFIG_MAPS, config_map(), ["pulled"])
-    work = await two.until_work("pulled", template)
-    await two.rest()
+    await two_alone.plane.set_ready("pulled", "True")
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["pulled"])
+    work = await two_alone.until_work("pulled", template)
+    await two_alone.rest()
     assert "status" not in work or not work["status"]
 
 
@@ -109,14 +114,14 @@ async def test_a_member_that_hangs_holds_nobody_else_up(two: Fleet) -> None:
     await asyncio.gather(*(two.until_work("m1", template, is_applied) for template in templates))
 
 
-async def test_a_cluster_without_access_says_why(two: Fleet) -> None:
-    await two.plane.add_cluster("m3")
-    await two.client.create(
+async def test_a_cluster_without_access_says_why(two_alone: Fleet) -> None:
+    await two_alone.plane.add_cluster("m3")
+    await two_alone.client.create(
         NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m3"}}
     )
-    await two.plane.set_ready("m3", "True")
-    template = await two.propagate(CONFIG_MAPS, config_map(), ["m3"])
-    work = await two.until_work("m3", template, lambda w: condition(w, "Applied"))
+    await two_alone.plane.set_ready("m3", "True")
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m3"])
+    work = await two_alone.until_work("m3", template, lambda w: condition(w, "Applied"))
     message = "Failed to apply all manifests (0/1): the api endpoint of cluster m3 is empty"
     assert brief(work, "Applied") == ("False", "AppliedFailed", message)
 
@@ -147,23 +152,23 @@ async def versions(found: Fleet) -> dict[str, str]:
     return {meta.name(work): meta.resource_version(work) for work in (await found.client.list_all(Work.gvr)).items}
 
 
-async def test_a_restart_compares_instead_of_sending(two: Fleet) -> None:
-    templates = [await two.propagate(DEPLOYMENTS, deployment(f"d{n}"), {"m1": 2}) for n in range(20)]
-    templates.append(await two.propagate(CONFIG_MAPS, config_map("c"), ["m1"]))
+async def test_a_restart_compares_instead_of_sending(two_alone: Fleet) -> None:
+    templates = [await two_alone.propagate(DEPLOYMENTS, deployment(f"d{n}"), {"m1": 2}) for n in range(20)]
+    templates.append(await two_alone.propagate(CONFIG_MAPS, config_map("c"), ["m1"]))
     for template in templates:
-        await two.until_work("m1", template, is_applied)
-    await two.rest()
-    before = await versions(two)
-    member = two.members["m1"]
-    await two.plane.manager.stop()
+        await two_alone.until_work("m1", template, is_applied)
+    await two_alone.rest()
+    before = await versions(two_alone)
+    member = two_alone.members["m1"]
+    await two_alone.plane.manager.stop()
     # somebody changes and deletes things while nobody looks
     await member.client.patch(DEPLOYMENTS, "d0", "default", {"spec": {"replicas": 9}})
     await member.client.delete(DEPLOYMENTS, "d1", "default")
     asked = len(member.gate.paths)
-    async with restarted(two) as execution:
+    async with restarted(two_alone) as execution:
         await member.until(DEPLOYMENTS, "d0", lambda d: d["spec"]["replicas"] == 2)
         await member.until(DEPLOYMENTS, "d1")
-        await two.until_work("m1", templates[1], lambda w: brief(w, "Applied")[1] == "ReCreateSuccessful")
+        await two_alone.until_work("m1", templates[1], lambda w: brief(w, "Applied")[1] == "ReCreateSuccessful")
         await eventually(lambda: execution.lanes.settled)
     since = member.gate.paths[asked:]
     assert sorted(call for call in since if call[0] != "GET") == [
@@ -171,36 +176,36 @@ async def test_a_restart_compares_instead_of_sending(two: Fleet) -> None:
         ("PUT", "/apis/apps/v1/namespaces/default/deployments/d0"),
     ]
     assert [call for call in since if call[0] == "GET" and "/namespaces/" in call[1]] == []
-    after = await versions(two)
-    touched = {meta.name(await two.until_work("m1", template)) for template in templates[:2]}
+    after = await versions(two_alone)
+    touched = {meta.name(await two_alone.until_work("m1", template)) for template in templates[:2]}
     assert {name for name, version in after.items() if before[name] != version} <= touched
 
 
-async def test_a_work_that_was_applied_but_not_noted_is_noted_after_a_restart(two: Fleet) -> None:
+async def test_a_work_that_was_applied_but_not_noted_is_noted_after_a_restart(two_alone: Fleet) -> None:
     """As if the process had been killed between the member's answer and the status."""
-    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
-    work = await two.until_work("m1", template, is_applied)
-    await two.rest()
-    await two.plane.manager.stop()
-    await two.client.update_status(Work.gvr, {**work, "status": {}})
-    member = two.members["m1"]
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1"])
+    work = await two_alone.until_work("m1", template, is_applied)
+    await two_alone.rest()
+    await two_alone.plane.manager.stop()
+    await two_alone.client.update_status(Work.gvr, {**work, "status": {}})
+    member = two_alone.members["m1"]
     before = await member.get(CONFIG_MAPS, "settings")
-    async with restarted(two):
-        await two.until_work("m1", template, is_applied)
+    async with restarted(two_alone):
+        await two_alone.until_work("m1", template, is_applied)
     assert await member.get(CONFIG_MAPS, "settings") == before
 
 
-async def test_a_deletion_that_was_cut_short_is_finished_after_a_restart(two: Fleet) -> None:
-    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
-    await two.until_applied("settings-configmap")
-    await two.plane.manager.stop()
-    await two.client.delete(CONFIG_MAPS, "settings", "default")
-    await until(lambda: _deleting(two))
-    await two.members["m1"].client.delete(CONFIG_MAPS, "settings", "default")
-    async with restarted(two):
+async def test_a_deletion_that_was_cut_short_is_finished_after_a_restart(two_alone: Fleet) -> None:
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1", "m2"])
+    await two_alone.until_applied("settings-configmap")
+    await two_alone.plane.manager.stop()
+    await two_alone.client.delete(CONFIG_MAPS, "settings", "default")
+    await until(lambda: _deleting(two_alone))
+    await two_alone.members["m1"].client.delete(CONFIG_MAPS, "settings", "default")
+    async with restarted(two_alone):
         for cluster in ("m1", "m2"):
-            await two.until_work_gone(cluster, template)
-    assert await two.members["m2"].get(CONFIG_MAPS, "settings") is None
+            await two_alone.until_work_gone(cluster, template)
+    assert await two_alone.members["m2"].get(CONFIG_MAPS, "settings") is None
 
 
 async def _deleting(found: Fleet) -> Obj | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
@@ -13,6 +15,8 @@ from karmada.kube.objects.types import Obj
 from propagation_plane import CONFIG_MAPS, DEPLOYMENTS, JOBS, Fleet, brief, condition, config_map, deployment, until
 
 RUNNING = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1}
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def is_applied(work: Obj) -> bool:
@@ -166,7 +170,7 @@ async def test_many_changes_at_once_are_few_writes(two: Fleet) -> None:
     await two.rest()
     works: list[str] = []
     informer = two.plane.context.informers.of(Work.gvr)
-    remove = informer.add_handler(lambda old, new: works.append("change"))
+    remove = informer.add_handler(lambda _old, _new: works.append("change"))
     works.clear()
     for ready in range(1, 9):
         await set_status(two, "m1", DEPLOYMENTS, "web", {"replicas": 8, "readyReplicas": ready})

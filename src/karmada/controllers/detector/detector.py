@@ -4,8 +4,9 @@ A claimed template stays with its policy until the policy is deleted, selects it
 only unclaimed templates are matched. One that nothing selects waits, and the policy that comes for it finds it there:
 matching and waiting are one step, so no policy can slip through between them.
 
-A claim is a write to the template, which is heard of again like any other change. The version that the claim made is
-remembered with the policy's generation once the binding was built from it, so that the echo costs nothing.
+A claim is a write to the template, which is heard of again like any other change, perhaps much later. Until then the
+claimed version is kept with the policy's generation that the binding was built from: what is older is not mistaken for
+a template without a policy, and the echo itself costs nothing.
 
 With a lazy policy, changes that the control plane itself made to a template only claim it; its binding waits for a
 user's change. Whether a key is for such a change travels in the key.
@@ -23,8 +24,9 @@ from karmada.controllers.detector.claims import BOTH, Claim, PolicyKind, claim_o
 from karmada.controllers.detector.eligible import SkippedNamespaces
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
 from karmada.controllers.detector.kinds import Kind, Kinds
-from karmada.controllers.detector.light import changed, changed_by_user
+from karmada.controllers.detector.light import changed, changed_by_user, light_of
 from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selects
+from karmada.controllers.detector.recent import version
 from karmada.controllers.detector.refs import Ref, ref_of, unqueued
 from karmada.controllers.detector.release import Release
 from karmada.controllers.detector.waiting import Waiting
@@ -42,15 +44,19 @@ BACKLOG: Final = -100
 
 
 class _Settled(NamedTuple):
-    """What a binding was built from."""
+    """A template as it was claimed, and the policy that its binding was built from."""
 
-    template_version: str
+    template: Obj
     policy_uid: str
     policy_generation: int
 
-    @classmethod
-    def of(cls, template: Obj, policy: Obj) -> _Settled:
-        return cls(meta.resource_version(template), meta.uid(policy), meta.generation(policy))
+    def covers(self, template: Obj, policy: Obj) -> bool:
+        """Whether there is nothing new in either."""
+        return (
+            meta.resource_version(self.template) == meta.resource_version(template)
+            and self.policy_uid == meta.uid(policy)
+            and self.policy_generation == meta.generation(policy)
+        )
 
 
 class Detector:
@@ -107,7 +113,11 @@ class Detector:
     async def reconcile(self, key: Key) -> Result:
         ref, lazily = unqueued(key)
         template = await self.kinds.find(ref)
-        settled = self._settled.pop(ref, None)
+        settled = self._settled.get(ref)
+        if settled is not None and template is not None and version(template) < version(settled.template):
+            template = settled.template
+        else:
+            self._settled.pop(ref, None)
         if template is None or meta.labels(template).get(well_known.CLAIMED_BY):
             self.waiting.discard(ref)
             return Done
@@ -139,7 +149,9 @@ class Detector:
             return
         if meta.is_deleting(policy):
             raise NotYet(f"{kind.title(policy)} is being deleted")
-        if settled == _Settled.of(template, policy) or not selects(policy, template):
+        if settled is not None and settled.covers(template, policy):
+            return
+        if not selects(policy, template):
             return
         self.policies.require_overrides(kind, policy)
         self.waiting.discard(ref_of(template))
@@ -161,7 +173,8 @@ class Detector:
             self.recorder.event(template, WARNING, "ApplyPolicyFailed", f"{title} failed: {error}")
             raise
         if claimed is not None:
-            self._settled[ref_of(template)] = _Settled.of(claimed, policy)
+            ref = ref_of(template)
+            self._settled[ref] = _Settled(light_of(ref.gvk)(claimed), meta.uid(policy), meta.generation(policy))
         if outcome != "unchanged":
             self.recorder.event(whole, NORMAL, "ApplyPolicySucceed", f"{title} succeed")
 

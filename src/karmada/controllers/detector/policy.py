@@ -65,7 +65,8 @@ class PolicyController:
         """Release what it selects no longer; returns the bindings of the rest."""
         kinds, release = self._detector.kinds, self._detector.release
         policy_id = self._kind.id_of(policy)
-        kept, doubtful = [], []
+        kept: list[Obj] = []
+        doubtful: list[Obj] = []
         for binding in self._detector.bindings.of_policy(self._kind, policy):
             known = kinds.known(ref_of_resource(binding["spec"]["resource"]))
             (kept if known is not None and selects(policy, known) else doubtful).append(binding)

@@ -75,7 +75,7 @@ class Recent:
     def _wrote(self, obj: Obj) -> None:
         key = key_of(obj)
         seen = self.informer.get(key)
-        if seen is None or _version(seen) < _version(obj):
+        if seen is None or version(seen) < version(obj):
             self._written[key] = obj
 
     def _heard(self, old: Obj | None, new: Obj | None) -> None:
@@ -84,10 +84,11 @@ class Recent:
             return
         key = key_of(obj)
         written = self._written.get(key)
-        if written is not None and _version(obj) >= _version(written):
+        if written is not None and version(obj) >= version(written):
             del self._written[key]
 
 
-def _version(obj: Obj) -> int:
-    text = meta.resource_version(obj)
+def version(obj: Obj) -> int:
+    """To tell which of two states of an object is the newer one."""
+    text = meta.resourceversion(obj)
     return int(text) if text.isdecimal() else 0

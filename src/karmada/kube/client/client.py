@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 from karmada.kube.client.discovery import RESTMapper
+from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.client.transport import Call, Transport, WatchEvent
 from karmada.kube.objects.errors import Expired, Gone
 from karmada.kube.objects.gvk import GVK, GVR
@@ -145,7 +146,8 @@ class Client:
         if resource_version_match:
             query["resourceVersionMatch"] = resource_version_match
         accept = METADATA_LIST if metadata_only else JSON
-        answer: Obj = await self.transport.call(Call("GET", resource_path(gvr, namespace), query, accept=accept))
+        call = Call("GET", resource_path(gvr, namespace), query, accept=accept, most=LIST_BYTES)
+        answer: Obj = await self.transport.call(call)
         return answer
 
     async def list_all(
@@ -356,7 +358,8 @@ class Client:
         gvr = await self.resource(kind)
         body = delete_options(propagation=propagation, grace_period=grace_period)
         query = _selectors(label_selector, field_selector)
-        answer: Obj = await self.transport.call(Call("DELETE", resource_path(gvr, namespace), query, body))
+        call = Call("DELETE", resource_path(gvr, namespace), query, body, most=LIST_BYTES)
+        answer: Obj = await self.transport.call(call)
         return answer
 
     async def create_subresource(

@@ -4,7 +4,9 @@ One aiohttp session with kept-alive connections; TLS contexts are shared (tls), 
 the number of requests at once adapts to the server (limiter); watches and sockets, which are long, do not count.
 A 429 or 5xx answer with Retry-After is waited for and sent again (the server tells that way that it did nothing); a 401
 is sent again once with fresh credentials where there are any. A broken connection is ConnectionFailed: whether a write
-happened is then unknown, and it is the caller who knows if it may be repeated.
+happened is then unknown, and it is the caller who knows if it may be repeated. So is everything else that makes an
+exchange impossible: settings that cannot be used, an answer that is too large or no answer at all to what was asked,
+and a server that sends its clients elsewhere, for a token is not carried to where a server points.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import platform
 import re
 import socket
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -23,9 +25,11 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
+from karmada.kube.client.bodies import TooLarge, read_body
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
 from karmada.kube.client.limiter import AdaptiveLimiter
+from karmada.kube.client.limits import OBJECT_BYTES, WATCH_LINE_BYTES
 from karmada.kube.client.socks import SCHEMES, SocksConnector, is_socks
 from karmada.kube.client.tls import MaterialReader, client_context
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, WatchEvent
@@ -34,9 +38,13 @@ from karmada.kube.objects.errors import ApiError, error_from_status
 from karmada.kube.objects.types import Obj
 
 _MAX_RETRIES = 10
+_LONGEST_PAUSE = 30.0
+_RETRY_SECONDS = 60.0
+"""For how long a call that has no time-out is sent again."""
 _WATCH_GRACE = 30.0
 _CLOSED = "the connection was closed on this side"
 _SAFE = "/:@!$&'()*+,;=-._~"
+_SECONDS = re.compile(r"[0-9]{1,9}")
 _TLS_OBJECT = re.compile(r" ssl:(<[^>]*>|\w+)")
 """What aiohttp tells of its settings in the middle of a message."""
 _GENERIC = {
@@ -63,91 +71,90 @@ class HttpsTransport:
         self._fixed_headers = _fixed_headers(config)
         self._server_name = config.tls_server_name or None
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: aiohttp.ClientSession | None = None
         self._closed = False
         self._streams: set[aiohttp.StreamReader] = set()
 
     async def close(self) -> None:
         """For good: what waits for an answer, and what reads a stream, fails now."""
         self._closed = True
-        session, self._session = self._session, None
+        sessions = (self._sockets, self._session)
+        self._sockets = self._session = None
         for stream in self._streams:  # closing a session does not wake those who read from it
             stream.set_exception(aiohttp.ClientConnectionError(_CLOSED))
-        if session is not None:
-            await session.close()
+        for session in sessions:
+            if session is not None:
+                await session.close()
 
     # requests
 
     async def call(self, call: Call) -> Any:
-        url = self._url(call.path, call.query.items())
         data = None if call.body is None else orjson.dumps(call.body)
         timeout = aiohttp.ClientTimeout(total=self.config.timeout or None)
+        until = self._clock.monotonic() + (self.config.timeout or _RETRY_SECONDS)
         renewed = False
         for attempt in range(_MAX_RETRIES + 1):
             credential = await self._credential()
-            status, headers, body = await self._exchange(call, url, data, timeout, credential)
+            status, headers, body = await self._exchange(call, data, timeout, credential)
             if 200 <= status < 300:
-                return _answer(headers.get("Content-Type", ""), body)
+                with self._reaching():
+                    return _answer(headers.get("Content-Type", ""), body)
             if status == 401 and not renewed and self._credentials.rejected(credential):
                 renewed = True
                 continue
             pause = _retry_after(status, headers)
-            if pause is None or attempt == _MAX_RETRIES:
-                raise _failure(status, headers, body)
+            if pause is not None:
+                pause = min(pause, _LONGEST_PAUSE)
+            if pause is None or attempt == _MAX_RETRIES or self._clock.monotonic() + pause > until:
+                raise self._failure(status, headers, body)
             await self._clock.sleep(pause)
         raise AssertionError("unreachable")
 
     async def _exchange(
-        self, call: Call, url: URL, data: bytes | None, timeout: aiohttp.ClientTimeout, credential: Credential
+        self, call: Call, data: bytes | None, timeout: aiohttp.ClientTimeout, credential: Credential
     ) -> tuple[int, Any, bytes]:
-        headers = self._headers(call, credential)
         await self.limiter.acquire()
         overloaded = False
         try:
-            async with self._open().request(
-                call.method, url, data=data, headers=headers, timeout=timeout, **self._connection(credential)
-            ) as response:
-                overloaded = response.status in (429, 503)
-                return response.status, response.headers, await response.read()
-        except TimeoutError as error:
-            overloaded = True
-            raise ConnectionFailed(f"{self._base}: no answer within {self.config.timeout:g}s") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
+            with self._reaching():
+                headers = self._headers(call, credential)
+                async with self._request(call, headers, timeout, credential, data) as response:
+                    overloaded = response.status in (429, 503)
+                    return response.status, response.headers, await read_body(response, call.most)
+        except ConnectionFailed as error:
+            overloaded = isinstance(error.__cause__, TimeoutError)
+            raise
         finally:
             self.limiter.release(overloaded=overloaded)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
         """Past the limiter: whether a server lives is not to be learned from how long its line is."""
         credential = await self._credential()
-        sent = self._headers(call, credential)
-        sent.update(headers or {})
         timeout = aiohttp.ClientTimeout(total=self.config.timeout or None)
-        url = self._url(call.path, call.query.items())
-        try:
-            async with self._open().request(
-                call.method, url, headers=sent, timeout=timeout, **self._connection(credential)
-            ) as response:
+        with self._reaching():
+            sent = self._headers(call, credential)
+            sent.update(headers or {})
+            async with self._request(call, sent, timeout, credential) as response:
                 if response.status == 401:
                     self._credentials.rejected(credential)
-                return Answer(response.status, response.headers, await response.read())
-        except TimeoutError as error:
-            raise ConnectionFailed(f"{self._base}: no answer within {self.config.timeout:g}s") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
+                return Answer(response.status, response.headers, await read_body(response, call.most))
 
     async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         pending: list[bytes] = []
+        size = 0
         seconds = float(call.query.get("timeoutSeconds") or 0)
         async with contextlib.aclosing(self._chunks(call, seconds + _WATCH_GRACE if seconds else None)) as chunks:
             async for chunk in chunks:
                 pending.append(chunk)
-                if b"\n" not in chunk:
-                    continue
-                *lines, rest = b"".join(pending).split(b"\n")
-                pending = [rest] if rest else []
-                for line in lines:
-                    if line:
-                        yield _event(line)
+                size += len(chunk)
+                if b"\n" in chunk:
+                    *lines, rest = b"".join(pending).split(b"\n")
+                    pending, size = ([rest] if rest else []), len(rest)
+                    for line in lines:
+                        if line:
+                            yield self._event(line)
+                if size > WATCH_LINE_BYTES:
+                    raise ConnectionFailed(f"{self._base}: {TooLarge('an event of the watch', WATCH_LINE_BYTES)}")
         if pending:
             raise ConnectionFailed(f"{self._base}: the watch ended within an event")
 
@@ -157,50 +164,38 @@ class HttpsTransport:
     async def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
         """The body of a long answer, piece by piece."""
         timeout = aiohttp.ClientTimeout(total=total, sock_connect=self.config.timeout or None)
-        url = self._url(call.path, call.query.items())
         credential = await self._credential()
-        try:
-            async with self._open().request(
-                call.method,
-                url,
-                headers=self._headers(call, credential),
-                timeout=timeout,
-                **self._connection(credential),
-            ) as response:
+        with self._reaching("the stream went silent"):
+            async with self._request(call, self._headers(call, credential), timeout, credential) as response:
                 if response.status != 200:
                     if response.status == 401:
                         self._credentials.rejected(credential)
-                    raise _failure(response.status, response.headers, await response.read())
+                    raise self._failure(response.status, response.headers, await read_body(response, OBJECT_BYTES))
                 self._streams.add(response.content)
                 try:
                     async for chunk in response.content.iter_any():
                         yield chunk
                 finally:
                     self._streams.discard(response.content)
-        except TimeoutError as error:
-            raise ConnectionFailed(f"{self._base}: the stream went silent") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
 
     async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
         credential = await self._credential()
         headers = CIMultiDict(self._fixed_headers)
         if credential.authorization:
             headers["Authorization"] = credential.authorization
-        try:
-            websocket = await self._open().ws_connect(
-                self._url(path, query),
-                protocols=protocols,
-                headers=headers,
-                autoping=True,
-                heartbeat=30.0,
-                max_msg_size=0,
-                **self._connection(credential),
-            )
-        except aiohttp.WSServerHandshakeError as error:
-            raise _failure(error.status, error.headers or {}, b"") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
+        with self._reaching():
+            try:
+                websocket = await self._open_sockets().ws_connect(
+                    self._url(path, query),
+                    protocols=protocols,
+                    headers=headers,
+                    autoping=True,
+                    heartbeat=30.0,
+                    max_msg_size=0,
+                    **self._connection(credential),
+                )
+            except aiohttp.WSServerHandshakeError as error:
+                raise self._failure(error.status, error.headers or {}, b"") from error
         return _WebSocket(websocket)
 
     async def wait_ready(self, *, within: float = 30.0) -> None:
@@ -216,6 +211,52 @@ class HttpsTransport:
                 await self._clock.sleep(0.05)
 
     # the pieces of a request
+
+    @contextlib.contextmanager
+    def _reaching(self, silent: str = "") -> Iterator[None]:
+        """Whatever prevents an exchange is a failed connection; what a server has said is not touched."""
+        try:
+            yield
+        except TimeoutError as error:
+            silence = silent or f"no answer within {self.config.timeout:g}s"
+            raise ConnectionFailed(f"{self._base}: {silence}") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error
+
+    def _request(
+        self,
+        call: Call,
+        headers: CIMultiDict[str],
+        timeout: aiohttp.ClientTimeout,
+        credential: Credential,
+        data: bytes | None = None,
+    ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return self._open().request(
+            call.method,
+            self._url(call.path, call.query.items()),
+            data=data,
+            headers=headers,
+            timeout=timeout,
+            allow_redirects=False,
+            **self._connection(credential),
+        )
+
+    def _failure(self, status: int, headers: Any, body: bytes) -> Exception:
+        if 300 <= status < 400:
+            return ConnectionFailed(f"{self._base}: {_elsewhere(status, headers)}")
+        return _refusal(status, headers, body)
+
+    def _event(self, line: bytes) -> WatchEvent:
+        try:
+            event = orjson.loads(line)
+            kind, obj = event["type"], event["object"]
+            if not isinstance(obj, dict) or (kind == "ERROR" and not _is_readable(obj)):
+                raise TypeError("no object in it")
+        except (ValueError, TypeError, LookupError) as error:
+            raise ConnectionFailed(f"{self._base}: the watch sent what is no event: {error}") from error
+        if kind == "ERROR":
+            raise error_from_status(obj)
+        return WatchEvent(kind, obj)
 
     def _url(self, path: str, query: Iterable[tuple[str, str]]) -> URL:
         encoded = urlencode(list(query))
@@ -245,7 +286,7 @@ class HttpsTransport:
     async def _credential(self) -> Credential:
         try:
             return await self._credentials.get()
-        except CredentialError as error:
+        except (CredentialError, ValueError) as error:
             raise ConnectionFailed(f"{self._base}: {error}") from error
 
     def _open(self) -> aiohttp.ClientSession:
@@ -257,6 +298,20 @@ class HttpsTransport:
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
             )
         return self._session
+
+    def _open_sockets(self) -> aiohttp.ClientSession:
+        """aiohttp's WebSockets follow redirects unless somebody objects; the connections are the other session's."""
+        connector = self._open().connector
+        if self._sockets is None:
+            watcher = aiohttp.TraceConfig()
+            watcher.on_request_redirect.append(_object_to_redirect)
+            self._sockets = aiohttp.ClientSession(
+                connector=connector,
+                connector_owner=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trace_configs=[watcher],
+            )
+        return self._sockets
 
     def _connector(self) -> aiohttp.BaseConnector:
         if is_socks(self._proxy):
@@ -330,12 +385,17 @@ def _reason(error: BaseException) -> str:
     return _TLS_OBJECT.sub("", str(error)) or type(error).__name__
 
 
-def _event(line: bytes) -> WatchEvent:
-    event = orjson.loads(line)
-    kind, obj = event["type"], event["object"]
-    if kind == "ERROR":
-        raise error_from_status(obj)
-    return WatchEvent(kind, obj)
+def _elsewhere(status: int, headers: Any) -> str:
+    try:
+        host = urlsplit(str(headers.get("Location", ""))).netloc.rpartition("@")[2]
+    except ValueError:
+        host = ""
+    return f"the server answered {status} and points to {host or 'another path'}; redirects are not followed"
+
+
+async def _object_to_redirect(_session: Any, _context: Any, params: aiohttp.TraceRequestRedirectParams) -> None:
+    response = params.response
+    raise aiohttp.ClientError(_elsewhere(response.status, response.headers))
 
 
 def _answer(content_type: str, body: bytes) -> Any:
@@ -355,7 +415,10 @@ def _name_items(answer: Obj) -> None:
     items = answer["items"]
     if items is None:
         answer["items"] = []
-    elif kind and items and isinstance(items[0], dict) and "metadata" in items[0]:
+        return
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ValueError("the server answered with a list whose items are no objects")
+    if kind and items and "metadata" in items[0]:
         api_version = answer.get("apiVersion", "")
         for item in items:
             item.setdefault("apiVersion", api_version)
@@ -366,17 +429,31 @@ def _retry_after(status: int, headers: Any) -> float | None:
     if status != 429 and status < 500:
         return None
     value = str(headers.get("Retry-After", ""))
-    return float(value) if value.isdigit() else None
+    return float(value) if _SECONDS.fullmatch(value) else None
 
 
-def _failure(status: int, headers: Any, body: bytes) -> ApiError:
+def _refusal(status: int, headers: Any, body: bytes) -> ApiError:
     """The error of an answer: its Status, or what its code alone tells."""
-    if body[:1] == b"{":
-        with contextlib.suppress(orjson.JSONDecodeError):
-            told = orjson.loads(body)
-            if told.get("kind") == "Status":
-                return error_from_status(told, http_code=status)
+    told = _status(body)
+    if told is not None:
+        return error_from_status(told, http_code=status)
     message = _GENERIC.get(status) or body.decode(errors="replace").strip()[:2048] or f"the server answered {status}"
     pause = _retry_after(status, headers)
     details = {"retryAfterSeconds": int(pause)} if pause is not None else None
     return error_from_status({"code": status, "message": message, "details": details})
+
+
+def _status(body: bytes) -> Obj | None:
+    """A Status, if the body is one in all that is read of it."""
+    if body[:1] != b"{":
+        return None
+    try:
+        told: Obj = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return told if told.get("kind") == "Status" and _is_readable(told) else None
+
+
+def _is_readable(status: Obj) -> bool:
+    parts = (status.get("details"), status.get("metadata"))
+    return isinstance(status.get("code") or 0, int) and all(isinstance(part or {}, dict) for part in parts)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.objects.types import Obj
 
 
@@ -22,7 +23,10 @@ class WatchEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee."""
+    """One API request: `path` unescaped and without query, `body` a JSON value or None, never changed by the callee.
+
+    `most` is how many bytes its answer may have when it comes over the network.
+    """
 
     method: str
     path: str
@@ -30,6 +34,7 @@ class Call:
     body: Any = None
     content_type: str = "application/json"
     accept: str = "application/json"
+    most: int = OBJECT_BYTES
 
 
 class Answer(NamedTuple):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import Metric
 
 _BUCKETS = tuple(0.001 * 2**step for step in range(15))
 
 
 class SchedulerMetrics:
+    """A collector: register it with the registry of the process."""
+
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._attempts = Counter(
@@ -29,6 +34,9 @@ class SchedulerMetrics:
             ["event"],
             registry=self.registry,
         )
+
+    def collect(self) -> Iterable[Metric]:
+        return self.registry.collect()
 
     def attempted(self, result: str, schedule_type: str, seconds: float) -> None:
         self._attempts.labels(result, schedule_type).inc()

@@ -1,0 +1,162 @@
+"""A control plane and simulated members as processes of their own, steered with karmadactl and kubectl.
+
+What a test waits for is watched, not polled: a client in a thread of this process follows the control plane, so that
+waiting costs nothing and a moment is measured when it happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from background import Background
+from karmada.api.cluster import Cluster
+from karmada.joining.join import Joining, join
+from karmada.joining.waiting import wait_for
+from karmada.kube.client.client import Client
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects.clock import SYSTEM
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import get_condition
+from karmada.kube.objects.types import Obj
+from programs import Program, Result, ServerProcess
+from sim_fleet import SimFleet
+
+QUICK = (
+    "--cluster-status-update-frequency=1s",
+    "--cluster-failure-threshold=2s",
+    "--cluster-success-threshold=1s",
+)
+"""A control plane that finds out within seconds how its members are doing."""
+_JOINS_AT_ONCE = 4
+
+
+def plane_process(data_dir: Path, *flags: str) -> ServerProcess:
+    """The whole control plane, not started yet."""
+    return ServerProcess(data_dir, list(flags), module="karmada.components.karmada", greeting="Control plane at")
+
+
+class Fleet:
+    """`kubectl` and `ctl` (karmadactl) speak to the control plane; `sims` are the clusters that can be joined to it."""
+
+    def __init__(self, root: Path, kubectl: str = "kubectl", flags: tuple[str, ...] = QUICK) -> None:
+        self.plane = plane_process(root / "plane", *flags)
+        self.sims = SimFleet(root, kubectl)
+        home = self.sims.home
+        self.kubectl = Program([kubectl], home, self.plane.kubeconfig)
+        self.ctl = Program([sys.executable, "-m", "karmada.cli.karmadactl"], home, self.plane.kubeconfig)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Fleet:
+        with ExitStack() as stack:
+            stack.enter_context(self.sims)
+            stack.callback(self.plane.stop)
+            self.plane.start()
+            self._background = stack.enter_context(Background())
+            self._client = self._background.enter(connected(self.plane.kubeconfig))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    # clusters
+
+    def create(self, *names_and_flags: str) -> None:
+        """Simulated clusters, not joined yet."""
+        self.sims.create(*names_and_flags)
+
+    def join(self, name: str, *flags: str, kubeconfig: Path | None = None, check: bool = True) -> Result:
+        """With `kubeconfig` a cluster that is not simulated, in the context that is current there."""
+        way = ["--cluster-kubeconfig", str(kubeconfig or self.sims.kubeconfig)]
+        if kubeconfig is None:
+            way += ["--cluster-context", name]
+        return self.ctl("join", name, *way, *flags, check=check)
+
+    def join_all(self, *names: str) -> None:
+        """As `join` does, without a process for each; Ready afterwards."""
+
+        async def one(name: str, places: asyncio.Semaphore) -> None:
+            config = load_config(self.sims.kubeconfig, context=name)
+            async with places, connected(self.sims.kubeconfig, name) as member:
+                await join(self._client, member, Joining.to(config, name))
+
+        async def every() -> None:
+            places = asyncio.Semaphore(_JOINS_AT_ONCE)
+            await asyncio.gather(*(one(name, places) for name in names))
+
+        self._background.run(every())
+        self.until_ready(*names)
+
+    def cluster(self, name: str) -> Obj | None:
+        return self.get(Cluster.gvr, name)
+
+    def until(self, name: str, check: Callable[[Obj], Any], seconds: float = 20.0) -> Obj:
+        """The Cluster, once `check` says yes of it."""
+        return self.until_object(Cluster.gvr, name, check, seconds=seconds)
+
+    def until_condition(self, name: str, reason: str, kind: str = "Ready", seconds: float = 20.0) -> Obj:
+        """The condition, once it has this reason."""
+        found = self.until(name, lambda cluster: condition(cluster, kind).get("reason") == reason, seconds)
+        return condition(found, kind)
+
+    def until_ready(self, *names: str, seconds: float = 20.0) -> None:
+        for name in names:
+            self.until_condition(name, "ClusterReady", seconds=seconds)
+
+    # objects of the control plane
+
+    def get(self, kind: GVR, name: str, namespace: str = "") -> Obj | None:
+        async def look() -> Obj | None:
+            try:
+                return await self._client.get(kind, name, namespace)
+            except NotFound:
+                return None
+
+        return self._background.run(look())
+
+    def until_object(
+        self, kind: GVR, name: str, check: Callable[[Obj], Any], namespace: str = "", seconds: float = 20.0
+    ) -> Obj:
+        last: Obj | None = None
+
+        def look(found: Obj | None) -> Obj | None:
+            nonlocal last
+            last = found
+            return found if found is not None and check(found) else None
+
+        waiting = wait_for(self._client, kind, name, namespace, look, clock=SYSTEM, seconds=seconds)
+        try:
+            return self._background.run(waiting, seconds + 10)
+        except TimeoutError:
+            raise AssertionError(f"{kind.resource} {name} did not become so within {seconds:g} s: {last}") from None
+
+    def until_gone(self, kind: GVR, name: str, namespace: str = "", seconds: float = 20.0) -> None:
+        def look(found: Obj | None) -> bool | None:
+            return True if found is None else None
+
+        self._background.run(wait_for(self._client, kind, name, namespace, look, clock=SYSTEM, seconds=seconds))
+
+
+@asynccontextmanager
+async def connected(kubeconfig: Path, context: str = "") -> AsyncIterator[Client]:
+    client = Client(HttpsTransport(load_config(kubeconfig, context=context)))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def condition(cluster: Obj, kind: str = "Ready") -> Obj:
+    """The condition, or nothing of it."""
+    return get_condition((cluster.get("status") or {}).get("conditions"), kind) or {}
+
+
+def taints(cluster: Obj) -> list[str]:
+    return [f"{taint['key']}:{taint['effect']}" for taint in cluster["spec"].get("taints") or ()]

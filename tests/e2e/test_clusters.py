@@ -1,0 +1,447 @@
+"""Clusters join a control plane, are looked after, fall ill and leave: real processes, as people use them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleets import Fleet, condition, taints
+from karmada.api.cluster import Cluster
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.sim.admin_client import AdminClient
+from programs import Program, ServerProcess, eventually
+
+pytestmark = pytest.mark.e2e
+
+NAMESPACES = GVR("", "v1", "namespaces")
+NOT_READY = "cluster.karmada.io/not-ready:NoSchedule"
+OURS = "karmada-controller-manager:karmada-"
+STATUS_WITHIN = 5.0
+"""Seconds in which a status has to follow a member; a look at it is due every second here."""
+Made = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Fleet]:
+    with Fleet(tmp_path_factory.mktemp("clusters"), kubectl_path) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def made(fleet: Fleet) -> Iterator[Made]:
+    """Makes a simulated cluster, joined unless asked otherwise; what is left at the end goes."""
+    names: list[str] = []
+
+    def make(*flags: str, joined: bool = True) -> str:
+        name = f"m-{uuid.uuid4().hex[:8]}"
+        names.append(name)
+        fleet.create(name, *flags)
+        if joined:
+            fleet.join_all(name)
+        return name
+
+    yield make
+    clean_up(fleet, names)
+
+
+def clean_up(fleet: Fleet, names: list[str]) -> None:
+    fleet.kubectl("delete", "clusters", *names, "--ignore-not-found", "--wait=false")
+    for name in names:
+        fleet.until_gone(Cluster.gvr, name)
+    fleet.sims.ctl("delete", *names)
+
+
+def node_count(cluster: Obj) -> Any:
+    return (cluster["status"].get("nodeSummary") or {}).get("totalNum")
+
+
+def secret_of(fleet: Fleet, name: str, change: Obj) -> None:
+    fleet.kubectl("-n", "karmada-cluster", "patch", "secret", name, "--type=merge", "-p", json.dumps(change))
+
+
+def left_behind(member: Program, name: str) -> list[str]:
+    """What joining made in a member and is still there."""
+    kinds = "namespaces,clusterroles,clusterrolebindings"
+    found = member("get", kinds, "-o", "name").out.split()
+    return [each for each in found if each.endswith(("/karmada-cluster", f"/{OURS}{name}"))]
+
+
+def proxied(name: str, path: str) -> str:
+    return f"/apis/cluster.karmada.io/v1alpha1/clusters/{name}/proxy{path}"
+
+
+# joining
+
+
+def test_a_cluster_that_joins_is_ready_within_three_seconds(fleet: Fleet, made: Made) -> None:
+    name = made(joined=False)
+    began = time.monotonic()
+    told = fleet.join(name, "--cluster-region=eu", "--cluster-zones=eu-a,eu-b", "--cluster-provider=lab")
+    fleet.until_ready(name)
+    assert time.monotonic() - began < 3.0
+    assert told.out == f"cluster({name}) is joined successfully\n"
+    cluster = fleet.until(name, lambda cluster: node_count(cluster) == 3)
+    assert cluster["metadata"]["finalizers"] == ["karmada.io/cluster-controller"]
+    assert condition(cluster, "CompleteAPIEnablements")["reason"] == "Complete"
+    assert len(cluster["spec"]["resourceModels"]) == len(cluster["status"]["resourceSummary"]["allocatableModelings"])
+    fleet.until(name, lambda cluster: taints(cluster) == [])
+    again = fleet.join(name, check=False)
+    assert again.code == 1
+    assert again.err.endswith(f"or the cluster name {name} has been registered\n")
+
+
+def test_clusters_are_listed_and_described(fleet: Fleet, made: Made) -> None:
+    name = made("--kubernetes-version=1.34", joined=False)
+    fleet.join(name, "--cluster-region=eu", "--cluster-zones=eu-a,eu-b")
+    fleet.until(name, lambda cluster: node_count(cluster) and not taints(cluster))
+    heads, row = fleet.kubectl("get", "cluster", name).lines
+    assert heads.split() == ["NAME", "VERSION", "MODE", "READY", "AGE"]
+    assert re.fullmatch(rf"{name} +v1\.34\.\d+ +Push +True +\d+s *", row)
+    heads, row = fleet.kubectl("get", "cluster", name, "-o", "wide").lines
+    assert heads.split()[5:] == ["ZONES", "REGION", "PROVIDER", "API-ENDPOINT", "PROXY-URL"]
+    endpoint = fleet.cluster(name)["spec"]["apiEndpoint"]
+    assert row.split()[5:] == ["eu-a,eu-b", "eu", "<none>", endpoint, "<none>"]
+    told = fleet.kubectl("describe", "cluster", name).out
+    for piece in (
+        "cluster is healthy and ready to accept workloads",
+        f"Created execution space(karmada-es-{name}) for cluster({name}).",
+        "Taint cluster succeed: cluster now does not have taints.",
+    ):
+        assert piece in told
+    assert f'cluster_ready_state{{member_cluster="{name}"}} 1.0' in fleet.kubectl("get", "--raw", "/metrics").lines
+
+
+def test_a_plain_api_server_is_a_member_and_may_be_upgraded(fleet: Fleet, tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "plain", ["--kubernetes-version", "1.34"])
+    server.start()
+    try:
+        began = time.monotonic()
+        fleet.join("plain", kubeconfig=server.kubeconfig)
+        fleet.until_ready("plain")
+        assert time.monotonic() - began < 3.0
+        assert fleet.until("plain", lambda c: node_count(c) == 0)["status"]["kubernetesVersion"] == "v1.34.0"
+        server.stop()
+        server.arguments = ["--kubernetes-version", "1.36"]
+        server.start()
+        fleet.until("plain", lambda cluster: cluster["status"]["kubernetesVersion"] == "v1.36.0")
+        fleet.until_ready("plain")
+        fleet.ctl("unjoin", "plain", "--cluster-kubeconfig", str(server.kubeconfig), "--cluster-context=karmada-apiserver")
+        assert fleet.cluster("plain") is None
+        member = Program(fleet.kubectl._command, tmp_path, server.kubeconfig)
+        eventually(lambda: left_behind(member, "plain") == [])
+    finally:
+        fleet.kubectl("delete", "cluster", "plain", "--ignore-not-found", "--wait=false")
+        server.stop()
+
+
+# taints
+
+
+def test_a_cluster_is_cordoned_and_tainted(fleet: Fleet, made: Made) -> None:
+    name = made()
+    fleet.until(name, lambda cluster: taints(cluster) == [])
+    assert fleet.ctl("cordon", name).out == f"{name} cluster cordoned\n"
+    assert taints(fleet.cluster(name)) == ["cluster.karmada.io/unschedulable:NoSchedule"]
+    assert fleet.ctl("cordon", name).out == f"{name} cluster already cordoned\n"
+    assert fleet.ctl("taint", "cluster", name, "maintenance=tonight:NoExecute").out == f"cluster/{name} tainted\n"
+    assert fleet.ctl("uncordon", name).out == f"{name} cluster uncordoned\n"
+    (taint,) = fleet.cluster(name)["spec"]["taints"]
+    assert (taint["key"], taint["value"], taint["effect"]) == ("maintenance", "tonight", "NoExecute")
+    assert taint["timeAdded"]
+    refused = fleet.ctl("taint", "cluster", name, "maintenance=tomorrow:NoExecute", check=False)
+    assert refused.code == 1
+    assert "--overwrite is false" in refused.err
+    assert fleet.ctl("taint", "cluster", name, "maintenance-").out == f"cluster/{name} untainted\n"
+    assert taints(fleet.cluster(name)) == []
+
+
+# health
+
+NOT_REACHABLE = ("Ready", "False", "ClusterNotReachable", "cluster is not reachable")
+ANSWERS_WITHOUT_OK = (
+    "Ready",
+    "False",
+    "ClusterNotReady",
+    "cluster is reachable but health endpoint responded without ok",
+)
+PARTIAL = (
+    "CompleteAPIEnablements",
+    "False",
+    "Partial",
+    "might collect partial APIEnablements(1) from the cluster",
+)
+EMPTY = ("CompleteAPIEnablements", "False", "Empty", "collected empty APIEnablements from the cluster")
+FAULTS: dict[str, tuple[str, tuple[str, str, str, str]]] = {
+    "gone": ("down", NOT_REACHABLE),
+    "silent": ("black-hole", NOT_REACHABLE),
+    "cut-off": ("partition", NOT_REACHABLE),
+    "sick": ("unhealthy --code 500", NOT_REACHABLE),
+    "refusing": ("errors --code 401", NOT_REACHABLE),
+    "unsure": ("unhealthy --code 203", ANSWERS_WITHOUT_OK),
+    "groupless": ("unhealthy --page /apis --code 503", PARTIAL),
+    "mute": ("unhealthy --page /api --page /apis --code 503", EMPTY),
+}
+"""By name of a cluster: what goes wrong with it, and which condition follows."""
+
+
+def test_every_fault_becomes_its_condition_and_taint_and_heals(fleet: Fleet) -> None:
+    names = list(FAULTS)
+    fleet.create(*names, "--nodes=1")
+    fleet.join_all(*names)
+    try:
+        for name, (fault, _) in FAULTS.items():
+            fleet.sims.ctl("fail", name, *fault.split())
+        for name, (_, (kind, status, reason, message)) in FAULTS.items():
+            found = fleet.until_condition(name, reason, kind)
+            assert (found["status"], found["message"]) == (status, message), name
+            wanted = [NOT_READY] if kind == "Ready" else []
+            cluster = fleet.until(name, lambda cluster, wanted=wanted: taints(cluster) == wanted)
+            assert cluster["status"]["kubernetesVersion"], name
+            assert node_count(cluster) == 1, name
+        for name in names:
+            fleet.sims.ctl("heal", name)
+        for name in names:
+            fleet.until_ready(name)
+            fleet.until_condition(name, "Complete", "CompleteAPIEnablements")
+            fleet.until(name, lambda cluster: taints(cluster) == [])
+    finally:
+        for name in names:
+            fleet.sims.ctl("heal", name, check=False)
+        clean_up(fleet, names)
+
+
+def test_a_kind_that_a_member_does_not_serve_is_not_among_its_apis(fleet: Fleet, made: Made) -> None:
+    def served(cluster: Obj, group_version: str) -> set[str]:
+        found = (e["resources"] for e in cluster["status"]["apiEnablements"] if e["groupVersion"] == group_version)
+        return {resource["kind"] for resources in found for resource in resources}
+
+    name = made()
+    assert "Deployment" in served(fleet.cluster(name), "apps/v1")
+    fleet.sims.ctl("fail", name, "kind", "apps/v1", "cronjobs.batch")
+    cluster = fleet.until(name, lambda c: not served(c, "apps/v1") and "CronJob" not in served(c, "batch/v1"))
+    assert "Job" in served(cluster, "batch/v1")
+    assert condition(cluster, "CompleteAPIEnablements")["reason"] == "Complete"
+    assert condition(cluster)["reason"] == "ClusterReady"
+
+
+def test_an_api_whose_own_server_is_dead_makes_the_list_partial(fleet: Fleet, made: Made) -> None:
+    name = made()
+    service = {"name": "nowhere", "namespace": "default", "port": 443}
+    spec = {"group": "a.example", "version": "v1", "service": service, "insecureSkipTLSVerify": True}
+    spec |= {"groupPriorityMinimum": 100, "versionPriority": 100}
+    dead = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.a.example"}}
+    fleet.sims.kubectl(name)("apply", "-f", "-", stdin=json.dumps(dead | {"spec": spec}))
+    fleet.until_condition(name, "Partial", "CompleteAPIEnablements")
+    cluster = fleet.cluster(name)
+    assert condition(cluster)["reason"] == "ClusterReady"
+    assert len(cluster["status"]["apiEnablements"]) > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"data": {"token": None}}, 'the secret for cluster {0} is missing a non-empty value for "token"'),
+        ({"data": {"caBundle": None}}, 'the secret for cluster {0} is missing the CA data key "caBundle"'),
+        (None, 'secrets "{0}" not found'),
+    ],
+)
+def test_a_secret_of_no_use_is_told(fleet: Fleet, made: Made, change: Obj | None, why: str) -> None:
+    name = made()
+    secret = fleet.get(GVR("", "v1", "secrets"), name, "karmada-cluster")
+    if change is None:
+        fleet.kubectl("-n", "karmada-cluster", "delete", "secret", name)
+    else:
+        secret_of(fleet, name, change)
+    found = fleet.until_condition(name, "StatusCollectionFailed")
+    assert (found["status"], found["message"]) == ("False", "failed to create a ClusterClient: " + why.format(name))
+    if change is None:
+        bare = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": secret["data"]}
+        fleet.kubectl("-n", "karmada-cluster", "apply", "-f", "-", stdin=json.dumps(bare))
+    else:
+        secret_of(fleet, name, {"data": secret["data"]})
+    fleet.until_ready(name)
+
+
+def test_twenty_clusters_do_not_notice_that_five_others_are_dead(fleet: Fleet) -> None:
+    names = [f"crowd-{number:02}" for number in range(25)]
+    dead, living = names[:5], names[5:]
+    fleet.create(*names, "--nodes=2")
+    fleet.join_all(*names)
+    try:
+        before = {name: condition(fleet.cluster(name))["lastTransitionTime"] for name in living}
+        for number, name in enumerate(dead):
+            fleet.sims.ctl("fail", name, "down" if number % 2 else "black-hole")
+        for name in dead:
+            fleet.until_condition(name, "ClusterNotReachable")
+        for name in (living[0], living[-1]):
+            began = time.monotonic()
+            fleet.sims.ctl("scale", name, "--nodes=4")
+            fleet.until(name, lambda cluster: node_count(cluster) == 4)
+            assert time.monotonic() - began < STATUS_WITHIN
+        for name in living:
+            ready = condition(fleet.cluster(name))
+            assert (ready["status"], ready["lastTransitionTime"]) == ("True", before[name]), name
+    finally:
+        clean_up(fleet, names)
+
+
+# credentials
+
+
+def test_a_rotated_token_is_used_at_once_and_a_wrong_one_is_noticed(fleet: Fleet, made: Made) -> None:
+    name = made()
+    member = fleet.sims.kubectl(name, "karmada-cluster")
+    fresh = member("create", "token", f"karmada-{name}", "--duration=1h").out.strip()
+    secret_of(fleet, name, {"stringData": {"token": fresh}})
+    member("delete", "secret", f"karmada-{name}")  # ends the old token
+    fleet.sims.ctl("scale", name, "--nodes=5")
+    cluster = fleet.until(name, lambda cluster: node_count(cluster) == 5)
+    assert condition(cluster)["status"] == "True"
+    secret_of(fleet, name, {"stringData": {"token": "nobody's"}})
+    fleet.until_condition(name, "ClusterNotReachable")
+    secret_of(fleet, name, {"stringData": {"token": fresh}})
+    fleet.sims.ctl("scale", name, "--nodes=1")
+    fleet.until(name, lambda cluster: node_count(cluster) == 1)
+    fleet.until_ready(name)
+
+
+def test_a_member_made_anew_at_its_address_is_reached_with_its_kubeconfig(fleet: Fleet, made: Made) -> None:
+    name = made("--kubernetes-version=1.36")
+    fleet.until(name, lambda cluster: node_count(cluster) == 3)
+    endpoint = fleet.cluster(name)["spec"]["apiEndpoint"]
+    fleet.sims.ctl("delete", name)
+    fleet.until_condition(name, "ClusterNotReachable")
+    profile = {"name": name, "version": "1.33", "pools": [{"name": "node", "count": 2}]}
+    stored = {"profile": profile, "port": int(endpoint.rsplit(":", 1)[1])}
+    AdminClient(fleet.sims.folder).ask("POST", "/clusters", stored)
+    flags = ("config", "view", "--minify", "--flatten")
+    whole = fleet.sims.kubectl(name)(*flags).out.encode()
+    secret_of(fleet, name, {"data": {"kubeconfig": base64.b64encode(whole).decode()}})
+    cluster = fleet.until(name, lambda cluster: cluster["status"]["kubernetesVersion"] == "v1.33.0")
+    assert cluster["spec"]["apiEndpoint"] == endpoint
+    fleet.until(name, lambda cluster: node_count(cluster) == 2)
+    fleet.until_ready(name)
+
+
+# what comes to every member
+
+
+def test_namespaces_come_to_members_and_go(fleet: Fleet, made: Made) -> None:
+    first = made()
+    shared, kept = f"shop-{uuid.uuid4().hex[:6]}", f"kept-{uuid.uuid4().hex[:6]}"
+    fleet.kubectl("create", "namespace", shared)
+    label = {"namespace.karmada.io/skip-auto-propagation": "true"}
+    mine = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kept, "labels": label}}
+    fleet.kubectl("create", "-f", "-", stdin=json.dumps(mine))
+    second = made()
+    members = [fleet.sims.kubectl(name) for name in (first, second)]
+
+    def namespaces(member: Program) -> set[str]:
+        return {line.removeprefix("namespace/") for line in member("get", "namespaces", "-o", "name").lines}
+
+    for member in members:
+        eventually(lambda member=member: shared in namespaces(member))
+        assert namespaces(member).isdisjoint({kept, "karmada-system", f"karmada-es-{first}", f"karmada-es-{second}"})
+    fleet.kubectl("delete", "namespace", shared, kept)
+    for member in members:
+        eventually(lambda member=member: shared not in namespaces(member))
+
+
+def test_who_is_granted_the_proxy_goes_through_as_themselves(fleet: Fleet, made: Made) -> None:
+    name = made()
+    member = fleet.sims.kubectl(name)
+    nodes = ("get", "--raw", proxied(name, "/api/v1/nodes"))
+    found = eventually(lambda: fleet.kubectl(*nodes, check=False).out)
+    assert len(json.loads(found)["items"]) == 3
+    jane = ("--as=jane", "get", "--raw", proxied(name, "/api/v1/namespaces/default/configmaps"))
+    refused = fleet.kubectl(*jane, check=False)
+    assert 'cannot get resource "clusters/proxy"' in refused.err
+    role = f"through-to-{name}"
+    granted = ("--verb=get", "--resource=clusters.cluster.karmada.io/proxy", f"--resource-name={name}")
+    fleet.kubectl("create", "clusterrole", role, *granted)
+    fleet.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", "--user=jane")
+    member("create", "clusterrolebinding", "jane-views", "--clusterrole=view", "--user=jane")
+    eventually(lambda: '"kind":"ConfigMapList"' in fleet.kubectl(*jane, check=False).out)
+    other = fleet.kubectl("--as=jane", "get", "--raw", proxied(name, "/api/v1/nodes"), check=False)
+    assert 'User "jane" cannot list resource "nodes"' in other.err
+    fleet.kubectl("delete", "clusterrole,clusterrolebinding", role)
+
+
+# the control plane itself
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_clusters_are_still_there_after_a_restart(fleet: Fleet, made: Made, how: str) -> None:
+    name = made()
+    before = fleet.until(name, lambda cluster: node_count(cluster) == 3)
+    getattr(fleet.plane, how)()
+    fleet.sims.ctl("scale", name, "--nodes=2")
+    fleet.plane.start()
+    after = fleet.until(name, lambda cluster: node_count(cluster) == 2, seconds=STATUS_WITHIN)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"] == before["spec"]
+    assert condition(after) == condition(before)
+
+
+# leaving
+
+
+def test_a_cluster_leaves_and_may_come_again(fleet: Fleet, made: Made) -> None:
+    name = made(joined=False)
+    member = fleet.sims.kubectl(name)
+    fleet.join(name)
+    assert fleet.ctl("unjoin", name).out == ""
+    assert fleet.cluster(name) is None
+    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
+    assert len(left_behind(member, name)) == 3
+    fleet.join(name)
+    fleet.until_ready(name)
+    fleet.ctl("unjoin", name, "--cluster-kubeconfig", str(fleet.sims.kubeconfig))
+    eventually(lambda: left_behind(member, name) == [])
+    secrets = fleet.kubectl("-n", "karmada-cluster", "get", "secrets", "-o", "name").out
+    assert name not in secrets
+    missing = fleet.ctl("unjoin", name, check=False)
+    assert (missing.code, missing.err) == (1, f"error: no cluster object {name} found in karmada control Plane\n")
+
+
+def test_a_deleted_cluster_takes_along_what_came_to_it(fleet: Fleet, made: Made) -> None:
+    name = made()
+    member, namespace = fleet.sims.kubectl(name), f"shop-{uuid.uuid4().hex[:6]}"
+    fleet.kubectl("create", "namespace", namespace)
+    member("wait", "--for=create", f"namespace/{namespace}", "--timeout=15s")
+    assert fleet.kubectl("-n", f"karmada-es-{name}", "get", "works", "-o", "name").lines
+    fleet.kubectl("delete", "cluster", name, "--timeout=20s")
+    member("wait", "--for=delete", f"namespace/{namespace}", "--timeout=15s")
+    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
+    fleet.kubectl("delete", "namespace", namespace)
+
+
+def test_a_dead_cluster_leaves_when_it_is_known_to_be_dead(fleet: Fleet, made: Made) -> None:
+    name = made()
+    fleet.sims.ctl("fail", name, "down")
+    fleet.ctl("unjoin", name, "--wait=20s")
+    assert fleet.cluster(name) is None
+    fleet.sims.ctl("heal", name)
+
+
+def test_a_cluster_that_hangs_is_waited_for_and_then_forced_out(fleet: Fleet, made: Made) -> None:
+    name = made()
+    fleet.sims.ctl("fail", name, "black-hole")
+    late = fleet.ctl("unjoin", name, "--wait=200ms", check=False)
+    assert (late.code, late.err) == (1, f"error: timed out waiting for cluster {name} to be deleted, after 0.2s\n")
+    assert "deletionTimestamp" in fleet.cluster(name)["metadata"]
+    began = time.monotonic()
+    fleet.ctl("unjoin", name, "--wait=1s", "--force", "--cluster-kubeconfig", str(fleet.sims.kubeconfig))
+    assert time.monotonic() - began < 10.0
+    fleet.until_gone(Cluster.gvr, name)
+    fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
+    fleet.sims.ctl("heal", name)
