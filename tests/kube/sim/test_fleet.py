@@ -189,3 +189,18 @@ async def test_a_cluster_is_deleted_once(tmp_path: Path) -> None:
     assert first is True
     assert isinstance(second, FleetError)
     await fleet.stop()
+
+
+async def test_a_cluster_is_not_made_while_one_of_its_name_is_being_deleted(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, in_memory=True)
+    await fleet.start()
+    await fleet.create(Stored(profile=Profile("member1")))
+    deleting = asyncio.create_task(fleet.delete("member1"))
+    await asyncio.sleep(0)
+    with pytest.raises(FleetError, match="exists already|being made or deleted"):
+        await fleet.create(Stored(profile=Profile("member1")))
+    await deleting
+    again = await fleet.create(Stored(profile=Profile("member1")))
+    assert (tmp_path / "clusters" / "member1" / "cluster.json").exists()
+    assert again is fleet.get("member1")
+    await fleet.stop()

@@ -211,3 +211,10 @@ def test_quoted_words_arrive_as_they_were(words: list[str]) -> None:
     asyncio.run(execute(machine(), ["sh", "-c", f"printf '%s\\n' {quoted}"], ends))
     [command] = parse(f"x {quoted}")
     assert expand(command.words, lambda _name: "")[1:] == words
+
+
+async def test_variables_cannot_grow_beyond_what_a_command_line_holds() -> None:
+    script = "a=0123456789; " + "a=$a$a; " * 40 + "echo $a"
+    code, _, err = await run("sh", "-c", script)
+    assert code != 0
+    assert "argument list too long" in err

@@ -160,8 +160,8 @@ class SimCluster:
 
     async def listen(self) -> None:
         if not self._listening:
-            self._listening = True
             await self.server.http.start(self.server.config.host, self.server.port, self.server.tls())
+            self._listening = True
 
     async def stop_listening(self) -> None:
         if self._listening:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
+import socket
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -28,6 +30,7 @@ from karmada.kube.sim.profile import NodePool, Profile
 
 log = get_logger("fleet")
 _STARTS_AT_ONCE = 4
+_PORTS = range(20_000, 30_000)
 Progress: TypeAlias = Callable[[int, int], None]
 """(started so far, all)"""
 Member: TypeAlias = SimCluster | AttachedCluster
@@ -54,6 +57,21 @@ def _attaches(folder: Path) -> bool:
     except ValueError:
         return False
     return isinstance(described, dict) and bool(described.get("attach"))
+
+
+def _free_port(name: str) -> int:
+    """A port that nobody listens on, from a range out of which the system takes none for connections of its own."""
+    first = zlib.crc32(name.encode()) % len(_PORTS)
+    for step in range(len(_PORTS)):
+        port = _PORTS[(first + step) % len(_PORTS)]
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    return 0
 
 
 class FleetError(Exception):
@@ -134,6 +152,15 @@ class Fleet:
 
     async def delete(self, name: str) -> bool:
         """Stop a cluster and forget everything about it; False when its nodes had to be left in the real one."""
+        if name in self._busy:
+            raise FleetError(f'cluster "{name}" is being made or deleted')
+        self._busy.add(name)
+        try:
+            return await self._remove(name)
+        finally:
+            self._busy.discard(name)
+
+    async def _remove(self, name: str) -> bool:
         if name in self.failed:
             clean = not _attaches(self._folder(name))
             del self.failed[name]
@@ -142,7 +169,8 @@ class Fleet:
             del self.clusters[name], self._stored[name]
             clean = not isinstance(cluster, AttachedCluster) or await _left(cluster)
             await cluster.stop()
-        shutil.rmtree(self._folder(name))
+        (self._folder(name) / "cluster.json").unlink(missing_ok=True)  # without it there is no cluster
+        shutil.rmtree(self._folder(name), ignore_errors=True)
         self._write_kubeconfig()
         return clean
 
@@ -179,7 +207,8 @@ class Fleet:
                 raise
             self._keep(attached, stored)
             return attached
-        cluster = SimCluster(profile, folder, port=stored.port, in_memory=self._in_memory)
+        port = stored.port or _free_port(profile.name)
+        cluster = SimCluster(profile, folder, port=port, in_memory=self._in_memory)
         try:
             await cluster.start()
         except OSError as error:

@@ -95,12 +95,14 @@ class Injector:
         """Let a fault in; returns its name. One of the same name is healed first."""
         async with self._lock:
             name = name or self._free_name(type(fault).__struct_config__.tag)
-            if name in self.active:
-                await self._undo(self.active.pop(name))
             injected = Injected(name, fault)
-            await self._do(injected)
-            self.active[name] = injected
-            self._tell_gate()
+            try:
+                if name in self.active:
+                    await self._undo(self.active[name])
+                await self._do(injected)
+                self.active[name] = injected
+            finally:
+                self._tell_gate()
             if seconds is not None:
                 injected.end = asyncio.get_running_loop().call_later(seconds, self._expire, injected)
         log.info("A fault began", fault=name, kind=type(fault).__name__)
@@ -112,9 +114,11 @@ class Injector:
             if name and name not in self.active:
                 raise UnknownFault(name)
             healed = [name] if name else list(self.active)
-            for each in healed:
-                await self._undo(self.active.pop(each))
-            self._tell_gate()
+            try:
+                for each in healed:
+                    await self._undo(self.active[each])
+            finally:
+                self._tell_gate()
         for each in healed:
             log.info("A fault is healed", fault=each)
         return healed
@@ -165,6 +169,7 @@ class Injector:
                 """The gate does the rest."""
 
     async def _undo(self, injected: Injected) -> None:
+        """Take a fault back and strike it off the list; it stays there if that fails."""
         patient, fault = self._patient, injected.fault
         if injected.end is not None:
             injected.end.cancel()
@@ -172,7 +177,7 @@ class Injector:
             await cancel_and_wait(injected.task)
         match fault:
             case Down() | Flap():
-                if not any(isinstance(other.fault, (Down, Flap)) for other in self.active.values()):
+                if not any(isinstance(other.fault, (Down, Flap)) for other in self._others(injected)):
                     await patient.listen()
             case NodeLost():
                 patient.resume_nodes(self._no_longer(injected))
@@ -181,19 +186,23 @@ class Injector:
             case Pods():
                 patient.remove_rule(injected.name)
             case Paused():
-                if not any(other.fault == fault for other in self.active.values()):
+                if not any(other.fault == fault for other in self._others(injected)):
                     await patient.resume(fault.component)
             case Clock():
                 patient.reset_clock()
-                for other in self.active.values():
+                for other in self._others(injected):
                     if isinstance(other.fault, Clock):
                         patient.change_clock(other.fault.rate, other.fault.skip)
             case _:
                 """The gate does the rest."""
+        del self.active[injected.name]
+
+    def _others(self, injected: Injected) -> list[Injected]:
+        return [other for other in self.active.values() if other is not injected]
 
     def _no_longer(self, injected: Injected) -> list[str]:
         """Those of a fault's nodes that no other fault of its kind has."""
-        others = [other for other in self.active.values() if _same_harm(other.fault, injected.fault)]
+        others = [other for other in self._others(injected) if _same_harm(other.fault, injected.fault)]
         still = {node for other in others for node in other.nodes}
         return [node for node in injected.nodes if node not in still]
 
@@ -201,7 +210,11 @@ class Injector:
         while True:
             await self._patient.stop_listening()
             await asyncio.sleep(fault.down)
-            await self._patient.listen()
+            try:
+                await self._patient.listen()
+            except OSError as error:
+                log.warning("The port is taken, staying down for another turn", err=str(error))
+                continue
             await asyncio.sleep(fault.up)
 
     async def close(self) -> None:

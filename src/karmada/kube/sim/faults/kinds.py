@@ -146,8 +146,8 @@ class Paused(msgspec.Struct, frozen=True, tag="pause", kw_only=True, forbid_unkn
 class Clock(msgspec.Struct, frozen=True, tag="clock", kw_only=True, forbid_unknown_fields=True):
     """The cluster's clock jumps, or runs at another rate."""
 
-    rate: Turn = 1.0
-    skip: float = 0.0
+    rate: Annotated[float, msgspec.Meta(ge=0.001, le=1e6)] = 1.0
+    skip: Annotated[float, msgspec.Meta(ge=-3e8, le=3e8)] = 0.0
 
 
 RequestFault = Slow | Errors | ReadOnly | BlackHole | Partition | Watches | Unhealthy | Unavailable

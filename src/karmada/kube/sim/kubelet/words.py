@@ -18,6 +18,10 @@ _KEYWORDS = frozenset({"if", "for", "while", "until", "case", "function", "do", 
 Lookup = Callable[[str], str]
 
 
+MOST_TEXT = 1 << 20
+"""Letters in one command."""
+
+
 class ScriptError(Exception):
     """The script is beyond this shell."""
 
@@ -176,8 +180,19 @@ def _double_quoted(script: str, at: int, word: Word) -> int:
 
 
 def expand(words: list[Word], lookup: Lookup) -> list[str]:
-    """Words with their variables filled in; what an unquoted variable holds may become several words, or none."""
-    return [text for word in words for text in _expanded(word, lookup)]
+    """Words with their variables filled in; what an unquoted variable holds may become several words, or none.
+
+    ScriptError when that makes more of them than a command line holds.
+    """
+    found: list[str] = []
+    room = MOST_TEXT
+    for word in words:
+        texts = _expanded(word, lookup)
+        room -= sum(len(text) + 1 for text in texts)
+        if room < 0:
+            raise ScriptError("argument list too long")
+        found += texts
+    return found
 
 
 def _expanded(word: Word, lookup: Lookup) -> list[str]:
