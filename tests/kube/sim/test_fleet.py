@@ -197,7 +197,7 @@ async def test_a_cluster_is_not_made_while_one_of_its_name_is_being_deleted(tmp_
     await fleet.create(Stored(profile=Profile("member1")))
     deleting = asyncio.create_task(fleet.delete("member1"))
     await asyncio.sleep(0)
-    with pytest.raises(FleetError, match="exists already|being made or deleted"):
+    with pytest.raises(FleetError, match=r"exists already|being made or deleted"):
         await fleet.create(Stored(profile=Profile("member1")))
     await deleting
     again = await fleet.create(Stored(profile=Profile("member1")))

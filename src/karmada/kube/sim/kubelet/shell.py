@@ -6,6 +6,7 @@ It works on a `Machine`, a description of the container (environment, files, con
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
 import re
 from collections.abc import Awaitable, Callable
@@ -100,7 +101,12 @@ async def _script(session: Session, text: str, io: Io) -> int:
         if skipping:
             continue
         into_pipe = index + 1 < len(commands) and commands[index + 1].joint == "|"
-        piped, session.last = await _simple(session, command, io, piped, into_pipe)
+        try:
+            piped, session.last = await _simple(session, command, io, piped, into_pipe)
+        except ScriptError as error:  # what its variables held
+            await io.err(f"sh: {error}\n".encode())
+            return MISUSED
+        await asyncio.sleep(0)  # a long script must not hold up other clusters
     return session.last
 
 
