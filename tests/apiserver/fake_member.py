@@ -42,7 +42,7 @@ class FakeMember:
 @asynccontextmanager
 async def fake_member() -> AsyncIterator[FakeMember]:
     member = FakeMember()
-    runner = web.ServerRunner(web.Server(member.answer))
+    runner = web.ServerRunner(web.Server(member.answer, handler_cancellation=True))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     member.url = f"http://127.0.0.1:{runner.addresses[0][1]}"

@@ -78,8 +78,8 @@ async def test_lists_are_put_together(http: Http, members: list[FakeMember]) -> 
     listed = answer.json()
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a", "b", "c"]
     assert listed["kind"] == "PodList"
-    assert listed["metadata"] == {"resourceVersion": "1"}, "the first one's"
-    assert members[0].asked == [("GET", f"{PODS}?limit=5&labelSelector=x%3Dy")]
+    assert listed["metadata"] == {}, "no version is everybody's"
+    assert members[0].asked == [("GET", f"{PODS}?labelSelector=x%3Dy")], "pages are nobody's"
     assert "Accept" not in members[0].headers[0], "every member answers in its own words: JSON"
     assert members[0].headers[0]["Impersonate-User"] == "system:admin"
 

@@ -208,11 +208,11 @@ class Fleet:
             c for c in self.plane.manager._leading + self.plane.manager._everywhere if c.name == "execution-controller"
         )
         queues = [controller.queue for controller in self.plane.manager.controllers.values()]
-        for _ in range(3):
+        for _ in range(2):
             await eventually(
                 lambda: execution.lanes.settled and all(q.idle and not q.delayed for q in queues), within=8
             )
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.02)
 
     async def clear(self) -> None:
         """Everything that a test made goes; the clusters are ready again."""

@@ -104,6 +104,26 @@ async def test_a_failure_is_tried_again_after_growing_pauses(
     await lanes.stop()
 
 
+async def test_what_waits_after_failures_can_be_tried_at_once(
+    lanes: Lanes[Key], worker: Worker, clock: FakeClock
+) -> None:
+    key, other = Key("a", "x"), Key("b", "x")
+    worker.failures = [ApiError("no")] * 4
+    lanes.add(key)
+    await eventually(lambda: len(worker.started) == 1 and lanes.idle)
+    await clock.advance(0.005)
+    await eventually(lambda: len(worker.started) == 2 and lanes.idle)
+    lanes.add(other)
+    await eventually(lambda: len(worker.started) == 3 and lanes.idle)
+    lanes.retry_now("a")
+    await eventually(lambda: len(worker.started) == 4 and lanes.idle)
+    assert worker.started.count(other) == 1
+    await clock.advance(0.005)
+    await eventually(lambda: lanes.settled)
+    assert worker.started.count(key) == 4
+    await lanes.stop()
+
+
 async def test_a_result_may_ask_to_be_called_again(lanes: Lanes[Key], worker: Worker, clock: FakeClock) -> None:
     worker.result = requeue(5)
     lanes.add(Key("a", "x"))

@@ -58,7 +58,7 @@ class Plane:
 
     def join(self, name: str) -> SimCluster:
         """A simulated cluster becomes a member, and may be spoken to as anybody."""
-        sim = self.background.enter(_simulated(name, self.folder / name))
+        sim = self.background.enter(simulated(name, self.folder / name))
         self.background.run(_join(self.server, sim, name))
         return sim
 
@@ -67,7 +67,7 @@ class Plane:
 
 
 @asynccontextmanager
-async def _simulated(name: str, folder: Path) -> AsyncIterator[SimCluster]:
+async def simulated(name: str, folder: Path) -> AsyncIterator[SimCluster]:
     profile = Profile(name, latencies=INSTANT, pools=(NodePool(count=1),), system_pods=False)
     sim = SimCluster(profile, folder, in_memory=True)
     await sim.start()

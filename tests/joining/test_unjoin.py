@@ -17,6 +17,7 @@ from karmada.joining.join import JoinError, Joining, join
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.unjoin import clean_up_member, unjoin
 from karmada.kube.client.client import Client
+from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.types import Obj
@@ -213,3 +214,30 @@ async def test_a_member_that_refuses_stops_the_clean_up_unless_forced(
             await cleaning
     account = await member.get(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster")
     assert (account is None) is force
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("error", [ConnectionFailed("https://m1: no answer within 60s"), None])
+async def test_a_member_that_does_not_answer_is_asked_once_and_not_for_ever(
+    member: MemberServer, monkeypatch: pytest.MonkeyPatch, error: Exception | None, force: bool
+) -> None:
+    asked: list[object] = []
+
+    async def silence(kind: object, *_args: object, **_kwargs: object) -> Obj:
+        asked.append(kind)
+        if error is not None:
+            raise error
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(member.client, "delete", silence)
+    steps: list[str] = []
+    cleaning = clean_up_member(member.client, "m1", "karmada-cluster", wait=0.05, force=force, progress=steps.append)
+    why = str(error) if error is not None else "no answer within 0.05s"
+    if force:
+        await cleaning
+        assert steps == [f"what joining made in cluster m1 stays there: {why}"]
+    else:
+        with pytest.raises(JoinError, match=f"what joining made in cluster m1 could not be removed: {why}"):
+            await cleaning
+    assert asked == [CLUSTER_ROLE_BINDINGS]

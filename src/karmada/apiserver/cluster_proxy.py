@@ -16,6 +16,8 @@ from aiohttp import web
 from karmada.apiserver.fan_out import FanOut
 from karmada.apiserver.forwarding import forward, inner_path
 from karmada.apiserver.members import Member, Members, unanswered
+from karmada.kube.client.bodies import read_body
+from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.server.request import Request
 from karmada.kube.server.resource import Resource
@@ -55,6 +57,6 @@ class ClusterProxy:
         media = response.headers.get("Content-Type", "application/json")
         try:
             async with response:
-                return RawResult(await response.read(), media, response.status)
+                return RawResult(await read_body(response, LIST_BYTES), media, response.status)
         except (aiohttp.ClientError, OSError) as error:
             raise unanswered(error, member) from error

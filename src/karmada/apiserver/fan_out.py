@@ -1,8 +1,10 @@
 """`clusters/*/proxy/...`: one request to all member clusters at once.
 
 A named object is looked for in every cluster and the request goes to the one that has it; a list is the lists of all
-clusters one after another. Clusters that fail are left out. What is no resource is answered by this server itself.
-Refusals here are plain text, not Status objects.
+clusters one after another. Clusters that fail, in whatever way, are left out. What is no resource is answered by this
+server itself. Refusals here are plain text, not Status objects.
+
+A list is always the whole list: a place to go on from, and a version, mean something only to the cluster they are from.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 import aiohttp
 import orjson
@@ -18,6 +20,8 @@ from aiohttp import web
 
 from karmada.apiserver.forwarding import forward, inner_path
 from karmada.apiserver.members import Member, Members
+from karmada.kube.client.bodies import read_body
+from karmada.kube.client.limits import LIST_BYTES, OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
@@ -26,6 +30,8 @@ from karmada.kube.server.results import RawResult, Result, TakeOver
 
 log = get_logger("cluster-proxy")
 SECONDS = 30.0
+_OF_ONE = ("continue", "remainingItemCount", "resourceVersion")
+"""What a list says of one cluster's state."""
 _CONNECTIONS = ("attach", "exec", "log", "portforward", "proxy")
 Local = Callable[[Request, str], Awaitable[Result]]
 """(request, path) → this server's own answer to a path that is no resource"""
@@ -76,14 +82,16 @@ class FanOut:
         return TakeOver(lambda raw: forward(self._members, member, request, raw, path, query))
 
     async def _list(self, request: Request, path: str, query: str) -> Result:
-        answers = [answer for answer in await self._ask_all(request, path, query) if answer.status == 200]
+        whole = _without_pages(query)
+        answers = [answer for answer in await self._ask_all(request, path, whole, LIST_BYTES) if answer.status == 200]
         lists = [parsed for answer in answers if (parsed := _parsed(answer.body)) is not None]
         if not lists:
             return _text(404, "not found")
         items = [item for each in lists for item in each.get("items") or ()]
-        return RawResult(orjson.dumps({**lists[0], "items": items}))
+        metadata = {key: value for key, value in (lists[0].get("metadata") or {}).items() if key not in _OF_ONE}
+        return RawResult(orjson.dumps({**lists[0], "metadata": metadata, "items": items}))
 
-    async def _ask_all(self, request: Request, path: str, query: str) -> list[Answer]:
+    async def _ask_all(self, request: Request, path: str, query: str, most: int = OBJECT_BYTES) -> list[Answer]:
         """What each cluster that answers says, in the order of their names."""
 
         async def ask(name: str) -> Answer | None:
@@ -93,8 +101,8 @@ class FanOut:
                     member, "GET", member.url(path, query), member.identity(request.user), None, SECONDS
                 )
                 async with response:
-                    return Answer(member, response.status, await response.read())
-            except (aiohttp.ClientError, OSError, ApiError) as error:
+                    return Answer(member, response.status, await read_body(response, most))
+            except (aiohttp.ClientError, OSError, ValueError, ApiError) as error:
                 log.v(1).info("A cluster is left out", cluster=name, err=str(error))
                 return None
 
@@ -111,12 +119,19 @@ def _object_path(info: RequestInfo) -> str:
 
 
 def _parsed(body: bytes) -> Obj | None:
-    """None for what is no JSON object: then it is no member's list either."""
+    """None for what is no list: then it is no member's answer either."""
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    return parsed if isinstance(parsed, dict) else None
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("metadata") or {}, dict):
+        return None
+    return parsed if isinstance(parsed.get("items") or [], list) else None
+
+
+def _without_pages(query: str) -> str:
+    parts = (part for part in query.split("&") if part)
+    return "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) not in ("limit", "continue"))
 
 
 def _text(status: int, message: str) -> RawResult:

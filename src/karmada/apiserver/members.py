@@ -2,30 +2,30 @@
 
 Everything comes from the Cluster and its Secrets as they are now: a rotated token or a moved endpoint counts from the
 next request on. Clusters are the server's own; the Secrets may be another server's, so asking for one takes its time.
-Errors are those that Karmada's users know.
+Errors are those that Karmada's users know. How a cluster is reached is read as the controllers read it (see
+karmada.members.access); what proves who asks is the impersonator's token here.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
 
 from karmada.apiserver.cluster_resource import CLUSTERS
-from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
+from karmada.kube.client.checking import ConfigError, check_address
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.outbound import BadTrust, Outbound, Target, Trust, why
+from karmada.kube.server.outbound import Outbound, Target, Trust, why
 from karmada.kube.server.resource import Reader
 from karmada.kube.server.service_routing import Address
 from karmada.kube.server.user import User
+from karmada.members.access import NoAccess, way_to
 
 SECRETS = GroupResource("", "secrets")
 _GENERAL_GROUPS = frozenset({"system:authenticated", "system:unauthenticated"})
@@ -40,7 +40,9 @@ class Member:
     token: str
     trust: Trust
     proxy: str = ""
-    proxy_headers: tuple[tuple[str, str], ...] = ()
+    proxy_headers: Sequence[tuple[str, str]] = ()
+    server_name: str = ""
+    """What its certificate is for, where that is not the host of the endpoint."""
 
     def url(self, path: str, query: str = "") -> URL:
         """`path` and `query` are encoded already."""
@@ -72,16 +74,23 @@ class Members:
         if cluster is None:
             raise NotFound.of(CLUSTERS, name)
         spec = cluster.get("spec") or {}
-        endpoint = spec.get("apiEndpoint") or ""
-        if not endpoint:
-            raise plain(f"API endpoint of cluster {name} should not be empty")
+        ref = spec.get("secretRef")
+        secret = await self._secret(ref) if ref is not None else None
+        try:
+            way = way_to(cluster, secret)
+            if not way.server:
+                raise plain(f"API endpoint of cluster {name} should not be empty")
+            check_address(f"the address of cluster {name}", way.server)
+        except (NoAccess, ConfigError) as error:
+            raise plain(str(error)) from error
         return Member(
             name=name,
-            endpoint=endpoint if urlsplit(endpoint).netloc else f"https://{endpoint}",
+            endpoint=way.server,
             token=await self._token(name, spec),
-            trust=await self._trust(spec),
-            proxy=spec.get("proxyURL") or "",
-            proxy_headers=_split(spec.get("proxyHeader") or {}),
+            trust=Trust(way.ca.data, insecure=way.insecure),
+            proxy=way.proxy_url,
+            proxy_headers=way.proxy_headers,
+            server_name=way.tls_server_name,
         )
 
     async def _token(self, name: str, spec: Obj) -> str:
@@ -93,16 +102,6 @@ class Members:
             text = f"the impresonate token of cluster {name} is empty"  # spelt as clients know it
             raise plain(f"failed to get impresonateToken for cluster {name}: {text}")
         return token
-
-    async def _trust(self, spec: Obj) -> Trust:
-        ref = spec.get("secretRef")
-        secret = await self._secret(ref) if ref is not None else {}
-        bundle, insecure = _value(secret, "caBundle"), bool(spec.get("insecureSkipTLSVerification"))
-        whole = _value(secret, "kubeconfig")
-        if whole:
-            bundle, unchecked = _trust_of_kubeconfig(whole)
-            insecure = insecure or unchecked
-        return Trust(bundle, insecure=insecure)
 
     async def _secret(self, ref: Obj) -> Obj:
         namespace, name = ref.get("namespace") or "", ref.get("name") or ""
@@ -129,10 +128,11 @@ class Members:
                 headers=headers,
                 data=data,
                 seconds=seconds,
+                server_name=member.server_name or None,
                 proxy=member.proxy,
                 proxy_headers=member.proxy_headers,
             )
-        except (aiohttp.ClientError, OSError, BadTrust) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # among them BadTrust, and what no header can carry
             raise unanswered(error, member) from error
         return response
 
@@ -149,23 +149,8 @@ def unanswered(error: BaseException, member: Member) -> ApiError:
     return plain(why(error, Target(address, url.host or "", member.trust)))
 
 
-@lru_cache(maxsize=256)
-def _trust_of_kubeconfig(text: bytes) -> tuple[bytes, bool]:
-    """The authority that it trusts, and whether it trusts anybody."""
-    try:
-        config = Kubeconfig.parse(text).resolve()
-    except (KubeconfigError, ValueError) as error:
-        raise plain(f"the kubeconfig in the secret cannot be used: {error}") from error
-    return config.ca.data, config.insecure
-
-
 def _value(secret: Obj, key: str) -> bytes:
     try:
         return base64.b64decode((secret.get("data") or {}).get(key) or "", validate=True)
     except binascii.Error:
         return b""
-
-
-def _split(headers: Obj) -> tuple[tuple[str, str], ...]:
-    """Commas part several values of one header."""
-    return tuple((name, value.strip()) for name, values in headers.items() for value in str(values).split(","))

@@ -18,13 +18,14 @@ from karmada.api.search import ResourceRegistry
 from karmada.api.work_v1alpha1 import convert_all
 from karmada.apiserver.cluster_proxy import ClusterProxy
 from karmada.apiserver.cluster_resource import CLUSTERS, cluster_resource
-from karmada.apiserver.fan_out import FanOut
-from karmada.apiserver.members import SECRETS, Members
+from karmada.apiserver.fan_out import FanOut, Local
+from karmada.apiserver.members import SECRETS, FindSecret, Members
 from karmada.features import default_gates
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.pki import ADMIN_USER
+from karmada.kube.server.core import ServerCore
 from karmada.kube.server.handlers import Place
 from karmada.kube.server.outbound import Outbound
 from karmada.kube.server.request import Query, Request, RequestInfo
@@ -97,19 +98,25 @@ def mount_search(server: ApiServer) -> None:
     server.registry.add([resource])
 
 
-def mount_clusters(server: ApiServer, *, models: bool = True) -> None:
+def mount_clusters(
+    server: ServerCore, *, models: bool = True, secret: FindSecret | None = None, local: Local | None = None
+) -> None:
+    """Clusters and their proxy, on any server.
+
+    `secret` finds the Secrets of clusters, and `local` answers what is no resource of theirs; by default both are the
+    server's own.
+    """
     server.registry.add([cluster_resource(server.clock, models=models)])
     outbound = Outbound()
-
-    async def secret(namespace: str, name: str) -> Obj | None:
-        return server.cache.get(SECRETS, namespace, name)
-
-    members = Members(server.cache, secret, outbound)
     server.closing.append(outbound.close)
 
-    async def local(request: Request, path: str) -> Result:
-        info = RequestInfo(False, request.method.lower(), path.partition("?")[0])
+    async def own_secret(namespace: str, name: str) -> Obj | None:
+        return server.cache.get(SECRETS, namespace, name)
+
+    async def own_answer(request: Request, path: str) -> Result:
+        info = RequestInfo(False, request.method.lower(), path)
         return await server.pipeline.run(replace(request, info=info, query=Query({})))
 
-    proxy = ClusterProxy(members, FanOut(members, local))
+    members = Members(server.cache, secret or own_secret, outbound)
+    proxy = ClusterProxy(members, FanOut(members, local or own_answer))
     server.handlers.endpoints[Place(CLUSTERS, "proxy")] = proxy.connect

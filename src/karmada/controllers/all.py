@@ -22,7 +22,8 @@ from karmada.scheduler.service.scheduler import scheduler_parts
 
 def controllers(context: Context) -> list[Reconciler | Component]:
     interpreter = Interpreter(native=Native(context.clock, context.gates))
-    override = override_with(Overrides(context.informers), context.recorder(COMPONENT))
+    overrides = Overrides(context.informers)
+    override = override_with(overrides, context.recorder(COMPONENT))
     return [
         Clusters(context),
         ClusterMonitor(context),
@@ -32,5 +33,5 @@ def controllers(context: Context) -> list[Reconciler | Component]:
         *detector_parts(context, interpreter),
         *dependency_parts(context, interpreter),
         *scheduler_parts(context),
-        *propagation_parts(context, interpreter, override),
+        *propagation_parts(context, interpreter, override, overrides),
     ]

@@ -61,6 +61,12 @@ class Lanes(Generic[K]):
     def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
         self._lane(self._lane_of(key)).queue.add_after(key, seconds, priority)
 
+    def retry_now(self, name: str) -> None:
+        """What made the keys of a lane fail may be over: none of them waits any longer."""
+        lane = self._lanes.get(name)
+        if lane is not None:
+            lane.queue.retry_now()
+
     def __len__(self) -> int:
         """Lanes there are."""
         return len(self._lanes)

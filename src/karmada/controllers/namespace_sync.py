@@ -28,6 +28,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, matching, not_, spec_changed
 from karmada.overrides.hook import Overridden as Overridden
 from karmada.overrides.hook import Override as Override
+from karmada.overrides.triggers import looked_at
 
 CONTROLLER: Final = "namespace-sync-controller"
 NAMESPACES: Final = GVR("", "v1", "namespaces")
@@ -79,7 +80,7 @@ class NamespaceSync:
         self.watches = (
             Watch(NAMESPACES, when=all_of(ours, any_of(added, _content_changed))),
             Watch(NAMESPACES, when=all_of(not_(ours), added), map_to=_new_cluster),
-            Watch(Cluster.gvr, when=deletion_changed, map_to=_whole_cluster),
+            Watch(Cluster.gvr, when=any_of(deletion_changed, _other_rules_may_hold), map_to=_whole_cluster),
             Watch(ClusterOverridePolicy.gvr, when=spec_changed, map_to=self._selected),
         )
 
@@ -140,6 +141,11 @@ def _content_changed(old: Obj | None, new: Obj | None) -> bool:
 
 def _content(namespace: Obj) -> tuple[dict[str, str], dict[str, str], object]:
     return meta.labels(namespace), meta.annotations(namespace), namespace.get("spec")
+
+
+def _other_rules_may_hold(old: Obj | None, new: Obj | None) -> bool:
+    """What override policies can select a cluster by has changed."""
+    return old is not None and new is not None and looked_at(old) != looked_at(new)
 
 
 def _new_cluster(namespace: Obj) -> Iterable[Key]:

@@ -13,16 +13,28 @@ from karmada.controllers.templates import Templates
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Component
+from karmada.overrides.engine import Overrides
+from karmada.overrides.triggers import Triggers
 
 
 def propagation_parts(
-    context: Context, interpreter: Interpreter, override: Override | None = None
+    context: Context, interpreter: Interpreter, override: Override | None = None, overrides: Overrides | None = None
 ) -> list[Reconciler | Component]:
-    """Reconcilers for a Manager, and a component that needs the lease as they do (`needs_leader`)."""
+    """Reconcilers for a Manager, and a component that needs the lease as they do (`needs_leader`).
+
+    `override` makes of a template what a cluster gets; `overrides` is the engine whose policies are watched.
+    """
     templates = Templates(context)
+    engine = overrides or Overrides(context.informers)
+    informers = context.informers
     template_status = TemplateStatus(interpreter, templates)
     return [
-        *(Binding(context, kind, interpreter, templates, override) for kind in KINDS),
+        *(
+            Binding(
+                context, kind, interpreter, templates, Triggers(informers, kind.gvr, engine, templates.light), override
+            )
+            for kind in KINDS
+        ),
         Execution(context, interpreter),
         *(BindingStatus(context, kind, template_status) for kind in KINDS),
     ]

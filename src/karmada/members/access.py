@@ -1,7 +1,8 @@
 """From a Cluster and its Secret to how its API server is reached.
 
 Two sorts of Secrets: a token with the authority's certificate beside it, or a whole kubeconfig under the key
-`kubeconfig`, whose credentials then count.
+`kubeconfig`, whose credentials then count. What cannot be used is told here, before anybody tries: a setting that is
+wrong must be seen in the Cluster's status and not in the retries of those who need the cluster.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import replace
-from urllib.parse import urlsplit
+from functools import lru_cache
 
+from karmada.kube.client.checking import ConfigError, check
 from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
 from karmada.kube.objects.types import Obj
@@ -31,9 +33,21 @@ def secret_key(cluster: Obj) -> tuple[str, str] | None:
 
 
 def access_of(cluster: Obj, secret: Obj | None) -> RestConfig:
+    """NoAccess when it cannot be reached that way; the text says why, and nothing that is secret."""
+    name = cluster["metadata"]["name"]
+    config = _settings(cluster, secret)
+    try:
+        check(config)
+    except ConfigError as error:
+        raise NoAccess(f"cluster {name} cannot be reached as it is set up: {error}") from error
+    return config
+
+
+def _settings(cluster: Obj, secret: Obj | None) -> RestConfig:
     name, spec = cluster["metadata"]["name"], cluster.get("spec") or {}
-    if secret is not None and (secret.get("data") or {}).get(KUBECONFIG):
-        return _with_proxy(_from_kubeconfig(name, spec, _value(secret, KUBECONFIG)), spec)
+    whole = _value(secret, KUBECONFIG) if secret is not None else b""
+    if whole:
+        return _with_proxy(_from_kubeconfig(name, spec, whole), spec)
     if not spec.get("apiEndpoint"):
         raise NoAccess(f"the api endpoint of cluster {name} is empty")
     if secret_key(cluster) is None:
@@ -43,28 +57,57 @@ def access_of(cluster: Obj, secret: Obj | None) -> RestConfig:
     token = _value(secret, TOKEN).decode(errors="replace").strip()
     if not token:
         raise NoAccess(f'the secret for cluster {name} is missing a non-empty value for "{TOKEN}"')
-    insecure = bool(spec.get("insecureSkipTLSVerification"))
-    authority = _value(secret, CA_BUNDLE)
-    if not authority and not insecure:
+    way = way_to(cluster, secret)
+    if not way.ca and not way.insecure:
         raise NoAccess(f'the secret for cluster {name} is missing the CA data key "{CA_BUNDLE}"')
-    config = RestConfig(
-        server=spec["apiEndpoint"],
-        ca=Material(b"" if insecure else authority),
+    return replace(way, token=token)
+
+
+def way_to(cluster: Obj, secret: Obj | None) -> RestConfig:
+    """The address, whom to believe there, and the proxy on the way, for those who have credentials of their own.
+
+    Nothing is checked beyond what it takes to read it.
+    """
+    name, spec = cluster["metadata"]["name"], cluster.get("spec") or {}
+    whole = _value(secret, KUBECONFIG) if secret is not None else b""
+    if whole:
+        found = _from_kubeconfig(name, spec, whole)
+        server, authority, insecure = found.server, found.ca, found.insecure
+    else:
+        found = RestConfig(server="")
+        insecure = bool(spec.get("insecureSkipTLSVerification"))
+        authority = Material(_value(secret, CA_BUNDLE) if secret is not None and not insecure else b"")
+        server = with_scheme(spec["apiEndpoint"]) if spec.get("apiEndpoint") else ""
+    way = RestConfig(
+        server=server,
+        ca=authority,
         insecure=insecure,
-        token=token,
+        tls_server_name=found.tls_server_name,
+        proxy_url=found.proxy_url,
         timeout=TIMEOUT,
     )
-    return _with_proxy(config, spec)
+    return _with_proxy(way, spec)
+
+
+def with_scheme(endpoint: str) -> str:
+    """An address alone is one for HTTPS."""
+    return endpoint if "://" in endpoint else f"https://{endpoint}"
+
+
+@lru_cache(maxsize=256)
+def _parsed(kubeconfig: bytes) -> RestConfig:
+    return Kubeconfig.parse(kubeconfig).resolve()
 
 
 def _from_kubeconfig(name: str, spec: Obj, text: bytes) -> RestConfig:
     try:
-        config = Kubeconfig.parse(text).resolve()
-    except (KubeconfigError, ValueError) as error:
-        raise NoAccess(f"the kubeconfig in the secret for cluster {name} cannot be used: {error}") from error
+        config = _parsed(text)
+    except KubeconfigError as error:
+        why = str(error) if error.__cause__ is None else "it is not YAML"  # what a parser cites may be a secret
+        raise NoAccess(f"the kubeconfig in the secret for cluster {name} cannot be used: {why}") from error
     if config.exec is not None or config.token_file or config.certificate.path or config.key.path or config.ca.path:
         raise NoAccess(f"the kubeconfig in the secret for cluster {name} must hold its credentials itself")
-    server = spec.get("apiEndpoint") or config.server
+    server = with_scheme(spec["apiEndpoint"]) if spec.get("apiEndpoint") else config.server
     insecure = config.insecure or bool(spec.get("insecureSkipTLSVerification"))
     return replace(config, server=server, insecure=insecure, timeout=TIMEOUT)
 
@@ -73,10 +116,12 @@ def _with_proxy(config: RestConfig, spec: Obj) -> RestConfig:
     url = spec.get("proxyURL") or ""
     if not url:
         return config
-    if urlsplit(url).scheme not in ("http", "https", "socks5"):
+    if url.partition("://")[0] not in ("http", "https", "socks5"):
         raise NoAccess(f"proxy {url}: only http, https and socks5 proxies are supported")
     headers = tuple(
-        (name, value.strip()) for name, values in (spec.get("proxyHeader") or {}).items() for value in values.split(",")
+        (name, value.strip())
+        for name, values in (spec.get("proxyHeader") or {}).items()
+        for value in str(values).split(",")
     )
     return replace(config, proxy_url=url, proxy_headers=headers)
 

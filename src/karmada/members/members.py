@@ -15,13 +15,13 @@ from typing import Any
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
+from karmada.kube.client.https import HttpsTransport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.members.access import NoAccess, access_of, secret_key
 from karmada.members.switching import SwitchingTransport
 
@@ -41,18 +41,42 @@ class Member:
         self.informers.start()
         self.trouble: NoAccess | None = None
         """What is wrong with the settings now; `client` still goes the way that was set up before."""
+        self.history = 0
+        """Another number, another cluster behind the name: what was known of the old one's objects counts no more."""
+        self._closed = False
+        self._restarting = asyncio.Lock()
 
-    async def switch(self, config: RestConfig) -> None:
-        """From now on this way. Behind another address or authority may be another cluster: its history is its own."""
+    def switch(self, config: RestConfig) -> Coroutine[Any, Any, None] | None:
+        """From now on this way; what is left to be done with the old one is to be awaited.
+
+        Behind another address or authority may be another cluster: its history is its own.
+        """
         before = self.transport.config
-        await self.transport.switch(config)
-        if (config.server, config.ca) != (before.server, before.ca):
-            await self.informers.stop()
-            self.informers.start()
+        old = self.transport.switch(config)
+        if old is None:
+            return None
+        moved = (config.server, config.ca) != (before.server, before.ca)
+        if moved:
+            self.history += 1
+        return self._leave(old, moved)
+
+    async def _leave(self, old: HttpsTransport, moved: bool) -> None:
+        await old.close()
+        if not moved:
+            return
+        async with self._restarting:
+            if not self._closed:
+                await self.informers.stop()
+                self.informers.forget_history()
+            if not self._closed:
+                self.informers.start()
 
     async def close(self) -> None:
-        await self.informers.stop()
+        """For good: nothing starts after this."""
+        self._closed = True
         await self.transport.close()
+        async with self._restarting:
+            await self.informers.stop()
 
 
 class Members:
@@ -65,6 +89,7 @@ class Members:
         self._agent = user_agent
         self._members: dict[str, Member] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = False
         self._unsubscribe: list[Callable[[], None]] = []
         self.gone: list[Callable[[str], None]] = []
         """Called with the name of a cluster that is no more."""
@@ -76,9 +101,10 @@ class Members:
         ]
 
     async def stop(self) -> None:
+        self._stopped = True
         for unsubscribe in self._unsubscribe:
             unsubscribe()
-        await cancel_and_wait(*self._tasks)
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # they close connections; _done tells their faults
         members, self._members = list(self._members.values()), {}
         await asyncio.gather(*(member.close() for member in members))
 
@@ -87,6 +113,8 @@ class Members:
         member = self._members.get(name)
         if member is not None:
             return member
+        if self._stopped:
+            raise NoAccess(f"cluster {name}: all connections to clusters are closed")
         cluster = self._clusters.get(Key("", name))
         if cluster is None:
             raise NoAccess(f'clusters.cluster.karmada.io "{name}" not found')
@@ -107,7 +135,8 @@ class Members:
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
-            self._refresh(new)
+            if old is None or old.get("spec") != new.get("spec"):
+                self._refresh(new)
             return
         assert old is not None
         name = old["metadata"]["name"]
@@ -140,7 +169,9 @@ class Members:
         member.trouble = None
         if config != member.transport.config:
             log.info("The access to a cluster has changed", cluster=member.name)
-            self._later(member.switch(config), f"switch {member.name}")
+            leaving = member.switch(config)
+            if leaving is not None:
+                self._later(leaving, f"switch {member.name}")
 
     def _later(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)

@@ -2,7 +2,8 @@
 
 Writes go without a look where that can be: what is not known to be there is created, and only when it turns out to
 exist is it read; what is known is replaced on the version last seen. What was written is remembered until the informer
-has heard of it, and the version it had then tells later whether somebody changed it over there.
+has heard of it, and the version it had then tells later whether somebody changed it over there. Versions mean nothing
+in another cluster: when there may be another one behind the name, all of that is forgotten.
 
 The informer keeps only objects that are managed from here, without the notes on who wrote what.
 """
@@ -77,6 +78,7 @@ class KindInMember:
         self._retain = retain
         self._versions: dict[Key, str] = {}
         self._ahead: dict[Key, Obj] = {}
+        self._history = member.history
 
     # looking
 
@@ -97,6 +99,7 @@ class KindInMember:
 
     def observe(self, key: Key) -> Observed:
         """The newest that is known, without asking the member."""
+        self._keep_up()
         ahead = self._ahead.get(key)
         informer = self.informer
         if informer is None or not informer.synced:
@@ -115,10 +118,12 @@ class KindInMember:
 
     def settled(self, manifest: Obj, observed: Obj) -> bool:
         """Whether nothing has happened to the object since it was last found to be as it should."""
+        self._keep_up()
         return self._versions.get(key_of(observed)) == version_of(observed) and carries(observed, manifest)
 
     def _is_echo(self, old: Obj | None, new: Obj | None) -> bool:
         """Whether this is the news of what was written here; the informer has caught up with that then."""
+        self._keep_up()
         obj = new if new is not None else old
         assert obj is not None
         ahead = self._ahead.get(key_of(obj))
@@ -126,6 +131,12 @@ class KindInMember:
             return False
         del self._ahead[key_of(obj)]
         return new is not None and _version(new) == _version(ahead)
+
+    def _keep_up(self) -> None:
+        if self._history != self._member.history:
+            self._history = self._member.history
+            self._versions.clear()
+            self._ahead.clear()
 
     # changing
 
@@ -143,24 +154,31 @@ class KindInMember:
         raise AssertionError("unreachable")
 
     async def _create(self, manifest: Obj) -> Applied:
+        history = self._member.history
         made = await self._client.create(self.gvr, manifest)
-        return Applied("created", self._note(made))
+        return Applied("created", self._note(made, history))
 
     async def _update(self, manifest: Obj, observed: Obj) -> Applied:
         overwrites = meta.annotations(manifest).get(well_known.CONFLICT_RESOLUTION) == well_known.CONFLICT_OVERWRITE
         if not is_managed(observed) and not overwrites:
             raise NotOurs.of(manifest, self._member.name)
+        history = self._member.history
         wanted = await self._retain(retained(manifest, observed), observed)
         if in_place(wanted, observed):
-            self._versions[key_of(observed)] = version_of(observed)
+            if history == self._member.history:
+                self._keep_up()
+                self._versions[key_of(observed)] = version_of(observed)
             return Applied("none", observed)
         written = await self._client.update(self.gvr, wanted)
         same = written["metadata"].get("resourceVersion") == observed["metadata"].get("resourceVersion")
-        return Applied("none" if same else "updated", self._note(written))
+        return Applied("none" if same else "updated", self._note(written, history))
 
-    def _note(self, written: Obj) -> Obj:
-        """A write's answer; the informer has it only later."""
+    def _note(self, written: Obj, history: int) -> Obj:
+        """The answer to a write that began in this history; the informer has it only later."""
         written = meta.without_managed_fields(written)
+        if history != self._member.history:
+            return written
+        self._keep_up()
         key = key_of(written)
         self._versions[key] = version_of(written)
         if self.informer is None or _version(written) > _number(self.informer.resource_version):

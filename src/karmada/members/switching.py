@@ -17,14 +17,18 @@ from karmada.kube.client.transport import Answer, Call, Socket, WatchEvent
 class SwitchingTransport:
     def __init__(self, config: RestConfig) -> None:
         self._current = HttpsTransport(config)
+        self._closed = False
 
     @property
     def config(self) -> RestConfig:
         return self._current.config
 
-    async def switch(self, config: RestConfig) -> None:
+    def switch(self, config: RestConfig) -> HttpsTransport | None:
+        """From now on this way. The old one is the caller's to close; None when everything is closed already."""
+        if self._closed:
+            return None
         old, self._current = self._current, HttpsTransport(config, limiter=self._current.limiter)
-        await old.close()
+        return old
 
     async def call(self, call: Call) -> Any:
         return await self._current.call(call)
@@ -42,4 +46,5 @@ class SwitchingTransport:
         return await self._current.connect(path, query, protocols)
 
     async def close(self) -> None:
+        self._closed = True
         await self._current.close()

@@ -110,7 +110,7 @@ class Triggers:
 
     def of_cluster(self, old: Obj | None, new: Obj | None) -> set[Key]:
         """The bindings that come out differently after a change of a cluster; none for one that comes or goes."""
-        if old is None or new is None or _looked_at(old) == _looked_at(new):
+        if old is None or new is None or looked_at(old) == looked_at(new):
             return set()
         name = new["metadata"]["name"]
         return {
@@ -176,7 +176,8 @@ class Triggers:
         return False
 
 
-def _looked_at(cluster: Obj) -> tuple[Any, ...]:
+def looked_at(cluster: Obj) -> tuple[Any, ...]:
+    """All that rules can select a cluster by, its name aside."""
     spec = cluster.get("spec") or {}
     return meta.labels(cluster), *(spec.get(field) or None for field in _FIELDS)
 

@@ -213,19 +213,19 @@ async def test_a_graceful_eviction_keeps_the_work_and_does_not_refresh_it(two: F
     await two.members["m1"].until_gone(CONFIG_MAPS, "settings")
 
 
-async def test_nothing_is_sent_before_a_directly_purged_cluster_has_let_go(two: Fleet) -> None:
-    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
-    await two.until_applied("settings-configmap")
-    gate = two.members["m1"].gate
+async def test_nothing_is_sent_before_a_directly_purged_cluster_has_let_go(two_alone: Fleet) -> None:
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1"])
+    await two_alone.until_applied("settings-configmap")
+    gate = two_alone.members["m1"].gate
     gate.open.clear()
     task = {"fromCluster": "m1", "reason": "TaintUntolerated", "producer": "TaintManager", "purgeMode": "Directly"}
-    await two.set_binding("settings-configmap", {"clusters": [{"name": "m2"}], "gracefulEvictionTasks": [task]})
-    await two.until_work("m1", template, meta.is_deleting)
-    controller = two.plane.manager.controllers["binding-controller"]
+    await two_alone.set_binding("settings-configmap", {"clusters": [{"name": "m2"}], "gracefulEvictionTasks": [task]})
+    await two_alone.until_work("m1", template, meta.is_deleting)
+    controller = two_alone.plane.manager.controllers["binding-controller"]
     await eventually(lambda: controller.queue.idle and controller.queue.delayed == 1)
-    assert await two.work("m2", template) is None
+    assert await two_alone.work("m2", template) is None
     gate.open.set()
-    await two.until_work("m2", template)
+    await two_alone.until_work("m2", template)
 
 
 async def test_suspension_is_written_into_the_works(two: Fleet) -> None:
@@ -304,17 +304,17 @@ async def test_an_unchanged_binding_writes_no_work(two: Fleet) -> None:
     assert meta.resource_version(after) == meta.resource_version(before)
 
 
-async def test_a_work_whose_cluster_has_no_space_yet_is_made_when_it_has(two: Fleet) -> None:
-    template = await two.propagate(CONFIG_MAPS, config_map(), ["m1", "m9"])
-    await two.until_work("m1", template)
+async def test_a_work_whose_cluster_has_no_space_yet_is_made_when_it_has(two_alone: Fleet) -> None:
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1", "m9"])
+    await two_alone.until_work("m1", template)
     event = ("Warning", "SyncWorkFailed", 'namespaces "karmada-es-m9" not found')
-    await until(lambda: _told(two, "settings-configmap", event))
-    assert event in await two.events("settings")
+    await until(lambda: _told(two_alone, "settings-configmap", event))
+    assert event in await two_alone.events("settings")
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m9"}}
     from control_plane import NAMESPACES
 
-    await two.client.create(NAMESPACES, space)
-    await two.until_work("m9", template)
+    await two_alone.client.create(NAMESPACES, space)
+    await two_alone.until_work("m9", template)
 
 
 # overrides

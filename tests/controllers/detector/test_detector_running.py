@@ -122,6 +122,21 @@ async def test_a_thousand_templates_cost_two_writes_each(folder: Path, one_polic
         assert calls == {"PATCH deployments": count, "POST resourcebindings": count}
 
 
+async def test_a_claim_that_was_not_heard_of_yet_is_not_made_again(plane: Propagation) -> None:
+    """The informers have no time to keep up here: the policy changes while its claims are still under way to them."""
+    names = [f"d{number}" for number in range(100)]
+    for name in names:
+        await plane.client.create(DEPLOYMENTS, deployment(name))
+    await plane.client.create(POLICIES, a_policy())
+    for clusters in ("m2", "m3"):
+        await plane.client.patch(POLICIES, "pp", "default", {"spec": {"placement": placed(clusters)}})
+    await plane.rest()
+    assert sorted(write for write in plane.writes if "deployments" in write) == sorted(
+        f"PATCH deployments {name}" for name in names
+    )
+    assert [await plane.clusters(f"{name}-deployment") for name in names] == [["m3"]] * len(names)
+
+
 def _count_calls(transport: Any) -> Counter[str]:
     """Requests by verb and resource, without events and discovery."""
     counts: Counter[str] = Counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.execution.controller import Execution
 from karmada.controllers.propagation import propagation_parts
 from karmada.interpreter.interpreter import Interpreter
+from karmada.kube.client.transport import Call
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.manager import Manager
@@ -34,6 +34,7 @@ from propagation_plane import (
     deployment,
     encoded,
     fleet,
+    manifest,
     new_server,
     until,
 )
@@ -43,6 +44,20 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def is_applied(work: Obj) -> bool:
     return condition(work, "Applied") == "True"
+
+
+async def all_applied(found: Fleet, cluster: str, templates: list[Obj]) -> None:
+    works, wanted = found.plane.context.informers.of(Work.gvr), {meta.name(template) for template in templates}
+
+    def missing() -> set[str]:
+        applied = [work for work in works.list(f"karmada-es-{cluster}") if is_applied(work)]
+        return wanted - {meta.name(manifest(work)) for work in applied}
+
+    await until(lambda: nothing(missing()))
+
+
+async def nothing(missing: set[str]) -> Obj | None:
+    return None if missing else {"missing": 0}
 
 
 async def test_a_cluster_that_is_not_ready_gets_its_works_when_it_is(two: Fleet) -> None:
@@ -84,6 +99,23 @@ async def test_works_of_an_unready_cluster_that_leaves_go_and_their_objects_stay
     assert await two_alone.members["m1"].get(CONFIG_MAPS, "settings") is not None
 
 
+async def test_a_cluster_that_hangs_while_it_leaves_is_let_go_when_it_is_known_to_be_dead(
+    two_alone: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karmada.controllers.execution.controller._LEAVING_SECONDS", 0.1)
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1"])
+    await two_alone.until_work("m1", template, is_applied)
+    member = two_alone.members["m1"]
+    member.gate.open.clear()
+    await two_alone.client.patch(Cluster.gvr, "m1", "", {"metadata": {"finalizers": ["karmada.io/cluster-controller"]}})
+    await two_alone.client.delete(Cluster.gvr, "m1")
+    await two_alone.client.delete(CONFIG_MAPS, "settings", "default")
+    await eventually(lambda: member.gate.asked["DELETE"])
+    await two_alone.plane.set_ready("m1", "False")
+    await two_alone.until_work_gone("m1", template)
+    member.gate.open.set()
+
+
 async def test_clusters_in_mode_pull_are_left_to_their_agents(two_alone: Fleet) -> None:
     await two_alone.plane.add_cluster("pulled", "Pull")
     await two_alone.client.create(
@@ -103,7 +135,7 @@ async def test_a_member_that_hangs_holds_nobody_else_up(two: Fleet) -> None:
     hanging = two.members["m1"].gate
     hanging.open.clear()
     templates = [await two.propagate(CONFIG_MAPS, config_map(f"c{n}"), ["m1", "m2"]) for n in range(150)]
-    await asyncio.gather(*(two.until_work("m2", template, is_applied) for template in templates))
+    await all_applied(two, "m2", templates)
     held_up = [await two.until_work("m1", template) for template in templates]
     assert not any(is_applied(work) for work in held_up)
     started = time.monotonic()
@@ -111,7 +143,31 @@ async def test_a_member_that_hangs_holds_nobody_else_up(two: Fleet) -> None:
     await two.until_work("m2", late, is_applied)
     assert time.monotonic() - started < 2
     hanging.open.set()
-    await asyncio.gather(*(two.until_work("m1", template, is_applied) for template in templates))
+    await all_applied(two, "m1", templates)
+
+
+async def test_a_dead_member_is_tried_now_and_then_and_not_once_for_every_work(two_alone: Fleet) -> None:
+    for name in ("first", "second"):
+        await two_alone.propagate(CONFIG_MAPS, config_map(name), ["m1", "m2"])
+        await two_alone.until_applied(f"{name}-configmap")
+    cluster = await two_alone.client.get(Cluster.gvr, "m1")
+    await two_alone.client.patch(Cluster.gvr, "m1", "", {"spec": {"apiEndpoint": "https://127.0.0.1:1"}})
+    calls = 0
+    transport = two_alone.plane.context.members.get("m1").transport
+    await eventually(lambda: transport.config.server == "https://127.0.0.1:1")
+    call = transport.call
+
+    async def counted(asked: Call) -> object:
+        nonlocal calls
+        calls += 1
+        return await call(asked)
+
+    transport.call = counted  # type: ignore[method-assign]
+    templates = [await two_alone.propagate(CONFIG_MAPS, config_map(f"c{n}"), ["m1", "m2"]) for n in range(150)]
+    await all_applied(two_alone, "m2", templates)
+    assert 0 < calls < 150
+    await two_alone.client.patch(Cluster.gvr, "m1", "", {"spec": {"apiEndpoint": cluster["spec"]["apiEndpoint"]}})
+    await all_applied(two_alone, "m1", templates)
 
 
 async def test_a_cluster_without_access_says_why(two_alone: Fleet) -> None:

@@ -5,18 +5,17 @@ import json
 import ssl
 import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from certificates import Authority
 from fake_api import CONFIG_MAPS, FakeApi, application
 from karmada.kube.client.client import Client
-from karmada.kube.client.config import ExecConfig, Impersonation, Material, RestConfig
+from karmada.kube.client.config import ExecConfig, Impersonation, Material
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
@@ -25,40 +24,6 @@ from karmada.kube.objects.errors import NotFound, ServiceUnavailable, TooManyReq
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[..., Awaitable[str]]
 Open = Callable[..., HttpsTransport]
-
-
-@pytest.fixture
-async def serve() -> AsyncIterator[Serve]:
-    servers: list[TestServer] = []
-
-    async def start(handler: Handler | web.Application, context: ssl.SSLContext | None = None) -> str:
-        if not isinstance(handler, web.Application):
-            app = web.Application()
-            app.router.add_route("*", "/{path:.*}", handler)
-            handler = app
-        server = TestServer(handler, scheme="https" if context else "http")
-        await server.start_server(ssl=context)
-        servers.append(server)
-        return str(server.make_url("/"))
-
-    yield start
-    for server in servers:
-        await server.close()
-
-
-@pytest.fixture
-async def connect() -> AsyncIterator[Open]:
-    made: list[HttpsTransport] = []
-
-    def start(server: str, *, clock: Any = None, **options: Any) -> HttpsTransport:
-        extra = {"clock": clock} if clock else {}
-        transport = HttpsTransport(RestConfig(server=server, **options), **extra)
-        made.append(transport)
-        return transport
-
-    yield start
-    for transport in made:
-        await transport.close()
 
 
 async def echo(request: web.Request) -> web.Response:

@@ -14,11 +14,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from karmada.api import well_known
-from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import Work
-from karmada.controllers.binding.kinds import NAMESPACED, BindingKind
+from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.manifests import Renderer
-from karmada.controllers.binding.selected import concerned
 from karmada.controllers.binding.targets import allowed, is_suspended, purged, targets
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
@@ -35,8 +33,9 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import generation_changed, generation_or_deletion_changed
+from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
+from karmada.overrides.triggers import Triggers
 
 _WORKERS = 64
 """A worker mostly waits for the store, which takes the writes of many at once."""
@@ -50,8 +49,10 @@ class Binding:
         kind: BindingKind,
         interpreter: Interpreter,
         templates: Templates,
+        triggers: Triggers,
         override: Override | None = None,
     ) -> None:
+        """`triggers` tell which bindings come out differently when override policies or clusters change."""
         self.name = kind.controller
         self.workers = max(_WORKERS, context.settings.concurrent_resourcebinding_syncs)
         self._kind = kind
@@ -66,15 +67,12 @@ class Binding:
         self._works.informer.add_index(WORKS_OF_BINDING, binding_ids)
         self._written = OwnWrites(self._works.informer)
         self._awaited: set[Key] = set()
-        policies = (OverridePolicy, ClusterOverridePolicy) if kind is NAMESPACED else (ClusterOverridePolicy,)
         self.watches: Sequence[Watch] = (
             Watch(kind.gvr, when=generation_or_deletion_changed),
             Watch(Work.gvr, when=self._awaited_end, map_to=kind.of_work),
-            *(Watch(policy.gvr, when=generation_changed, map_to=self._concerned) for policy in policies),
+            *triggers.watches(),
+            triggers.cluster_watch(),
         )
-
-    def _concerned(self, policy: Obj) -> Iterable[Key]:
-        return concerned(policy, self._bindings, self._templates)
 
     def _awaited_end(self, old: Obj | None, new: Obj | None) -> bool:
         if new is not None or old is None or key_of(old) not in self._awaited:

@@ -13,7 +13,7 @@ pass another function and members of its own.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from karmada.api.cluster import Cluster
@@ -30,7 +30,7 @@ from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.meta import finalizers, get_condition, set_condition, uid
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Retry, Watch, requeue
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import (
     all_of,
@@ -46,12 +46,18 @@ from karmada.members.access import TIMEOUT, NoAccess, secret_key
 from karmada.members.members import SECRETS, Member
 
 _FIRST_PAUSE = 0.1
+_BY_SECRET = "secret with the credentials"
 log = get_logger("cluster-status")
 
 
 def is_pushed(cluster: Obj) -> bool:
     spec = cluster.get("spec") or {}
     return spec.get("syncMode") == "Push" and bool(spec.get("secretRef"))
+
+
+def _secret_index(cluster: Obj) -> Iterable[str]:
+    ref = secret_key(cluster)
+    return () if ref is None else (str(Key(*ref)),)
 
 
 class _Known:
@@ -80,7 +86,7 @@ class ClusterStatus:
         self._clock = context.clock
         self._members = context.members
         self._gates = context.gates
-        self._clusters = context.informers.of(Cluster.gvr)
+        self._clusters = context.informers.of(Cluster.gvr, indexes={_BY_SECRET: _secret_index})
         self._secrets = context.informers.of(SECRETS)
         self._handles = handles
         self._frequency = settings.cluster_status_update_frequency
@@ -92,7 +98,15 @@ class ClusterStatus:
         self._add: Callable[[Key], None] = lambda _key: None
         self.metrics = ClusterMetrics()
         changed = any_of(generation_changed, finalizers_changed, field_changed("metadata", "uid"))
-        self.watches: Sequence[Watch] = [Watch(Cluster.gvr, when=all_of(matching(handles), changed))]
+        self.watches: Sequence[Watch] = [
+            Watch(Cluster.gvr, when=all_of(matching(handles), changed)),
+            Watch(SECRETS, when=field_changed("data"), map_to=self._clusters_with),
+        ]
+
+    def _clusters_with(self, secret: Obj) -> Iterable[Key]:
+        """Those whose credentials are in it: they are looked at as soon as these are mended, or broken."""
+        users = self._clusters.by_index(_BY_SECRET, str(key_of(secret)))
+        return [key_of(cluster) for cluster in users if self._handles(cluster)]
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add

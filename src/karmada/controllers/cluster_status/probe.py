@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from karmada.kube.client.limits import PROBE_BYTES
 from karmada.kube.client.transport import Answer, AnswerTransport, Call, ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
@@ -71,7 +72,7 @@ async def probe(transport: AnswerTransport, clock: Clock, timeout: float) -> Pro
 
 
 async def _ask(transport: AnswerTransport) -> Answer:
-    answer = await transport.answer(Call("GET", "/readyz"))
+    answer = await transport.answer(Call("GET", "/readyz", most=PROBE_BYTES))
     if answer.status == 404:
-        answer = await transport.answer(Call("GET", "/healthz"))
+        answer = await transport.answer(Call("GET", "/healthz", most=PROBE_BYTES))
     return answer

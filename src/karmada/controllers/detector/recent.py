@@ -90,5 +90,5 @@ class Recent:
 
 def version(obj: Obj) -> int:
     """To tell which of two states of an object is the newer one."""
-    text = meta.resourceversion(obj)
+    text = meta.resource_version(obj)
     return int(text) if text.isdecimal() else 0

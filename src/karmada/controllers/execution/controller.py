@@ -19,6 +19,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
+from karmada.controllers.execution.outages import Outages
 from karmada.controllers.execution.status import APPLIED, Draft
 from karmada.controllers.execution.telling import Teller
 from karmada.controllers.lanes import Lanes
@@ -33,18 +34,21 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result
+from karmada.kube.runtime.controller import Done, Result, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
-from karmada.members.access import NoAccess
+from karmada.members.access import TIMEOUT, NoAccess
 from karmada.members.members import Members
 from karmada.members.objects import UNKNOWN, KindInMember, Observed
 
 CONTROLLER: Final = "execution-controller"
 SETTLE: Final = 0.01
 """Seconds for which changes of a member's object are gathered before they are looked at."""
+_LEAVING_SECONDS: Final = 10.0
+"""For cleaning up in a cluster that leaves: by then it may be known to be dead, which ends the waiting."""
 _BACKLOG = -100
 _FAILURES = (ApiError, ConnectionFailed, NoAccess, NoMatch, InterpreterError, TimeoutError)
 """What can go wrong with one manifest and none of the others."""
@@ -77,9 +81,11 @@ class _Outcome(NamedTuple):
     error: Exception | None = None
 
 
-def _standing(cluster: Obj) -> tuple[bool, bool, object]:
+def _standing(cluster: Obj) -> tuple[object, ...]:
     """What of a Cluster decides whether its Works can be carried out."""
-    return is_ready(cluster), meta.is_deleting(cluster), (cluster.get("spec") or {}).get("syncMode")
+    spec = cluster.get("spec") or {}
+    access = (spec.get("syncMode"), spec.get("apiEndpoint"), spec.get("secretRef"))
+    return is_ready(cluster), meta.is_deleting(cluster), *access
 
 
 class _Patience(Exception):
@@ -108,6 +114,7 @@ class Execution:
         self._works = OwnWrites(context.informers.of(Work.gvr, namespace))
         self._clusters = context.informers.of(Cluster.gvr)
         self._spaces = Spaces(self._members, context.client, interpreter, context.clock)
+        self._outages = Outages(context.clock)
         self._teller = Teller(context.recorder(CONTROLLER))
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
         self._applied: dict[Key, tuple[str, int]] = {}
@@ -156,8 +163,13 @@ class Execution:
         if new is None or (old is not None and _standing(old) == _standing(new)):
             return
         name = new["metadata"]["name"]
+        self._outages.over(name)
         if old is not None and is_ready(new):
             self._spaces.revive(name)
+        self.lanes.retry_now(well_known.execution_namespace(name))
+        self._resume_cluster(name)
+
+    def _resume_cluster(self, name: str) -> None:
         for key in self._set_aside.pop(name, ()):
             self.lanes.add(key)
 
@@ -184,6 +196,10 @@ class Execution:
         cluster = self._clusters.get(Key("", name))
         if cluster is None or not self._handles(cluster):
             return self._wait_for(name, key)
+        pause = self._outages.left(name)
+        if pause > 0:
+            self._wait_for(name, key)
+            return requeue(pause)
         if meta.is_deleting(work):
             return await self._finish(work, cluster)
         return await self._carry_out(key, work, cluster)
@@ -294,10 +310,22 @@ class Execution:
                 return _Outcome(observed)
             recreating = observed is None and was_applied
             outcome, obj = await kind.apply(manifest, observed)
+            self._answered(cluster)
             self._spaces.follow(space, kind, self._object_changed)
             return _Outcome(obj, outcome != "none", recreating)
         except _FAILURES as error:
+            self._note_outage(cluster, error)
             return _Outcome(error=error, recreated=recreating)
+
+    def _note_outage(self, cluster: str, error: Exception) -> None:
+        if isinstance(error, ConnectionFailed):
+            self._outages.failed(cluster)
+        elif isinstance(error, ApiError):
+            self._answered(cluster)
+
+    def _answered(self, cluster: str) -> None:
+        if self._outages.over(cluster):
+            self._resume_cluster(cluster)
 
     async def _find(self, key: Key, space: Space, kind: KindInMember, manifest: Obj) -> Observed:
         """An object that was applied before this process knew of it: with all others of its kind, if possible."""
@@ -358,10 +386,10 @@ class Execution:
         key, name = key_of(work), cluster["metadata"]["name"]
         if well_known.EXECUTION_FINALIZER not in meta.finalizers(work):
             return Done
-        if (work.get("spec") or {}).get("preserveResourcesOnDeletion"):
-            await self._leave_objects(work, name)
-        elif is_ready(cluster):
-            await self._delete_objects(work, name)
+        if is_ready(cluster):
+            preserve = (work.get("spec") or {}).get("preserveResourcesOnDeletion")
+            cleaning = self._leave_objects(work, name) if preserve else self._delete_objects(work, name)
+            await with_timeout(self._clock, cleaning, _LEAVING_SECONDS if meta.is_deleting(cluster) else TIMEOUT)
         elif not meta.is_deleting(cluster):
             log.v(1).info("Not deleting yet", work=str(key), err=f"cluster({name}) not ready")
             return self._wait_for(name, key)

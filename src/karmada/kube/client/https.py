@@ -362,7 +362,10 @@ def _proxy_for(config: RestConfig) -> str:
     """The kubeconfig's proxy, else the environment's, unless it excludes the host."""
     proxy = config.proxy_url
     if not proxy:
-        parts = urlsplit(config.server)
+        try:
+            parts = urlsplit(config.server)
+        except ValueError:
+            return ""  # no address that could be reached either way, as every request will tell
         if parts.hostname and not urllib.request.proxy_bypass(parts.hostname):
             proxy = urllib.request.getproxies().get(parts.scheme, "")
     if proxy and urlsplit(proxy).scheme not in ("http", "https", *SCHEMES):

@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.client.config import DEFAULT_TIMEOUT, ExecConfig, Impersonation, Material, RestConfig
+from karmada.kube.client.kubeconfig_shape import KubeconfigError, check_shape
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_yaml
 
 _CLUSTER_PATHS = ("certificate-authority",)
 _USER_PATHS = ("client-certificate", "client-key", "tokenFile")
+__all__ = ["Kubeconfig", "KubeconfigError", "default_paths", "load_config"]
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-
-
-class KubeconfigError(ValueError):
-    """A kubeconfig that cannot be read or does not have what was asked for."""
 
 
 def default_paths() -> list[Path]:
@@ -112,6 +110,7 @@ def _document(text: str | bytes, where: str) -> Obj:
         return {}
     if not isinstance(document, dict):
         raise KubeconfigError(f"{where}: not a kubeconfig")
+    check_shape(document, where)
     return document
 
 
@@ -137,7 +136,7 @@ def _material(values: Obj, key: str) -> Material:
     try:
         return Material(data=base64.b64decode(encoded, validate=False))
     except (binascii.Error, ValueError) as error:
-        raise KubeconfigError(f"{key}-data is not valid base64: {error}") from error
+        raise KubeconfigError(f"{key}-data is not valid base64: {error}") from None
 
 
 def _rest_config(cluster: Obj, user: Obj, *, namespace: str, timeout: float) -> RestConfig:
@@ -162,7 +161,7 @@ def _rest_config(cluster: Obj, user: Obj, *, namespace: str, timeout: float) -> 
             user=user.get("as") or "",
             uid=user.get("as-uid") or "",
             groups=tuple(user.get("as-groups") or ()),
-            extra={key: tuple(values) for key, values in (user.get("as-user-extra") or {}).items()},
+            extra={key: tuple(values or ()) for key, values in (user.get("as-user-extra") or {}).items()},
         ),
         namespace=namespace,
         timeout=timeout,
@@ -190,7 +189,7 @@ def _exec(plugin: Any, cluster: Obj) -> ExecConfig | None:
         command=plugin["command"],
         api_version=version,
         args=tuple(plugin.get("args") or ()),
-        env={entry["name"]: entry.get("value", "") for entry in plugin.get("env") or ()},
+        env={entry.get("name") or "": entry.get("value") or "" for entry in plugin.get("env") or ()},
         install_hint=plugin.get("installHint") or "",
         provide_cluster_info=bool(plugin.get("provideClusterInfo")),
         interactive_mode=plugin.get("interactiveMode") or "IfAvailable",

@@ -38,17 +38,18 @@ Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`after`: look again in so many seconds; `backoff`: look again after the key's growing pause."""
+    """`after`: look again in so many seconds, with `priority`; `backoff`: look again after the key's growing pause."""
 
     after: float | None = None
     backoff: bool = False
+    priority: int = 0
 
 
 Done: Final = Result()
 
 
-def requeue(after: float) -> Result:
-    return Result(after=after)
+def requeue(after: float, priority: int = 0) -> Result:
+    return Result(after=after, priority=priority)
 
 
 Retry: Final = Result(backoff=True)
@@ -246,6 +247,6 @@ class Controller:
             return "requeue"
         self.queue.forget(key)
         if result.after is not None:
-            self.queue.add_after(key, result.after)
+            self.queue.add_after(key, result.after, result.priority)
             return "requeue_after"
         return "success"

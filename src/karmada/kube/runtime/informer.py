@@ -168,6 +168,10 @@ class Informer:
         if task is not None:
             await cancel_and_wait(task)
 
+    def forget_history(self) -> None:
+        """The server may be another one: its versions say nothing about those seen before."""
+        self._version_unavailable = True
+
     async def _run(self) -> None:
         while True:
             try:

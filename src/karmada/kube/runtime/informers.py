@@ -94,6 +94,11 @@ class Informers:
             del self._informers[selection]
         await informer.stop()
 
+    def forget_history(self) -> None:
+        """The client leads to another server now: the next list is compared with what is known, object by object."""
+        for informer in self._informers.values():
+            informer.forget_history()
+
     async def stop(self) -> None:
         self._started = False
         await asyncio.gather(*(informer.stop() for informer in self._informers.values()))

@@ -163,6 +163,13 @@ class Queue(Generic[K]):
         """The key is fine: its next failure starts the back-off anew."""
         self._failures.pop(key, None)
 
+    def retry_now(self) -> None:
+        """Every key that waits for its back-off is due at once, and starts anew with it."""
+        failures, self._failures = self._failures, {}
+        for key in failures:
+            if self._due.pop(key, None) is not None:
+                self.add(key)
+
     def retries(self, key: K) -> int:
         return self._failures.get(key, 0)
 

@@ -196,13 +196,6 @@ class CustomResourceDefinitionController:
             return Done
         if "deletionTimestamp" in crd["metadata"]:
             return await self._clean_up(crd)
-        if FINALIZER not in (crd["metadata"].get("finalizers") or []):
-            finalizers = [*(crd["metadata"].get("finalizers") or []), FINALIZER]
-            version = crd["metadata"]["resourceVersion"]
-            await self._client.patch(
-                CRDS, key.name, "", {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
-            )
-            return Done
         others = [other for other in self._crds.list() if other["metadata"]["name"] != key.name]
         others += builtin_names(self._registry, crd["spec"]["group"])
         status = established_status(crd, others, self._clock.now())

@@ -1,7 +1,8 @@
 """Passing a request on to another server and its answer back, as it comes: what every proxy here is made of.
 
 Whatever the client sent to prove itself stays here. After an upgrade (101) the two connections are one pipe: both
-sides' transports get plain stream protocols and bytes are copied until either side ends.
+sides' transports get plain stream protocols and bytes are copied until either side ends. That is for requests that ask
+for it: to a client that did not, the connection is still HTTP, and its next request must not end up at the backend.
 """
 
 from __future__ import annotations
@@ -32,10 +33,19 @@ _WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 async def pass_on(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> web.StreamResponse:
     """Give the client what the backend answered, an upgrade included; the caller closes `response`."""
     if response.status == 101:
-        return await tunnel(raw, response)
+        if _is_wanted(raw, response):
+            return await tunnel(raw, response)
+        refusal = web.Response(status=502, text="the backend changed to a protocol that nobody asked for\n")
+        refusal.force_close()
+        return refusal
     answer = await relay(raw, response)
     response.release()
     return answer
+
+
+def _is_wanted(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> bool:
+    asked = {name.strip().lower() for name in raw.headers.get("Upgrade", "").split(",")}
+    return wants_upgrade(raw.headers) and response.headers.get("Upgrade", "").strip().lower() in asked
 
 
 def forwarded_headers(raw: web.BaseRequest, identity: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

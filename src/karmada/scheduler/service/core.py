@@ -5,23 +5,27 @@ The fleet follows the clusters' informer: changes are gathered and taken over wh
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import ResourceBinding
 from karmada.controllers.context import Context
+from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.scheduler.algorithm import Profile, schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.protocol import LocalEstimator, RemoteEstimator
+from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY, newest
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.plugins import EVERYTHING, builtin, discover, estimators_of, profile_of
 from karmada.scheduler.request import Assumption, Request
 from karmada.scheduler.service.assumptions import Assumptions
+from karmada.scheduler.service.pauses import Doubling, Limits, Pauses, Short
 from karmada.scheduler.service.triggers import DEFAULT_NAME
 
 
@@ -32,12 +36,14 @@ class Options:
     name: str = DEFAULT_NAME
     plugins: tuple[str, ...] = (EVERYTHING,)
     propagate_empty: bool = False
+    limits: Limits = field(default_factory=Limits)
 
 
 class Core:
     def __init__(self, context: Context, options: Options, remote: Sequence[RemoteEstimator] = ()) -> None:
         self.options = options
-        self.gates = context.gates
+        self.by_priority = context.gates.enabled("PriorityBasedScheduling")
+        self.pauses: Pauses = Short() if self.by_priority else Doubling(context.clock, options.limits)
         self.components = context.gates.enabled("MultiplePodTemplatesScheduling")
         registry = discover(builtin(workload_affinity=context.gates.enabled("WorkloadAffinity")))
         self.profile: Profile = profile_of(
@@ -54,6 +60,7 @@ class Core:
         self._clusters.add_handler(self._cluster_changed)
         self._changes: dict[str, Obj | None] = {}
         self._fleet = Fleet()
+        self._turn = asyncio.Lock()
         self.peers = Peers(context) if context.gates.enabled("WorkloadAffinity") else None
         self.assumptions = (
             Assumptions(context.clock) if context.gates.enabled("SchedulingOvercommitProtection") else None
@@ -82,10 +89,51 @@ class Core:
         )
         return Request.of(binding, peers=self.peers, assumed=assumed)
 
-    async def decide(self, request: Request) -> Decision:
+    # decisions
+
+    async def decide(self, binding: Obj, request: Request) -> Decision:
+        """Where it goes. Where decisions depend on one another, the next one knows of this one before it is written."""
+        if self.peers is None and self.assumptions is None:
+            return await self._decide(request)
+        async with self._turn:
+            request = self.request(binding)
+            decision = await self._decide(request)
+            if _is_resource_binding(binding):
+                self._expect(binding, decision, request.is_workload)
+        return decision
+
+    async def _decide(self, request: Request) -> Decision:
         if self._remote:
             return await schedule_remotely(request, self.fleet, self._local, self._remote, self.profile)
         return schedule(request, self.fleet, self._local, self.profile)
+
+    def _expect(self, binding: Obj, decision: Decision, is_workload: bool) -> None:
+        """Only if it will be written: what cannot be placed now stays where it is, unless no cluster fits any more."""
+        failure, targets = decision.failure, decision.targets
+        if failure is not None and failure.reason is not Reason.NO_CLUSTER_FIT:
+            return
+        if list(binding["spec"].get("clusters") or ()) == list(targets):
+            return
+        if self.peers is not None:
+            self.peers.expect(binding, targets)
+        if self.assumptions is not None and is_workload:
+            self.assumptions.note(binding, targets)
+
+    def written(self, binding: Obj) -> None:
+        """What was decided on a ResourceBinding is written."""
+        if self.peers is not None:
+            self.peers.written(binding)
+
+    def forget(self, key: Key) -> None:
+        """What was decided on a ResourceBinding could not be written; or it is gone, or not ours any more."""
+        if self.peers is not None:
+            self.peers.forget(key)
+        if self.assumptions is not None:
+            self.assumptions.forget(key)
+
+
+def _is_resource_binding(binding: Obj) -> bool:
+    return bool(meta.namespace(binding))
 
 
 def _index(which: str) -> dict[str, object]:
@@ -100,21 +148,31 @@ _INDEXES = {**_index(AFFINITY), **_index(ANTI_AFFINITY)}
 
 
 class Peers:
-    """Bindings by their groups; what was just written counts before the informer shows it."""
+    """Bindings by their groups; what was decided counts at once, what was written before the informer shows it."""
 
     def __init__(self, context: Context) -> None:
         self._bindings = context.informers.of(ResourceBinding.gvr, indexes=_INDEXES)  # type: ignore[arg-type]
         self._bindings.add_handler(self._changed)
+        self._expected: dict[Key, Obj] = {}
         self._written: dict[Key, Obj] = {}
 
-    def note(self, binding: Obj) -> None:
-        self._written[key_of(binding)] = binding
+    def expect(self, binding: Obj, targets: Sequence[Obj]) -> None:
+        self._expected[key_of(binding)] = {**binding, "spec": {**binding["spec"], "clusters": list(targets)}}
+
+    def written(self, binding: Obj) -> None:
+        key = key_of(binding)
+        self._expected.pop(key, None)
+        self._written[key] = binding
+        self._changed(None, self._bindings.get(key))
+
+    def forget(self, key: Key) -> None:
+        self._expected.pop(key, None)
+        self._written.pop(key, None)
 
     def _changed(self, old: Obj | None, new: Obj | None) -> None:
-        known = self._written.get(key_of(new or old or {}))
-        if known is None:
-            return
-        if new is None or newest(new, known) is new:
+        binding = new or old
+        known = self._written.get(key_of(binding)) if binding is not None else None
+        if known is not None and (new is None or newest(new, known) is new):
             del self._written[key_of(known)]
 
     def affinity(self, group: str) -> Iterable[Obj]:
@@ -124,5 +182,8 @@ class Peers:
         return self._of(ANTI_AFFINITY, group)
 
     def _of(self, which: str, group: str) -> list[Obj]:
-        listed = self._bindings.by_index(which, group)
-        return [newest(binding, self._written.get(key_of(binding))) for binding in listed]
+        return [self._newest(binding) for binding in self._bindings.by_index(which, group)]
+
+    def _newest(self, listed: Obj) -> Obj:
+        key = key_of(listed)
+        return self._expected.get(key) or newest(listed, self._written.get(key))

@@ -14,9 +14,14 @@ import orjson
 from karmada.api import well_known
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.request import Request, is_fresh
+from karmada.scheduler.request import Request
 
+ORDER = (
+    "clusterAffinity", "clusterAffinities", "clusterTolerations", "spreadConstraints", "replicaScheduling",
+    "workloadAffinity",
+)  # fmt: skip
 _PARTS = ("clusterAffinity", "clusterTolerations", "spreadConstraints", "replicaScheduling")
+"""Those that always matter; of the others only the group of clusters that was taken does."""
 
 
 class Need(StrEnum):
@@ -35,9 +40,11 @@ def need_of(binding: Obj, request: Request, deleting: Iterable[str], *, componen
         return Need.RECONCILE
     if replicas_changed(spec, request, components=components):
         return Need.SCALE
-    if is_fresh(spec, status) or not request.is_workload or not _is_divided(spec):
+    if request.fresh or not request.is_workload or not _is_divided(spec):
         return Need.RECONCILE
     targets = request.previous
+    if request.plan.terms and targets and not observed:
+        return Need.RECONCILE  # whoever wrote the clusters did not come to tell which group they are of
     return Need.RECONCILE if any(name in targets for name in deleting) else Need.NONE
 
 
@@ -49,13 +56,20 @@ def placement_changed(placement: Obj, applied: str, observed: str) -> bool:
         before = orjson.loads(applied)
     except orjson.JSONDecodeError:
         return False
-    if not isinstance(before, dict) or before == placement:
+    if not isinstance(before, dict):
         return False
-    if any((placement.get(part) or None) != (before.get(part) or None) for part in _PARTS):
+    now, before = said(placement), said(before)
+    if now == before:
+        return False
+    if not observed or any(now.get(part) != before.get(part) for part in _PARTS):
         return True
-    if not observed:
-        return True
-    return _term(placement, observed) != _term(before, observed) or _term(placement, observed) is None
+    term = _term(now, observed)
+    return term is None or term != _term(before, observed)
+
+
+def said(placement: Obj) -> Obj:
+    """The parts of a placement that say something, in their usual order: an empty list says as little as none."""
+    return {part: placement[part] for part in ORDER if placement.get(part) not in (None, [])}
 
 
 def _term(placement: Obj, name: str) -> Obj | None:

@@ -1,8 +1,8 @@
 """The schedulers of ResourceBindings and ClusterResourceBindings: from a key to a written decision.
 
-Decisions are made one after the other, so that each sees what the one before has placed; writing them down overlaps
-where several workers have something to write. A failure that trying again may mend comes back after a pause; a binding
-that no cluster fits waits until something changes.
+Decisions are made one after the other; writing them down overlaps, so that many wait for the disk together. What was
+written counts at once, before the informer shows it. A failure that trying again may mend comes back after a pause; a
+binding that no cluster fits waits until something changes.
 """
 
 from __future__ import annotations
@@ -12,29 +12,31 @@ from collections.abc import Callable, Iterable, Sequence
 from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.context import Context
+from karmada.controllers.own_writes import OwnWrites
+from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
-from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.waiting import with_timeout
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.logging import get_logger
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
+from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing
 from karmada.scheduler.service.core import Core, Options
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.need import Need, need_of
 from karmada.scheduler.service.triggers import BY_PLACEMENT, Ours, bindings_for, concerns_bindings, index_by_placement
 
+COMPONENT = "karmada-scheduler"
 SUCCEEDED, FAILED = "ScheduleBindingSucceed", "ScheduleBindingFailed"
-_UNSCHEDULABLE_SECONDS = 300.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 10.0
-_WORKERS = 8
-_SEEN_SECONDS = 30.0
+_WORKERS = 64
 
 Kind = type[ResourceBinding] | type[ClusterResourceBinding]
+log = get_logger("scheduler")
 
 
 def scheduler_parts(
@@ -53,26 +55,27 @@ class BindingScheduler:
         self._core = core
         self._kind = kind
         self._clock = context.clock
-        self._client = context.connect("karmada-scheduler")
+        self._client = context.connect(COMPONENT)
         self._recorder = context.recorder(core.options.name)
         self.metrics = metrics
         self.name = f"{core.options.name}-{kind.info.plural}"
         self._ours = Ours(core.options.name)
-        self._by_priority = context.gates.enabled("PriorityBasedScheduling")
-        self._attempts: dict[Key, int] = {}
-        self._decided: dict[Key, int] = {}
-        """The generation that a decision made: seeing it is no reason to decide again."""
+        self._decided: dict[Key, tuple[str, int]] = {}
+        """The uid, and the generation that a decision made: seeing it is no reason to decide again."""
         self._touched: set[Key] = set()
         """Those that a changed cluster may concern."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
-        self._bindings = context.informers.of(kind.gvr, indexes={BY_PLACEMENT: index_by_placement})
-        self._bindings.add_handler(self._binding_changed)
+        self._informer = context.informers.of(kind.gvr, indexes={BY_PLACEMENT: index_by_placement})
+        self._bindings = OwnWrites(self._informer)
+        self._informer.add_handler(self._binding_changed)
         context.informers.of(Cluster.gvr).add_handler(self._cluster_changed)
 
     @property
     def watches(self) -> Sequence[Watch]:
-        priority = self._priority if self._by_priority else 0
-        return (Watch(self._kind.gvr, when=self._counted, priority=priority), Watch(Cluster.gvr, map_to=_nobody))
+        return (
+            Watch(self._kind.gvr, when=self._counted, priority=self._priority),
+            Watch(Cluster.gvr, map_to=_nobody),
+        )
 
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add
@@ -80,164 +83,187 @@ class BindingScheduler:
     # what wakes it
 
     def _counted(self, old: Obj | None, new: Obj | None) -> bool:
-        if not self._ours.worth_a_look(old, new):
+        if new is None or not self._ours.worth_a_look(old, new):
             return False
+        key = key_of(new)
+        if not self._is_decided(key, new):
+            self._core.pauses.news(key)
         self.metrics.incoming("BindingAdd" if old is None or not self._ours(old) else "BindingUpdate")
         return True
 
     def _priority(self, binding: Obj) -> int:
+        if not self._core.by_priority:
+            return 0
         return int(((binding.get("spec") or {}).get("schedulePriority") or {}).get("priority") or 0)
 
-    def _binding_changed(self, _old: Obj | None, new: Obj | None) -> None:
-        held = self._core.assumptions
-        if held is not None and new is not None:
-            held.observe(new)
-        if new is None and _old is not None:
-            key = Key(_old["metadata"].get("namespace", ""), _old["metadata"]["name"])
-            self._attempts.pop(key, None)
-            self._decided.pop(key, None)
-            self._touched.discard(key)
-            if held is not None:
-                held.forget(key)
+    def _binding_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None and self._ours(new):
+            if self._core.assumptions is not None and self._kind is ResourceBinding:
+                self._core.assumptions.observe(old, new)
+            return
+        binding = new or old
+        assert binding is not None
+        key = key_of(binding)
+        self._decided.pop(key, None)
+        self._touched.discard(key)
+        self._core.pauses.forget(key)
+        if self._kind is ResourceBinding:
+            self._core.forget(key)
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
         found: set[Key] = set()
         for cluster in concerns_bindings(old, new):
-            found.update(bindings_for(cluster, self._bindings, self._ours))
+            found.update(bindings_for(cluster, self._informer, self._ours))
         for key in sorted(found):
-            binding = self._bindings.get(key)
+            binding = self._informer.get(key)
             self._touched.add(key)
-            self._add(key, self._priority(binding) if self._by_priority and binding is not None else 0)
+            self._core.pauses.news(key)
+            self._add(key, 0 if binding is None else self._priority(binding))
             self.metrics.incoming("ClusterChanged")
 
     # the work
 
     async def reconcile(self, key: Key) -> Result:
         binding = self._bindings.get(key)
-        if binding is None:
-            return Done
-        if self._decided.get(key) == meta.generation(binding) and key not in self._touched:
+        if binding is None or not self._ours.served(binding) or self._is_decided(key, binding):
             return self._settled(key)
         self._touched.discard(key)
+        self._decided.pop(key, None)
+        try:
+            report = await self._look_at(key, binding)
+        except NotFound:
+            return self._settled(key)
+        except (ApiError, ConnectionFailed, TimeoutError) as error:
+            if isinstance(error, ApiError) and writing.is_namespace_ending(error):
+                return self._settled(key)
+            log.error("A decision could not be written", error, kind=self._kind.gvk.kind, key=str(key))
+            return self._again(key, binding)
+        if report is None or not report.retry:
+            return self._settled(key)
+        return self._again(key, binding, no_room=report.reason == Reason.UNSCHEDULABLE)
+
+    def _is_decided(self, key: Key, binding: Obj) -> bool:
+        return self._decided.get(key) == _made(binding) and key not in self._touched
+
+    async def _look_at(self, key: Key, binding: Obj) -> Verdict | None:
+        """What is reported of a decision; None when there was nothing to decide."""
         if meta.is_deleting(binding):
-            self._tell(binding, WARNING, FAILED, f"skip schedule deleting {self._called}: {_named(key)}")
-            return Done
+            self._tell(binding, WARNING, FAILED, f"skip schedule deleting {self._called}: {key}")
+            return None
         if binding["spec"].get("placement") is None:
-            self.metrics.incoming("ScheduleAttemptFailure")
-            raise ApiError(f"failed to get placement from {self._called}({_named(key)})", code=500, reason="")
+            text = f"failed to get placement from {self._called}({key})"
+            log.error(text)
+            return Verdict("False", Reason.SCHEDULER_ERROR, text, True)
         request = self._core.request(binding)
         need = need_of(binding, request, self._core.deleting(), components=self._core.components)
         if need is Need.NONE:
-            await self._still_there(writing.write_observed(self._client, self._kind.gvr, binding))
-            return self._settled(key)
+            self._wrote(binding, await writing.write_observed(self._client, self._kind.gvr, binding, self._clock.now()))
+            return None
         began = self._clock.monotonic()
-        told = await self._still_there(self._run(binding, key))
-        if told is None:
-            return self._settled(key)
-        retried = told.retry
-        self.metrics.attempted("error" if retried else "scheduled", need, self._clock.monotonic() - began)
-        return self._again(key, told) if retried else self._settled(key)
+        report = await self._run(key, binding, request)
+        self.metrics.attempted("error" if report.retry else "scheduled", need, self._clock.monotonic() - began)
+        return report
 
-    async def _run(self, binding: Obj, key: Key) -> Verdict | None:
-        """Decide and write; what is reported. None: the namespace is going, nothing is to be done."""
-        request = self._core.request(binding)
-        decision = await self._core.decide(request)
-        for attempt in decision.failed_attempts if request.plan.terms else ():
-            assert attempt.failure is not None
-            where = f"{self._kind.gvk.kind}({_named(key)})"
-            text = f"failed to schedule {where} with clusterAffiliates index({attempt.index}): {attempt.failure.text}"
-            self._tell(binding, WARNING, FAILED, text)
-        written, wrong = binding, []
-        if decision.failure is None or decision.failure.reason is Reason.NO_CLUSTER_FIT:
-            try:
-                written = await writing.write_result(self._client, self._kind.gvr, binding, decision.targets)
-            except NotFound:
-                raise
-            except ApiError as error:
-                if writing.is_namespace_ending(error):
-                    return None
-                wrong.append(error)
+    async def _run(self, key: Key, binding: Obj, request: Request) -> Verdict:
+        """Decide and write it down."""
+        decision = await self._core.decide(binding, request)
+        self._tell_of_groups(key, binding, request, decision)
+        written, wrong = await self._write_result(key, binding, decision)
         report = verdict(decision.failure, wrong)
-        if not wrong and decision.failure is None and written is not binding:
-            self._note(written, decision, request.is_workload)
-        now = self._clock.now()
+        current = writing.is_about(binding, written)
         after = await writing.write_status(
             self._client,
             self._kind.gvr,
             written,
             report,
-            now,
+            self._clock.now(),
+            observed=meta.generation(written if current else binding),
             affinity_name="" if wrong else decision.affinity_name,
             again=request.fresh,
         )
-        if after is not binding or report.status != "True":
-            self._report(binding, decision, report)
-        if not report.retry:
-            self._decided[key] = meta.generation(after)
-        await self._seen(after)
+        self._wrote(written, after)
+        self._report(binding, after, request, decision, report)
+        if current and not report.retry:
+            self._decided[key] = _made(written)
         return report
 
-    async def _seen(self, written: Obj) -> None:
-        """Wait until the informer shows what was written, so that the next look does not write it again."""
-        version = int(meta.resource_version(written))
-        seen = self._bindings.until(lambda: int(self._bindings.resource_version or 0) >= version)
-        await with_timeout(self._clock, seen, _SEEN_SECONDS)
+    async def _write_result(self, key: Key, binding: Obj, decision: Decision) -> tuple[Obj, list[Exception]]:
+        """The binding afterwards, and what went wrong. Without any cluster that fits, what was placed is withdrawn."""
+        if decision.failure is not None and decision.failure.reason is not Reason.NO_CLUSTER_FIT:
+            return binding, []
+        written: Obj | None = None
+        try:
+            written = await writing.write_result(self._client, self._kind.gvr, binding, decision.targets)
+        except NotFound:
+            raise
+        except ApiError as error:
+            if writing.is_namespace_ending(error):
+                raise
+            return binding, [error]
+        finally:
+            self._placed(key, written)
+        self._wrote(binding, written)
+        return written, []
 
-    def _note(self, written: Obj, decision: Decision, is_workload: bool) -> None:
+    def _placed(self, key: Key, written: Obj | None) -> None:
+        """What was decided is written, or (None) is not."""
         if self._kind is ResourceBinding:
-            if self._core.peers is not None:
-                self._core.peers.note(written)
-            if self._core.assumptions is not None and is_workload:
-                self._core.assumptions.note(written, decision.targets)
+            if written is None:
+                self._core.forget(key)
+            else:
+                self._core.written(written)
 
-    def _report(self, binding: Obj, decision: Decision, report: Verdict) -> None:
+    def _wrote(self, before: Obj, after: Obj) -> None:
+        if after is not before:
+            self._bindings.wrote(after)
+
+    # what it tells
+
+    def _tell_of_groups(self, key: Key, binding: Obj, request: Request, decision: Decision) -> None:
+        for attempt in decision.failed_attempts if request.plan.terms else ():
+            assert attempt.failure is not None
+            where = f"{self._kind.gvk.kind}({key})"
+            text = f"failed to schedule {where} with clusterAffiliates index({attempt.index}): {attempt.failure.text}"
+            self._tell(binding, WARNING, FAILED, text)
+
+    def _report(self, binding: Obj, after: Obj, request: Request, decision: Decision, report: Verdict) -> None:
+        """Success is news only when something was written; of groups that failed, each has been told of already."""
         if report.status == "True":
-            colon = ":" if self._kind is ResourceBinding else ""
-            text = f"{report.message} Result{colon} {writing.result_text(decision.targets)}"
-            self._tell(binding, NORMAL, SUCCEEDED, text)
-        else:
+            if after is not binding:
+                colon = ":" if self._kind is ResourceBinding else ""
+                text = f"{report.message} Result{colon} {writing.result_text(decision.targets)}"
+                self._tell(binding, NORMAL, SUCCEEDED, text)
+        elif not request.plan.terms or decision.failure is None or decision.failure.reason is Reason.NO_CLUSTER_FIT:
             self._tell(binding, WARNING, FAILED, report.message)
 
     def _tell(self, binding: Obj, sort: str, reason: str, text: str) -> None:
-        """To the binding, and to the resource it is about."""
-        self._recorder.event(binding, sort, reason, text)
+        """To the binding, and to the resource it is about. In a rush, success is not told."""
+        minor = sort == NORMAL
+        self._recorder.event(binding, sort, reason, text, minor=minor)
         resource = binding["spec"].get("resource") or {}
         parts = {key: resource[key] for key in ("name", "namespace", "uid", "resourceVersion") if resource.get(key)}
         about = {"apiVersion": resource.get("apiVersion"), "kind": resource.get("kind"), "metadata": parts}
-        self._recorder.event(about, sort, reason, text)
+        self._recorder.event(about, sort, reason, text, minor=minor)
 
     @property
     def _called(self) -> str:
         kind = self._kind.gvk.kind
         return kind[0].lower() + kind[1:]
 
-    async def _still_there(self, work: object) -> Verdict | None:
-        """A binding that went meanwhile needs nothing any more."""
-        try:
-            found: Verdict | None = await work  # type: ignore[misc]
-        except NotFound:
-            return None
-        return found
-
     # when to look again
 
     def _settled(self, key: Key) -> Result:
-        self._attempts.pop(key, None)
+        self._core.pauses.forget(key)
         return Done
 
-    def _again(self, key: Key, report: Verdict) -> Result:
+    def _again(self, key: Key, binding: Obj, *, no_room: bool = False) -> Result:
         self.metrics.incoming("ScheduleAttemptFailure")
-        if not self._by_priority:
-            return Retry
-        attempts = self._attempts[key] = self._attempts.get(key, 0) + 1
-        if report.reason == Reason.UNSCHEDULABLE:
-            return requeue(_UNSCHEDULABLE_SECONDS)
-        return requeue(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (attempts - 1)))
+        return requeue(self._core.pauses.failed(key, no_room=no_room), self._priority(binding))
+
+
+def _made(binding: Obj) -> tuple[str, int]:
+    return meta.uid(binding), meta.generation(binding)
 
 
 def _nobody(_cluster: Obj) -> Iterable[Key]:
     return ()
-
-
-def _named(key: Key) -> str:
-    return f"{key.namespace}/{key.name}" if key.namespace else key.name

@@ -44,9 +44,14 @@ class Ours:
     def named(self, binding: Obj) -> bool:
         return ((binding.get("spec") or {}).get("schedulerName") or DEFAULT_NAME) == self._name
 
+    def served(self, binding: Obj) -> bool:
+        """Whether it may be scheduled here now."""
+        return self.named(binding) and not is_suspended(binding)
+
     def __call__(self, binding: Obj) -> bool:
+        """Whether its changes are heard."""
         labels = meta.labels(binding)
-        return self.named(binding) and not is_suspended(binding) and any(labels.get(mark) for mark in _MARKS)
+        return self.served(binding) and any(labels.get(mark) for mark in _MARKS)
 
     def worth_a_look(self, old: Obj | None, new: Obj | None) -> bool:
         """A predicate for changes of bindings."""
@@ -72,7 +77,7 @@ def bindings_for(cluster: Obj, bindings: Informer, ours: Ours) -> Iterable[Key]:
         parsed: Any = orjson.loads(placement)
         selects = _Selects(parsed, cluster)
         for binding in bindings.by_index(BY_PLACEMENT, placement):
-            if ours.named(binding) and not is_suspended(binding) and selects(binding):
+            if ours.served(binding) and selects(binding):
                 yield key_of(binding)
 
 
@@ -97,5 +102,5 @@ class _Selects:
     def _judge(self, name: str, affinity: Obj | None) -> bool:
         known = self._known.get(name)
         if known is None:
-            known = self._known[name] = affinity is None or cluster_matches(self._cluster, affinity)
+            known = self._known[name] = affinity is None or cluster_matches(affinity, self._cluster)
         return known

@@ -1,12 +1,15 @@
 """How a decision is written down: first where to (annotation and spec), then how it went (status), then events.
 
 Only differences are written. The status tells the generation that the decision itself made, so that looking at the
-binding again, which its own change brings about, finds nothing left to do.
+binding again, which its own change brings about, finds nothing left to do. If somebody else changed the binding between
+the decision and its being written, the decision is not about what the binding says now: then the status tells the
+generation that was looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import orjson
 
@@ -18,23 +21,21 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.mergepatch import create_merge_patch
-from karmada.scheduler.failures import Verdict
+from karmada.scheduler.failures import Verdict, verdict
+from karmada.scheduler.service.need import said
 
 SCHEDULED = "Scheduled"
-_ORDER = (
-    "clusterAffinity", "clusterAffinities", "clusterTolerations", "spreadConstraints", "replicaScheduling",
-    "workloadAffinity",
-)  # fmt: skip
-_ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+_ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 
 def placement_text(placement: Obj) -> str:
     """The placement as it is remembered in the annotation: compact, its parts in their usual order."""
-    parts = {name: placement[name] for name in _ORDER if placement.get(name)}
-    text = orjson.dumps(parts).decode()
-    for sign, escape in _ESCAPED.items():
-        text = text.replace(sign, escape)
-    return text
+    return _text(orjson.dumps(said(placement)))
+
+
+@lru_cache(maxsize=4096)
+def _text(compact: bytes) -> str:
+    return compact.decode().translate(_ESCAPES)
 
 
 async def write_result(client: Client, gvr: GVR, binding: Obj, targets: Sequence[Obj]) -> Obj:
@@ -51,28 +52,54 @@ async def write_result(client: Client, gvr: GVR, binding: Obj, targets: Sequence
     return await client.patch(gvr, metadata["name"], metadata.get("namespace", ""), patch, type="merge")
 
 
+def is_about(binding: Obj, written: Obj) -> bool:
+    """Whether what was decided on a binding is about the one that it was written into: nothing but clusters differ."""
+    return binding is written or (
+        meta.uid(binding) == meta.uid(written) and _without_clusters(binding) == _without_clusters(written)
+    )
+
+
+def _without_clusters(binding: Obj) -> Obj:
+    return {field: value for field, value in binding["spec"].items() if field != "clusters"}
+
+
 async def write_status(
-    client: Client, gvr: GVR, binding: Obj, verdict: Verdict, now: float, *, affinity_name: str, again: bool
+    client: Client,
+    gvr: GVR,
+    binding: Obj,
+    report: Verdict,
+    now: float,
+    *,
+    observed: int,
+    affinity_name: str = "",
+    again: bool = False,
 ) -> Obj:
     """The condition, and on success what was observed; `again`: the time is told even if nothing else changed."""
     status: Obj = binding.get("status") or {}
-    condition = {"type": SCHEDULED, "status": verdict.status, "reason": verdict.reason, "message": verdict.message}
+    condition = {"type": SCHEDULED, "status": report.status, "reason": report.reason, "message": report.message}
     new = {**status, "conditions": meta.set_condition(status.get("conditions"), condition, now)}
     if affinity_name:
         new["schedulerObservingAffinityName"] = affinity_name
-    if verdict.status == "True":
-        new["schedulerObservedGeneration"] = meta.generation(binding)
-    if verdict.status == "True" and (again or new != status or not status.get("lastScheduledTime")):
-        new["lastScheduledTime"] = rfc3339(now)
+    if report.status == "True":
+        new["schedulerObservedGeneration"] = observed
+        if again or new != status or not status.get("lastScheduledTime"):
+            new["lastScheduledTime"] = rfc3339(now)
     return await _patch_status(client, gvr, binding, status, new)
 
 
-async def write_observed(client: Client, gvr: GVR, binding: Obj) -> None:
-    """Nothing had to be scheduled: this generation is as good as scheduled."""
+async def write_observed(client: Client, gvr: GVR, binding: Obj, now: float) -> Obj:
+    """Nothing has to be scheduled: this generation is as good as scheduled.
+
+    That is all there is to say, unless the status says nothing yet, or that scheduling failed: then the writer of the
+    clusters did not come to tell, or the binding asks no longer for what could not be had.
+    """
     status: Obj = binding.get("status") or {}
-    await _patch_status(
-        client, gvr, binding, status, {**status, "schedulerObservedGeneration": meta.generation(binding)}
-    )
+    scheduled = meta.has_condition(status.get("conditions"), SCHEDULED)
+    if binding["spec"].get("clusters") and not (scheduled and status.get("lastScheduledTime")):
+        success = verdict(None)
+        return await write_status(client, gvr, binding, success, now, observed=meta.generation(binding))
+    new = {**status, "schedulerObservedGeneration": meta.generation(binding)}
+    return await _patch_status(client, gvr, binding, status, new)
 
 
 async def _patch_status(client: Client, gvr: GVR, binding: Obj, old: Obj, new: Obj) -> Obj:
@@ -86,7 +113,7 @@ async def _patch_status(client: Client, gvr: GVR, binding: Obj, old: Obj, new: O
 
 
 def is_namespace_ending(error: ApiError) -> bool:
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
+    return error.has_cause("NamespaceTerminating")
 
 
 def result_text(targets: Sequence[Obj]) -> str:

@@ -12,6 +12,8 @@ import aiohttp
 import orjson
 from aiohttp import web
 
+from karmada.kube.client.bodies import read_body
+from karmada.kube.client.limits import LIST_BYTES
 from karmada.kube.server.aggregation.remote_watch import remote_watch
 from karmada.kube.server.auth.frontproxy import remote_headers
 from karmada.kube.server.outbound import Outbound, Target, why
@@ -71,6 +73,6 @@ class Proxy:
                 return remote_watch(request.info, response)
             async with response:
                 media = response.headers.get("Content-Type", "application/json")
-                return RawResult(await response.read(), media, response.status)
+                return RawResult(await read_body(response, LIST_BYTES), media, response.status)
         except (aiohttp.ClientError, OSError) as error:
             return unavailable(why(error, target))

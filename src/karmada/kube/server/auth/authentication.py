@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from karmada.kube.objects.errors import Unauthorized
 from karmada.kube.server.auth import bootstrap_tokens
-from karmada.kube.server.auth.frontproxy import remote_user
+from karmada.kube.server.auth.frontproxy import FrontProxy, remote_user
 from karmada.kube.server.auth.headers import Headers
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.jwt import TokenError, b64url_decode
@@ -30,7 +30,7 @@ from karmada.kube.server.resource import Reader
 from karmada.kube.server.user import ANONYMOUS, UNAUTHENTICATED, User
 
 WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
-_ANONYMOUS_USER = User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))
+ANONYMOUS_USER = User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))
 
 
 class TokenIdentity(NamedTuple):
@@ -51,6 +51,29 @@ def parse_token_file(text: str) -> dict[str, User]:
     return users
 
 
+class CertificateCallers:
+    """Callers by their client certificates, and those that a front proxy vouches for."""
+
+    def __init__(self, peers: PeerCertificates, proxy: FrontProxy, now: Callable[[], float]) -> None:
+        self._peers = peers
+        self._proxy = proxy
+        self._names = frozenset(proxy.allowed_names)
+        self._now = now
+
+    def identify(self, headers: Headers, der: bytes) -> tuple[User | None, bool]:
+        """The user, if the certificate gives one; else whether it must not pass as anonymous."""
+        peer = self._peers.identify(der)
+        if not peer.valid_at(self._now()):
+            return None, True
+        if peer.proxy and (not self._names or peer.common_name in self._names):
+            remote = remote_user(headers, self._proxy)
+            if remote is not None:
+                return authenticated(remote), False
+        if peer.user is not None:
+            return peer.user, False
+        return None, True
+
+
 class Authenticator:
     def __init__(
         self,
@@ -67,11 +90,11 @@ class Authenticator:
     ) -> None:
         self._reader = reader
         self._now = now
-        self._peers = peers
+        proxies = FrontProxy(allowed_names=tuple(front_proxy_names))
+        self._certificates = CertificateCallers(peers, proxies, now) if peers is not None else None
         self._service_accounts = service_accounts
         self._static = dict(static_tokens or {})
         self._audiences = tuple(audiences)
-        self._front_proxy_names = frozenset(front_proxy_names)
         self._bootstrap = bootstrap
         self._anonymous = anonymous
 
@@ -88,35 +111,19 @@ class Authenticator:
         `protocols` are the WebSocket subprotocols the client offers, if it wants one.
         """
         refused = False
-        if peer_cert_der is not None and self._peers is not None:
-            user, refused = self._from_certificate(headers, peer_cert_der)
+        if peer_cert_der is not None and self._certificates is not None:
+            user, refused = self._certificates.identify(headers, peer_cert_der)
             if user is not None:
                 return user
-        authorization = headers.get("Authorization")
-        if authorization or protocols:
-            token = _bearer(authorization.strip()) if authorization else _websocket_bearer(protocols)
-            if token is not None:
-                try:
-                    return self.authenticate_token(token).user
-                except TokenError as error:
-                    raise Unauthorized from error
+        token = bearer_token(headers, protocols)
+        if token is not None:
+            try:
+                return self.authenticate_token(token).user
+            except TokenError as error:
+                raise Unauthorized from error
         if refused or not self._anonymous:
             raise Unauthorized
-        return _ANONYMOUS_USER
-
-    def _from_certificate(self, headers: Headers, der: bytes) -> tuple[User | None, bool]:
-        """The user, if the certificate gives one; else whether it must not pass as anonymous."""
-        assert self._peers is not None
-        peer = self._peers.identify(der)
-        if not peer.valid_at(self._now()):
-            return None, True
-        if peer.proxy and (not self._front_proxy_names or peer.common_name in self._front_proxy_names):
-            remote = remote_user(headers)
-            if remote is not None:
-                return authenticated(remote), False
-        if peer.user is not None:
-            return peer.user, False
-        return None, True
+        return ANONYMOUS_USER
 
     def authenticate_token(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity:
         """Whose token it is, for any of the audiences (default: this server's own); TokenError if it is nobody's."""
@@ -137,6 +144,14 @@ class Authenticator:
         if wanted and not common:
             raise TokenError("token audiences do not include the target audiences")
         return common
+
+
+def bearer_token(headers: Headers, protocols: Sequence[str]) -> str | None:
+    """The token a request brings, in its header or among its subprotocols; Unauthorized for what looks like none."""
+    authorization = headers.get("Authorization")
+    if authorization:
+        return _bearer(authorization.strip())
+    return _websocket_bearer(protocols) if protocols else None
 
 
 def _bearer(authorization: str) -> str:

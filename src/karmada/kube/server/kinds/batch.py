@@ -73,6 +73,8 @@ def prepare_job(obj: Obj) -> None:
     for key, value in ((_LEGACY_UID, uid), (_LEGACY_NAME, name), (CONTROLLER_UID, uid), (JOB_NAME, name)):
         labels.setdefault(key, value)
     part(part(spec, "selector"), "matchLabels").setdefault(CONTROLLER_UID, uid)
+    if not meta.get("labels"):
+        meta["labels"] = dict(labels)
 
 
 # --- rules

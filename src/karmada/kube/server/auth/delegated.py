@@ -1,0 +1,209 @@
+"""Accounts and roles of another API server: this one asks it about tokens and rights, and believes its front proxy.
+
+Requests that come through the other server carry their user in headers, vouched for by its front-proxy certificate;
+those that come directly bring a client certificate of its authority or a token, which a TokenReview tells the owner of.
+What a user may do, a SubjectAccessReview tells. Answers are remembered for a few seconds, and whoever asks the same
+meanwhile waits for the same answer. `FollowedTrust` keeps the authorities as the other server publishes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from karmada.kube.client.client import Client
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import ApiError, InternalError, Unauthorized
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.server.auth.authentication import ANONYMOUS_USER, CertificateCallers, bearer_token
+from karmada.kube.server.auth.cache import GenerationCache
+from karmada.kube.server.auth.frontproxy import FrontProxy
+from karmada.kube.server.auth.headers import Headers
+from karmada.kube.server.auth.identity import authenticated
+from karmada.kube.server.auth.peer import PeerCertificates
+from karmada.kube.server.auth.rbac import HEALTH_PATHS, AuthzAttributes, Decision, url_matches
+from karmada.kube.server.user import User
+
+TOKEN_REVIEWS: Final = GVR("authentication.k8s.io", "v1", "tokenreviews")
+ACCESS_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
+CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
+PUBLISHED: Final = Key("kube-system", "extension-apiserver-authentication")
+REMEMBER_SECONDS = 10.0
+_KEPT = 4096
+_ALLOWED = Decision(True)
+K = TypeVar("K")
+V = TypeVar("V")
+log = get_logger("delegated-auth")
+
+
+class _Memory(Generic[K, V]):
+    """Answers for a few seconds; one question at a time for each key."""
+
+    def __init__(self, clock: Clock, seconds: float = REMEMBER_SECONDS) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._kept: GenerationCache[K, tuple[float, V]] = GenerationCache(_KEPT)
+        self._asking: dict[K, asyncio.Task[V]] = {}
+
+    async def get(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] > self._clock.monotonic():
+            return kept[1]
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.create_task(self._ask(key, ask))
+            asking.add_done_callback(_heard)
+        return await asyncio.shield(asking)  # whoever goes away leaves the answer to the others
+
+    async def _ask(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
+        try:
+            answer = await ask()
+            self._kept.put(key, (self._clock.monotonic() + self._seconds, answer))
+            return answer
+        finally:
+            del self._asking[key]
+
+
+def _heard(task: asyncio.Task[V]) -> None:
+    """A failure that nobody waits for any more is no news."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _question(kind: GVR, name: str, spec: Obj) -> Obj:
+    return {"apiVersion": str(kind.group_version), "kind": name, "metadata": {}, "spec": spec}
+
+
+# who
+
+
+class Trust(NamedTuple):
+    """The authorities of client certificates, and of front proxies."""
+
+    client_ca_pem: bytes = b""
+    proxy: FrontProxy = FrontProxy()
+
+    @property
+    def pem(self) -> bytes:
+        """All that the TLS layer has to know."""
+        return b"\n".join(part for part in (self.client_ca_pem, self.proxy.ca_pem) if part.strip())
+
+
+class DelegatedAuthenticator:
+    def __init__(self, client: Client, clock: Clock, *, anonymous: bool = True) -> None:
+        self._client = client
+        self._clock = clock
+        self._anonymous = anonymous
+        self._tokens: _Memory[bytes, User] = _Memory(clock)
+        self._certificates: CertificateCallers | None = None
+
+    def believe(self, trust: Trust) -> None:
+        peers = PeerCertificates(trust.client_ca_pem, trust.proxy.ca_pem)
+        self._certificates = CertificateCallers(peers, trust.proxy, self._clock.now)
+
+    async def identify(self, headers: Headers, peer_cert_der: bytes | None, protocols: Sequence[str]) -> User:
+        refused = False
+        if peer_cert_der is not None and self._certificates is not None:
+            user, refused = self._certificates.identify(headers, peer_cert_der)
+            if user is not None:
+                return user
+        token = bearer_token(headers, protocols)
+        if token is not None:
+            digest = hashlib.sha256(token.encode()).digest()
+            return await self._tokens.get(digest, lambda: self._review(token))
+        if refused or not self._anonymous:
+            raise Unauthorized
+        return ANONYMOUS_USER
+
+    async def _review(self, token: str) -> User:
+        question = _question(TOKEN_REVIEWS, "TokenReview", {"token": token})
+        try:
+            status = (await self._client.create(TOKEN_REVIEWS, question)).get("status") or {}
+        except (ApiError, ConnectionFailed) as error:
+            log.error("Cannot ask whose token it is", error)
+            raise Unauthorized from error
+        if not status.get("authenticated"):
+            raise Unauthorized
+        info = status.get("user") or {}
+        extra = {key: tuple(values) for key, values in (info.get("extra") or {}).items()}
+        groups = tuple(info.get("groups") or ())
+        return authenticated(User(info.get("username") or "", info.get("uid") or "", groups, extra))
+
+
+# what
+
+
+class DelegatedAuthorizer:
+    def __init__(self, client: Client, clock: Clock, *, open_paths: Sequence[str] = HEALTH_PATHS) -> None:
+        self._client = client
+        self._open_paths = tuple(open_paths)
+        self._answers: _Memory[tuple[object, ...], Decision] = _Memory(clock)
+
+    async def decide(self, user: User, request: AuthzAttributes) -> Decision:
+        if user.is_master:
+            return _ALLOWED
+        if not request.is_resource and any(url_matches(pattern, request.path) for pattern in self._open_paths):
+            return _ALLOWED
+        key = (user.name, user.uid, user.groups, tuple(sorted(user.extra.items())), request)
+        return await self._answers.get(key, lambda: self._review(user, request))
+
+    async def _review(self, user: User, request: AuthzAttributes) -> Decision:
+        question = _question(ACCESS_REVIEWS, "SubjectAccessReview", {**_subject(user), **_wanted(request)})
+        try:
+            status = (await self._client.create(ACCESS_REVIEWS, question)).get("status") or {}
+        except (ApiError, ConnectionFailed) as error:
+            raise InternalError.of(f"cannot ask what {user.name} may do: {error}") from error
+        return Decision(bool(status.get("allowed")), status.get("reason") or "")
+
+
+def _subject(user: User) -> Obj:
+    info = user.info()
+    info["user"] = info.pop("username")
+    return info
+
+
+def _wanted(request: AuthzAttributes) -> Obj:
+    if not request.is_resource:
+        return {"nonResourceAttributes": {"path": request.path, "verb": request.verb}}
+    fields = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
+    return {"resourceAttributes": {field: value for field in fields if (value := getattr(request, field))}}
+
+
+# whom to trust
+
+
+class FollowedTrust:
+    """The authorities that the other server publishes; `changed` is called with each new state."""
+
+    def __init__(self, informers: Informers, given: Trust, changed: Callable[[Trust], None]) -> None:
+        """What is `given` stays trusted besides; a front proxy that is given counts alone."""
+        self._given = given
+        self._changed = changed
+        self.trust = given
+        self._informer = informers.of(
+            CONFIG_MAPS, PUBLISHED.namespace, field_selector=f"metadata.name={PUBLISHED.name}"
+        )
+        self._informer.add_handler(self._seen)
+
+    def _seen(self, _old: Obj | None, new: Obj | None) -> None:
+        if new is None:
+            return  # what was trusted stays so: a ConfigMap that is made anew is no reason to refuse everybody
+        data = new.get("data") or {}
+        try:
+            published = FrontProxy.of(data)
+        except ValueError as error:
+            log.error("The published authorities cannot be read; the former ones stay", error)
+            return
+        given = self._given
+        client = b"\n".join(part for part in (given.client_ca_pem, data.get("client-ca-file", "").encode()) if part)
+        trust = Trust(client, given.proxy if given.proxy.ca_pem else published)
+        if trust != self.trust:
+            self.trust = trust
+            self._changed(trust)

@@ -1,0 +1,89 @@
+"""How long a binding that could not be scheduled waits for the next try.
+
+Usually every failure doubles its pause, and all bindings together are tried again no faster than a bucket of tokens
+allows: a fleet that is full must not keep the scheduler busy with what does not fit. With priorities the pauses are
+short, and a binding for which there is no room waits long: it is clusters that must change, and those announce
+themselves. There, news of a binding make it count from the beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.keys import Key
+
+_FIRST, _LONGEST, _WITHOUT_ROOM = 1.0, 10.0, 300.0
+_DOUBLINGS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of the usual pauses; seconds, and tries a second."""
+
+    base_delay: float = 0.005
+    max_delay: float = 1000.0
+    rate: float = 10.0
+    burst: int = 100
+
+
+class Pauses(Protocol):
+    def failed(self, key: Key, *, no_room: bool = False) -> float:
+        """Seconds until the next try."""
+        ...
+
+    def news(self, key: Key) -> None:
+        """Something that concerns the binding has changed."""
+        ...
+
+    def forget(self, key: Key) -> None:
+        """It is fine, or gone."""
+        ...
+
+
+class Doubling:
+    def __init__(self, clock: Clock, limits: Limits | None = None) -> None:
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._failures: dict[Key, int] = {}
+        self._tokens = float(self._limits.burst)
+        self._filled = clock.monotonic()
+
+    def failed(self, key: Key, *, no_room: bool = False) -> float:  # noqa: ARG002 - makes no difference here
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        own = min(self._limits.max_delay, self._limits.base_delay * 2.0 ** min(failures, _DOUBLINGS))
+        return max(own, self._take_token())
+
+    def _take_token(self) -> float:
+        """Seconds until there is one for this try."""
+        now = self._clock.monotonic()
+        limits = self._limits
+        self._tokens = min(float(limits.burst), self._tokens + (now - self._filled) * limits.rate) - 1
+        self._filled = now
+        return max(0.0, -self._tokens / limits.rate)
+
+    def news(self, key: Key) -> None:
+        """It is looked at at once, and if that fails the pause goes on growing."""
+
+    def forget(self, key: Key) -> None:
+        self._failures.pop(key, None)
+
+
+class Short:
+    """With priorities."""
+
+    def __init__(self) -> None:
+        self._failures: dict[Key, int] = {}
+
+    def failed(self, key: Key, *, no_room: bool = False) -> float:
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        return _WITHOUT_ROOM if no_room else min(_LONGEST, _FIRST * 2.0 ** min(failures, _DOUBLINGS))
+
+    def news(self, key: Key) -> None:
+        self._failures.pop(key, None)
+
+    def forget(self, key: Key) -> None:
+        self._failures.pop(key, None)

@@ -1,0 +1,93 @@
+"""A karmada-aggregated-apiserver process behind a karmada-apiserver process."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from programs import READY_SECONDS, Program
+
+NAMESPACE, NAME = "karmada-system", "karmada-aggregated-apiserver"
+
+
+@dataclass
+class AggregatedProcess:
+    folder: Path
+    kubeconfig: Path
+    arguments: list[str] = field(default_factory=list)
+    port: int = 0
+    process: subprocess.Popen[str] | None = None
+
+    @property
+    def certificates(self) -> Path:
+        return self.folder / "certificates"
+
+    def launch(self) -> None:
+        """Start, without waiting."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "karmada.components.aggregated_apiserver"]
+        command += ["--kubeconfig", str(self.kubeconfig), "--cert-dir", str(self.certificates)]
+        command += ["--bind-address", "127.0.0.1", "--secure-port", str(self.port), *self.arguments]
+        with (self.folder / "log").open("a") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def start(self) -> None:
+        """Start and wait until it serves."""
+        self.launch()
+        assert self.process is not None
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("cluster.karmada.io at "), f"{line!r}\n{self.log()}"
+        self.port = int(line.rsplit(":", 1)[1])
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def stop(self) -> int:
+        """Its exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(READY_SECONDS)
+
+    def register(self, kubectl: Program) -> None:
+        """Have the control plane send its requests here: Service, Endpoints and APIService."""
+        if kubectl("get", "namespace", NAMESPACE, check=False).code:
+            kubectl("create", "namespace", NAMESPACE)
+        ports = [{"name": "https", "port": self.port, "protocol": "TCP"}]
+        metadata = {"namespace": NAMESPACE, "name": NAME}
+        bundle = base64.b64encode((self.certificates / "ca.crt").read_bytes()).decode()
+        objects = [
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": metadata,
+                "spec": {"ports": [{**ports[0], "port": 443, "targetPort": self.port}]},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Endpoints",
+                "metadata": metadata,
+                "subsets": [{"addresses": [{"ip": "127.0.0.1"}], "ports": ports}],
+            },
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": "v1alpha1.cluster.karmada.io", "labels": {"app": NAME, "apiserver": "true"}},
+                "spec": {
+                    "group": "cluster.karmada.io",
+                    "version": "v1alpha1",
+                    "groupPriorityMinimum": 2000,
+                    "versionPriority": 10,
+                    "caBundle": bundle,
+                    "service": {"namespace": NAMESPACE, "name": NAME, "port": 443},
+                },
+            },
+        ]
+        kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        kubectl("wait", "--for=condition=Available", "apiservice/v1alpha1.cluster.karmada.io", "--timeout=20s")

@@ -1,0 +1,244 @@
+"""Propagation as tutorials walk through it: kubectl against the control plane, kubectl against the members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada.kube.client.manifests import load_manifests
+from karmada.kube.objects.types import Obj
+from programs import eventually
+from propagating import (
+    CONFIG_MAPS,
+    CRDS,
+    DEPLOYMENTS,
+    GUESTBOOKS,
+    MEMBERS,
+    SERVICES,
+    Propagation,
+    config_map,
+    deployment,
+    policy,
+    propagation,
+    replicas,
+    selector,
+)
+
+pytestmark = pytest.mark.e2e
+
+DATA = Path(__file__).parent / "data"
+TOLD = {
+    ("Normal", "ApplyPolicySucceed", "resource-detector", "Apply policy(default/nginx-propagation) succeed"),
+    (
+        "Normal",
+        "SyncWorkSucceed",
+        "binding-controller",
+        "Sync work of ResourceBinding(default/nginx-deployment) successful.",
+    ),
+    *(
+        (
+            "Normal",
+            "SyncSucceed",
+            "execution-controller",
+            f"Successfully applied resource(default/nginx) to cluster {name}",
+        )
+        for name in ("member1", "member2")
+    ),
+    (
+        "Normal",
+        "AggregateStatusSucceed",
+        "resource-binding-status-controller",
+        "Update Resource with AggregatedStatus successfully.",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Propagation]:
+    with propagation(tmp_path_factory.mktemp("walkthroughs"), kubectl_path) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def nginx(fleet: Propagation) -> Iterator[Obj]:
+    """A Deployment that goes nowhere yet; it is gone everywhere when the test is over."""
+    template = deployment("nginx", replicas=2, image="nginx:1.7.9")
+    fleet.apply(template)
+    yield template
+    fleet.kubectl("delete", "propagationpolicies", "--all")
+    fleet.delete(template)
+    for member in fleet.members.values():
+        member.until_gone(DEPLOYMENTS, "nginx")
+
+
+def weights(**parts: int) -> Obj:
+    listed = [{"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in parts.items()]
+    return {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": listed},
+    }
+
+
+def pods(fleet: Propagation, cluster: str) -> list[str]:
+    """The names of the running ones, as kubectl shows them."""
+    told = fleet.sims.kubectl(cluster)("get", "pods", "-l", "app=nginx", "--no-headers").lines
+    return [line.split()[0] for line in told if line.split()[1:3] == ["1/1", "Running"]]
+
+
+def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: Obj) -> None:
+    told = fleet.sims.kubectl("member1")("get", "pods")
+    assert told.err.strip() == "No resources found in default namespace."
+    both = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
+    sent = policy(
+        "nginx-propagation", [selector(nginx)], placement={**both, "replicaScheduling": weights(member1=1, member2=1)}
+    )
+    assert fleet.apply(sent).out == "propagationpolicy.policy.karmada.io/nginx-propagation created\n"
+    shown = fleet.kubectl("get", "propagationpolicy").lines
+    assert shown[0].split() == ["NAME", "CONFLICT-RESOLUTION", "PRIORITY", "AGE"]
+    assert shown[1].split()[:3] == ["nginx-propagation", "Abort", "0"]
+    fleet.here.until(DEPLOYMENTS, "nginx", lambda found: (found.get("status") or {}).get("readyReplicas") == 2)
+    assert [len(pods(fleet, name)) for name in MEMBERS] == [1, 1, 0]
+    listed = fleet.kubectl("get", "deployment", "nginx").lines[1].split()
+    assert listed[:4] == ["nginx", "2/2", "2", "2"]
+    eventually(lambda: fleet.events("nginx") >= TOLD)
+    described = fleet.kubectl("describe", "deployment", "nginx").out
+    assert all(reason in described for _, reason, _, _ in TOLD)
+    bound = fleet.kubectl("get", "rb", "nginx-deployment").lines
+    assert bound[0].split() == ["NAME", "SCHEDULED", "FULLYAPPLIED", "AGE"]
+    assert bound[1].split()[:3] == ["nginx-deployment", "True", "True"]
+    works = fleet.kubectl("-n", "karmada-es-member1", "get", "work", "nginx-687f7fb96f").lines
+    assert works[0].split() == ["NAME", "WORKLOAD-KIND", "APPLIED", "AGE"]
+    assert works[1].split()[:3] == ["nginx-687f7fb96f", "Deployment", "True"]
+
+
+def test_a_policy_that_names_another_member_moves_the_deployment(fleet: Propagation) -> None:
+    """The policy first, then the Deployment, made as one makes one in any cluster."""
+    name = "propagation-web"
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    fleet.apply(policy(name, [web], ["member1"]))
+    fleet.kubectl("create", "deployment", "web", "--image", "nginx")
+    fleet.until_bound("Deployment", "web", "member1")
+    fleet.members["member1"].until(DEPLOYMENTS, "web", lambda found: (found["status"] or {}).get("readyReplicas") == 1)
+    assert fleet.members["member2"].get(DEPLOYMENTS, "web") is None
+    assert fleet.apply(policy(name, [web], ["member2"])).out.endswith(f"/{name} configured\n")
+    fleet.until_bound("Deployment", "web", "member2")
+    fleet.members["member2"].until(DEPLOYMENTS, "web")
+    fleet.members["member1"].until_gone(DEPLOYMENTS, "web")
+    fleet.kubectl("delete", "deployment/web", f"propagationpolicy/{name}")
+    fleet.members["member2"].until_gone(DEPLOYMENTS, "web")
+
+
+@pytest.mark.parametrize(
+    ("affinity", "chosen"),
+    [
+        ({"labelSelector": {"matchLabels": {"tier": "a"}}}, ["member1", "member3"]),
+        (
+            {"labelSelector": {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]}},
+            ["member1", "member2", "member3"],
+        ),
+        ({"labelSelector": {"matchLabels": {"env": "production"}}, "exclude": ["member1"]}, ["member2"]),
+        (
+            {
+                "fieldSelector": {
+                    "matchExpressions": [
+                        {"key": "provider", "operator": "In", "values": ["p1", "p2"]},
+                        {"key": "region", "operator": "In", "values": ["r1"]},
+                        {"key": "zone", "operator": "In", "values": ["z2"]},
+                    ]
+                }
+            },
+            ["member2"],
+        ),
+        (
+            {"fieldSelector": {"matchExpressions": [{"key": "region", "operator": "NotIn", "values": ["r1"]}]}},
+            ["member3"],
+        ),
+        ({"exclude": ["member3"]}, ["member1", "member2"]),
+    ],
+    ids=["labels", "label expressions", "labels and exclusion", "fields", "other fields", "exclusion"],
+)
+def test_members_are_chosen_by_labels_and_fields(
+    fleet: Propagation, nginx: Obj, affinity: dict[str, Any], chosen: list[str]
+) -> None:
+    fleet.apply(policy("nginx-propagation", [selector(nginx)], placement={"clusterAffinity": affinity}))
+    fleet.until_bound("Deployment", "nginx", *chosen)
+    there = [name for name, member in fleet.members.items() if member.get(DEPLOYMENTS, "nginx") is not None]
+    assert there == chosen
+    assert [replicas(found) for found in fleet.until_everywhere(DEPLOYMENTS, "nginx", bool, *chosen)] == [2] * len(
+        chosen
+    )
+
+
+def test_an_application_of_several_kinds_goes_together(fleet: Propagation, nginx: Obj) -> None:
+    """By name, by name again, and by label; with weights, tolerations and a spread over regions."""
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "nginx-svc"},
+        "spec": {"selector": {"app": "nginx"}, "ports": [{"port": 80, "targetPort": 80}]},
+    }
+    settings, others = config_map("settings", {"app": "nginx"}, level="warn"), config_map("others", level="info")
+    by_label = {"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"app": "nginx"}}}
+    tolerated = {"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoSchedule"}
+    placement = {
+        "clusterAffinity": {"clusterNames": ["member1", "member2"]},
+        "clusterTolerations": [tolerated],
+        "replicaScheduling": weights(member1=2, member2=1),
+        "spreadConstraints": [{"maxGroups": 2, "minGroups": 1, "spreadByField": "region"}],
+    }
+    sent = policy("nginx-propagation", [selector(nginx), selector(service), by_label], placement=placement)
+    fleet.apply({**nginx, "spec": {**nginx["spec"], "replicas": 6}}, service, settings, others, sent)
+    fleet.until_bound("Deployment", "nginx", "member1", "member2")
+    fleet.until_bound("Service", "nginx-svc", "member1", "member2")
+    fleet.until_bound("ConfigMap", "settings", "member1", "member2")
+    shares = [replicas(found) for found in fleet.until_everywhere(DEPLOYMENTS, "nginx", bool, "member1", "member2")]
+    assert shares == [4, 2]
+    addresses = [
+        found["spec"]["clusterIP"]
+        for found in fleet.until_everywhere(SERVICES, "nginx-svc", bool, "member1", "member2")
+    ]
+    here = fleet.here.get(SERVICES, "nginx-svc")
+    assert here is not None
+    assert all(addresses)
+    assert here["spec"]["clusterIP"] not in addresses or len(set(addresses)) > 1
+    assert fleet.here.get(*fleet_binding("others")) is None
+    assert fleet.members["member1"].get(CONFIG_MAPS, "others") is None
+    fleet.delete(service, settings, others)
+    for name in ("member1", "member2"):
+        fleet.members[name].until_gone(SERVICES, "nginx-svc")
+        fleet.members[name].until_gone(CONFIG_MAPS, "settings")
+
+
+def fleet_binding(config: str) -> tuple[Any, str]:
+    from propagating import BINDINGS
+
+    return BINDINGS, f"{config}-configmap"
+
+
+def test_a_custom_resource_follows_its_definition(fleet: Propagation) -> None:
+    crd, crd_policy, guestbook, guestbook_policy, size = load_manifests((DATA / "guestbook.yaml").read_bytes())
+    fleet.apply(crd, crd_policy)
+    fleet.until_bound("CustomResourceDefinition", crd["metadata"]["name"], "member1", namespace="")
+    fleet.members["member1"].until(CRDS, crd["metadata"]["name"], namespace="")
+    listed = fleet.sims.kubectl("member2")("get", "crd").err.strip()
+    assert listed == "No resources found"
+    fleet.kubectl("wait", "--for=condition=Established", f"crd/{crd['metadata']['name']}")
+    fleet.apply(guestbook, guestbook_policy)
+    member = fleet.members["member1"]
+    assert member.until(GUESTBOOKS, "guestbook-sample")["spec"] == guestbook["spec"]
+    shown = fleet.sims.kubectl("member1")("get", "guestbook").lines[1].split()
+    assert shown[0] == "guestbook-sample"
+    fleet.apply(size)
+    bigger = member.until(GUESTBOOKS, "guestbook-sample", lambda found: found["spec"]["size"] == 4)
+    assert bigger["metadata"]["annotations"]["OverridePolicy"] == "test"
+    assert bigger["spec"] == {**guestbook["spec"], "size": 4}
+    fleet.delete(size)
+    member.until(GUESTBOOKS, "guestbook-sample", lambda found: found["spec"]["size"] == 2)
+    fleet.delete(guestbook, guestbook_policy)
+    member.until_gone(GUESTBOOKS, "guestbook-sample")
+    fleet.delete(crd, crd_policy)
+    member.until_gone(CRDS, crd["metadata"]["name"], "")

@@ -1,0 +1,173 @@
+"""What makes a scheduler look at a binding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karmada.api import well_known
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.service.triggers import Ours, concerns_bindings
+from scheduling_cases import DUPLICATED, cluster, deployment, placement
+from scheduling_plane import MARKED, Scheduling
+
+OURS = Ours("default-scheduler")
+
+
+def binding(generation: int = 1, labels: Obj | None = None, **spec: Any) -> Obj:
+    marks = MARKED if labels is None else labels
+    return {"metadata": {"name": "b", "generation": generation, "labels": marks}, "spec": spec}
+
+
+@pytest.mark.parametrize("label", [well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING_MANAGED_BY])
+def test_any_mark_of_a_maker_makes_a_binding_ours(label: str) -> None:
+    assert OURS(binding(labels={label: "x"}))
+    assert not OURS(binding(labels={label: ""}))
+
+
+def test_without_a_mark_a_binding_is_nobodys() -> None:
+    assert not OURS(binding(labels={"app": "web"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "default", "other"),
+    [(None, True, False), ("", True, False), ("default-scheduler", True, False), ("other", False, True)],
+)
+def test_a_binding_belongs_to_the_scheduler_it_names(name: str | None, default: bool, other: bool) -> None:
+    found = binding() if name is None else binding(schedulerName=name)
+    assert OURS(found) is default
+    assert Ours("other")(found) is other
+
+
+@pytest.mark.parametrize(
+    ("suspension", "ours"),
+    [
+        (None, True),
+        ({}, True),
+        ({"scheduling": False}, True),
+        ({"dispatching": True}, True),
+        ({"scheduling": True}, False),
+    ],
+)
+def test_only_suspended_scheduling_keeps_it_away(suspension: Obj | None, ours: bool) -> None:
+    assert OURS(binding(suspension=suspension)) is ours
+
+
+SUSPENDED = {"suspension": {"scheduling": True}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "looked_at"),
+    [
+        (None, binding(), True),
+        (None, binding(**SUSPENDED), False),
+        (binding(), None, False),
+        (binding(1), binding(1), False),
+        (binding(1), binding(2), True),
+        (binding(1), binding(2, **SUSPENDED), False),
+        (binding(1, **SUSPENDED), binding(2), True),
+        (binding(1, **SUSPENDED), binding(2, **SUSPENDED), False),
+        (binding(1, schedulerName="other"), binding(2), True),
+        (binding(1), binding(2, schedulerName="other"), False),
+        (binding(1, labels={}), binding(1), True),
+        (binding(1), binding(1, labels={}), False),
+    ],
+)
+def test_it_is_looked_at_when_it_becomes_ours_and_when_its_spec_changes(
+    old: Obj | None, new: Obj | None, looked_at: bool
+) -> None:
+    assert OURS.worth_a_look(old, new) is looked_at
+
+
+def version(generation: int = 1, **how: Any) -> Obj:
+    made = cluster("m1", **how)
+    return {**made, "metadata": {**made["metadata"], "generation": generation}}
+
+
+def test_clusters_that_come_or_go_or_report_concern_nobody() -> None:
+    assert concerns_bindings(None, version()) == []
+    assert concerns_bindings(version(), None) == []
+    assert concerns_bindings(version(), version(summary={"allocatable": {"pods": "1"}})) == []
+
+
+def test_a_changed_cluster_concerns_those_it_was_for_and_those_it_is_for() -> None:
+    before, after = version(), version(labels={"a": "b"})
+    assert concerns_bindings(before, after) == [before, after]
+    before, after = version(1), version(2)
+    assert concerns_bindings(before, after) == [before, after]
+
+
+def test_a_cluster_that_begins_to_go_concerns_those_it_is_for() -> None:
+    before, after = version(1), version(2, deleting=True)
+    assert concerns_bindings(before, after) == [after]
+    assert concerns_bindings(after, version(2, deleting=True)) == []
+
+
+# through the server
+
+
+def incoming(plane: Scheduling, event: str) -> float:
+    found = plane.scheduler.metrics.registry.get_sample_value(
+        "karmada_scheduler_queue_incoming_bindings_total", {"event": event}
+    )
+    return found or 0
+
+
+async def test_only_bindings_whose_affinity_selects_a_changed_cluster_are_looked_at(plane: Scheduling) -> None:
+    await plane.clusters("m1", "m2")
+    for name in ("m1", "m2"):
+        where = placement(DUPLICATED, clusterAffinity={"clusterNames": [name]})
+        await plane.bind(f"{name}-deployment", deployment(1, where))
+    await plane.bind("any-deployment", deployment(1, placement(DUPLICATED)))
+    await plane.bind("other-deployment", deployment(1, placement(DUPLICATED), schedulerName="other"))
+    await plane.bind("held-deployment", deployment(1, placement(DUPLICATED), suspension={"scheduling": True}))
+    await plane.bind("unmarked-deployment", deployment(1, placement(DUPLICATED)), labels={})
+    assert incoming(plane, "ClusterChanged") == 0
+    assert await plane.targets("unmarked-deployment") == {}
+    await plane.label("m1", a="b")
+    assert incoming(plane, "ClusterChanged") == 3
+    assert await plane.targets("unmarked-deployment") == {"m1": 1, "m2": 1}
+    assert await plane.targets("held-deployment") == {}
+    assert await plane.targets("other-deployment") == {}
+
+
+async def test_bindings_that_a_changed_cluster_was_for_are_looked_at(plane: Scheduling) -> None:
+    for name in ("m1", "m2"):
+        await plane.cluster(name, labels={"env": "prod"})
+    where = placement(DUPLICATED, clusterAffinity={"labelSelector": {"matchLabels": {"env": "prod"}}})
+    await plane.bind("web-deployment", deployment(1, where))
+    await plane.label("m1", env="test")
+    assert await plane.targets("web-deployment") == {"m2": 1}
+
+
+async def test_with_groups_only_the_first_part_of_the_taken_one_counts(plane: Scheduling) -> None:
+    await plane.clusters("m1", "m2", "m3", pods=5)
+    overflow = [{"affinityName": "more", "clusterNames": ["m3"]}]
+    terms = [
+        {"affinityName": "g1", "clusterNames": ["m9"]},
+        {"affinityName": "g2", "clusterNames": ["m2"], "overflowAffinities": overflow},
+    ]
+    from scheduling_cases import DYNAMIC
+
+    await plane.bind("web-deployment", deployment(1, placement(DYNAMIC, clusterAffinities=terms)))
+    assert (await plane.get("web-deployment"))["status"]["schedulerObservingAffinityName"] == "g2"
+    for name, heard in (("m1", 0), ("m3", 0), ("m2", 1)):
+        await plane.label(name, touched="yes")
+        assert incoming(plane, "ClusterChanged") == heard, name
+    await plane.set_status("web-deployment", {"schedulerObservedGeneration": 0})
+    await plane.label("m1", touched="again")
+    assert incoming(plane, "ClusterChanged") == 2
+
+
+async def test_additions_and_changes_are_counted(plane: Scheduling) -> None:
+    await plane.clusters("m1")
+    await plane.bind("web-deployment", deployment(1, placement(DUPLICATED)))
+    added, changed = incoming(plane, "BindingAdd"), incoming(plane, "BindingUpdate")
+    assert added == 1
+    await plane.change("web-deployment", {"suspension": {"scheduling": True}})
+    assert incoming(plane, "BindingUpdate") == changed
+    await plane.change("web-deployment", {"suspension": None})
+    assert incoming(plane, "BindingAdd") == 2
+    await plane.change("web-deployment", {"replicas": 2})
+    assert incoming(plane, "BindingUpdate") > changed

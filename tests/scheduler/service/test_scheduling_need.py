@@ -1,0 +1,144 @@
+"""Whether a binding needs to be scheduled: the reasons, in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from karmada.api import well_known
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.request import Request
+from karmada.scheduler.service.need import Need, need_of, placement_changed, replicas_changed
+from scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement
+
+EARLY, LATE = "2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z"
+G1: Obj = {"affinityName": "g1", "clusterNames": ["m1"]}
+OTHER_G1: Obj = {"affinityName": "g1", "clusterNames": ["m2"]}
+G0, G2 = {"affinityName": "g0"}, {"affinityName": "g2"}
+
+
+def terms(*found: Obj) -> Obj:
+    return {"clusterAffinities": list(found)}
+
+
+@pytest.mark.parametrize(
+    ("now", "applied", "observed", "changed"),
+    [
+        ({}, "", "", True),
+        ({}, "{}", "", False),
+        ({}, "no JSON", "", False),
+        ({}, "[]", "", False),
+        ({"clusterAffinity": {"clusterNames": ["m1"]}}, "no JSON", "", False),
+        ({"clusterAffinity": {"clusterNames": ["m1"]}}, "{}", "", True),
+        ({"clusterAffinity": {"clusterNames": ["m1"]}}, "{}", "g1", True),
+        ({"clusterAffinity": {}}, '{"clusterAffinity":{}}', "", False),
+        ({"clusterTolerations": [], "spreadConstraints": None}, "{}", "", False),
+        ({"clusterTolerations": [{"operator": "Exists"}]}, "{}", "", True),
+        ({"spreadConstraints": [{"spreadByField": "cluster"}]}, "{}", "", True),
+        ({"replicaScheduling": DUPLICATED}, "{}", "", True),
+        (terms(G1), orjson.dumps(terms(G1)).decode(), "g1", False),
+        (terms(G1, G2), orjson.dumps(terms(G1)).decode(), "g1", False),
+        (terms(G0, G1), orjson.dumps(terms(G1)).decode(), "g1", False),
+        (terms(G1, G2), orjson.dumps(terms(G1)).decode(), "", True),
+        (terms(G2), orjson.dumps(terms(G1)).decode(), "g1", True),
+        (terms(G1), orjson.dumps(terms(G2)).decode(), "g1", True),
+        (terms(OTHER_G1), orjson.dumps(terms(G1)).decode(), "g1", True),
+        (
+            terms({**G1, "overflowAffinities": [{"affinityName": "more"}]}),
+            orjson.dumps(terms(G1)).decode(),
+            "g1",
+            True,
+        ),
+        ({"workloadAffinity": {"affinity": {"groupByLabelKey": "a"}}}, "{}", "", True),
+        (
+            {**terms(G1), "workloadAffinity": {"affinity": {"groupByLabelKey": "a"}}},
+            orjson.dumps(terms(G1)).decode(),
+            "g1",
+            False,
+        ),
+    ],
+)
+def test_a_placement_has_changed_if_what_matters_differs_from_what_was_applied(
+    now: Obj, applied: str, observed: str, changed: bool
+) -> None:
+    assert placement_changed(now, applied, observed) is changed
+
+
+@pytest.mark.parametrize(
+    ("how", "replicas", "previous", "changed"),
+    [
+        (None, 5, {"m1": 3}, False),
+        (DUPLICATED, 3, {"m1": 3, "m2": 3}, False),
+        (DUPLICATED, 3, {"m1": 3, "m2": 2}, True),
+        (DUPLICATED, 3, {}, False),
+        (DYNAMIC, 3, {"m1": 1, "m2": 2}, False),
+        (DYNAMIC, 3, {"m1": 3, "m2": 3}, True),
+        (DYNAMIC, 3, {}, True),
+        (AGGREGATED, 0, {}, False),
+        ({}, 3, {"m1": 1}, True),
+    ],
+)
+def test_replicas_have_changed_if_the_clusters_do_not_have_what_is_wanted(
+    how: Obj | None, replicas: int, previous: dict[str, int], changed: bool
+) -> None:
+    spec = deployment(replicas, placement(how), previous=previous)
+    assert replicas_changed(spec, Request(spec), components=False) is changed
+
+
+@pytest.mark.parametrize(
+    ("gate", "previous", "changed"), [(True, {}, True), (True, {"m1": 0}, False), (False, {}, False)]
+)
+def test_a_workload_of_components_that_is_nowhere_has_changed(
+    gate: bool, previous: dict[str, int], changed: bool
+) -> None:
+    spec = deployment(0, placement(DYNAMIC), previous=previous, components=[{"name": "a", "replicas": 1}])
+    assert replicas_changed(spec, Request(spec), components=gate) is changed
+
+
+def settled(spec: Obj, **status: Any) -> Obj:
+    """A binding whose placement was applied."""
+    text = orjson.dumps(spec["placement"]).decode()
+    return {"metadata": {"annotations": {well_known.APPLIED_PLACEMENT: text}}, "spec": spec, "status": status}
+
+
+DIVIDED = deployment(4, placement(DYNAMIC), previous={"m1": 2, "m2": 2})
+
+
+@pytest.mark.parametrize(
+    ("binding", "deleting", "need"),
+    [
+        ({"metadata": {}, "spec": DIVIDED}, [], Need.RECONCILE),
+        ({"metadata": {}, "spec": {**DIVIDED, "replicas": 5}}, [], Need.RECONCILE),
+        (settled(DIVIDED), [], Need.NONE),
+        (settled({**DIVIDED, "replicas": 5}), [], Need.SCALE),
+        (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY), [], Need.RECONCILE),
+        (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=EARLY), [], Need.NONE),
+        (settled({**DIVIDED, "rescheduleTriggeredAt": EARLY}, lastScheduledTime=LATE), [], Need.NONE),
+        (settled({**DIVIDED, "rescheduleTriggeredAt": LATE}), [], Need.NONE),
+        (
+            settled({**DIVIDED, "replicas": 5, "rescheduleTriggeredAt": LATE}, lastScheduledTime=EARLY),
+            [],
+            Need.SCALE,
+        ),
+        (settled(deployment(4, placement(DUPLICATED), previous={"m1": 4})), [], Need.RECONCILE),
+        (settled(deployment(4, placement(DUPLICATED), previous={"m1": 3})), [], Need.SCALE),
+        (settled(deployment(4, placement(), previous={"m1": 3})), [], Need.RECONCILE),
+        (settled(config_map(placement())), [], Need.RECONCILE),
+        (settled(config_map(placement(DYNAMIC))), [], Need.RECONCILE),
+        (settled(deployment(0, placement(DYNAMIC), replicaRequirements={})), [], Need.NONE),
+        (settled(DIVIDED), ["m2"], Need.RECONCILE),
+        (settled(DIVIDED), ["m3"], Need.NONE),
+    ],
+)
+def test_the_first_reason_that_holds_counts(binding: Obj, deleting: list[str], need: Need) -> None:
+    assert need_of(binding, Request.of(binding), deleting) is need
+
+
+def test_clusters_of_a_group_that_was_not_noted_are_decided_again() -> None:
+    spec = deployment(4, placement(DYNAMIC, clusterAffinities=[G1]), previous={"m1": 4})
+    noted = settled(spec, schedulerObservingAffinityName="g1")
+    assert need_of(noted, Request.of(noted), []) is Need.NONE
+    not_noted = settled(spec)
+    assert need_of(not_noted, Request.of(not_noted), []) is Need.RECONCILE
