@@ -22,8 +22,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 	@echo "==> Installed"
 
-up: $(STAMP) ## Start the API server; its kubeconfig is ~/.karmada/admin.kubeconfig
-	@$(BIN)/karmada-apiserver --data-dir $(DATA)
+up: $(STAMP) ## Start the control plane; its kubeconfig is ~/.karmada/admin.kubeconfig
+	@$(BIN)/karmada --data-dir $(DATA)
 
 test: $(STAMP) ## Run all tests (real kubectl and helm included)
 	@$(BIN)/python -m pytest

@@ -51,9 +51,7 @@ async def _run(strategy: str, count: int) -> None:
             await until_served(server)
             manager = Manager(server.client(user_agent="bench"), transform=without_managed_fields)
             members = Members(manager.informers, manager.clock)
-            context = Context(
-                lambda name: server.client(user_agent=name), manager.informers, manager.clock, members
-            )
+            context = Context(lambda name: server.client(user_agent=name), manager.informers, manager.clock, members)
             await _make_clusters(server.client(user_agent="bench"))
             for part in scheduler_parts(context):
                 manager.add(part)

@@ -160,7 +160,7 @@ async def test_what_only_one_cluster_can_go_on_from_is_not_passed_on(
     assert member.asked == [("GET", f"{PODS}?fieldSelector=a%3Db")]
 
 
-@pytest.mark.parametrize("told", [{"items": 5}, {"items": [], "metadata": []}, [], "x"])
+@pytest.mark.parametrize("told", [{"items": 5}, {"items": [], "metadata": "x"}, [], "x"])
 async def test_what_is_no_list_is_left_out(http: Http, client: Client, member: FakeMember, told: Any) -> None:
     async def reply(_request: web.BaseRequest) -> web.StreamResponse:
         return web.json_response(told)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from control_plane import ControlPlane
+from control_plane import EVENTS, ControlPlane
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.context import Context
@@ -158,6 +158,25 @@ class Propagation:
     async def delete(self, kind: GVR, name: str, namespace: str = "default") -> None:
         await self.client.delete(kind, name, namespace)
         await self.rest()
+
+    async def clear(self) -> None:
+        """Delete what tests make, as if it had never been."""
+        await self.rest()
+        for kind in (POLICIES, CLUSTER_POLICIES, DEPLOYMENTS, CONFIG_MAPS, SECRETS, BINDINGS, CLUSTER_BINDINGS):
+            for found in (await self.client.list_all(kind)).items:
+                namespace, name = found["metadata"].get("namespace", ""), found["metadata"]["name"]
+                if name == "kube-root-ca.crt" or namespace.startswith("kube-"):
+                    continue
+                await self.client.delete(kind, name, namespace)
+                if await self.find(kind, name, namespace) is not None and "policy" not in kind.group:
+                    await self.client.patch(kind, name, namespace, {"metadata": {"finalizers": None}})
+            await self.rest()
+        for gone in (CLUSTER_ROLES, EVENTS):
+            for found in (await self.client.list_all(gone)).items:
+                if gone is EVENTS or "kubernetes.io/bootstrapping" not in (found["metadata"].get("labels") or {}):
+                    await self.client.delete(gone, found["metadata"]["name"], found["metadata"].get("namespace", ""))
+        await self.rest()
+        self.writes.clear()
 
     async def get(self, kind: GVR, name: str, namespace: str = "default") -> Obj:
         return await self.client.get(kind, name, namespace)

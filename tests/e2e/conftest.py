@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from programs import Program, Result, ServerProcess
+from propagating import Propagation, propagation
 
 OLDEST_MINOR = 26
 
@@ -70,3 +71,10 @@ def kn(kubectl: Program, namespace: str) -> Callable[..., Result]:
         return kubectl("-n", namespace, *arguments, **kwargs)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def three_members(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Propagation]:
+    """One control plane with three members for all tests that do not harm them; each leaves them as it found them."""
+    with propagation(tmp_path_factory.mktemp("three-members"), kubectl_path) as fleet:
+        yield fleet

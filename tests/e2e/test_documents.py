@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fleets import plane_process
 from programs import Program, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
@@ -22,15 +23,43 @@ def blocks(path: Path, language: str) -> list[str]:
 
 def paste(text: str, kubeconfig: Path, home: Path) -> subprocess.CompletedProcess[str]:
     """Run shell text the way a person pastes it: line after line, whatever the last one answered."""
-    lines = [line for line in text.splitlines() if not line.startswith("export KUBECONFIG=")]
-    env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig)}
+    lines = [line for line in text.splitlines() if not line.startswith("export ")]
+    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig), "PATH": tools}
     return subprocess.run(
         ["bash"], input="\n".join(lines), capture_output=True, text=True, env=env, timeout=120, check=False, cwd=home
     )
 
 
-def test_the_tour_of_the_readme(own_server: ServerProcess, tmp_path: Path) -> None:
+def test_the_tour_of_the_readme(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    plane = plane_process(home / ".karmada")
+    plane.start()
     steps = [block for block in blocks(ROOT / "README.md", "sh") if "make " not in block]
+    try:
+        done = paste("\n".join(steps), plane.kubeconfig, home)
+    finally:
+        plane.stop()
+    said = done.stdout + done.stderr
+    assert "command not found" not in said
+    for expected in (
+        "cluster member3 created",
+        "cluster(member3) is joined successfully",
+        "cluster.cluster.karmada.io/member3 condition met",
+        'deployment "nginx" successfully rolled out',
+        "6/6",
+        "{member1:2, member2:4}",
+        'cluster member1: fault "pods"',
+        "cluster member3 deleted",
+        "stopped",
+    ):
+        assert expected in said, f"{expected!r} is not in what the tour says:\n{said}"
+    assert said.count("deployment.apps/nginx condition met") == 2, said
+    assert "error" not in said.lower(), said
+
+
+def test_the_tour_of_the_api_server(own_server: ServerProcess, tmp_path: Path) -> None:
+    steps = blocks(ROOT / "docs/api-server.md", "sh")
     said = ""
     for step in steps:
         done = paste(step, own_server.kubeconfig, tmp_path)

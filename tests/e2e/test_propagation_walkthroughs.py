@@ -22,7 +22,6 @@ from propagating import (
     config_map,
     deployment,
     policy,
-    propagation,
     replicas,
     selector,
 )
@@ -56,10 +55,9 @@ TOLD = {
 }
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Propagation]:
-    with propagation(tmp_path_factory.mktemp("walkthroughs"), kubectl_path) as fleet:
-        yield fleet
+@pytest.fixture
+def fleet(three_members: Propagation) -> Propagation:
+    return three_members
 
 
 @pytest.fixture
@@ -205,7 +203,7 @@ def test_an_application_of_several_kinds_goes_together(fleet: Propagation, nginx
     assert here is not None
     assert all(addresses)
     assert here["spec"]["clusterIP"] not in addresses or len(set(addresses)) > 1
-    assert fleet.here.get(*fleet_binding("others")) is None
+    assert fleet.binding("ConfigMap", "others") is None
     assert fleet.members["member1"].get(CONFIG_MAPS, "others") is None
     fleet.delete(service, settings, others)
     for name in ("member1", "member2"):
@@ -213,17 +211,21 @@ def test_an_application_of_several_kinds_goes_together(fleet: Propagation, nginx
         fleet.members[name].until_gone(CONFIG_MAPS, "settings")
 
 
-def fleet_binding(config: str) -> tuple[Any, str]:
-    from propagating import BINDINGS
-
-    return BINDINGS, f"{config}-configmap"
-
-
 def test_a_custom_resource_follows_its_definition(fleet: Propagation) -> None:
     crd, crd_policy, guestbook, guestbook_policy, size = load_manifests((DATA / "guestbook.yaml").read_bytes())
     fleet.apply(crd, crd_policy)
     fleet.until_bound("CustomResourceDefinition", crd["metadata"]["name"], "member1", namespace="")
-    fleet.members["member1"].until(CRDS, crd["metadata"]["name"], namespace="")
+    there = fleet.members["member1"].until(CRDS, crd["metadata"]["name"], namespace="")
+    assert "finalizers" not in there["metadata"]
+    fleet.until_told(
+        f"{crd['metadata']['name']}-customresourcedefinition",
+        (
+            "Normal",
+            "ScheduleBindingSucceed",
+            "default-scheduler",
+            "Binding has been scheduled successfully. Result {member1:0}",
+        ),
+    )
     listed = fleet.sims.kubectl("member2")("get", "crd").err.strip()
     assert listed == "No resources found"
     fleet.kubectl("wait", "--for=condition=Established", f"crd/{crd['metadata']['name']}")

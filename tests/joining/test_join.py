@@ -172,16 +172,44 @@ async def test_what_is_there_is_used_as_it_is(plane: ControlPlane, member: Membe
     await member.client.create(NAMESPACES, namespace)
     role: Obj = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": ROLE}}
     await member.client.create(CLUSTER_ROLES, {**role, "rules": []})
-    old = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "karmada-cluster", "name": "m1"}}
-    await plane.client.create(SECRETS, {**old, "data": {"token": "b2xk"}})
-    cluster = await join(plane.client, member.client, joining(member))
-    assert cluster is not None
+    await join(plane.client, member.client, joining(member))
     assert not (await member.client.get(CLUSTER_ROLES, ROLE)).get("rules")
     kept = await member.client.get(NAMESPACES, "karmada-cluster")
     assert "karmada.io/system" not in kept["metadata"]["labels"]
+
+
+async def test_a_secret_that_an_earlier_attempt_left_gets_the_tokens_of_now(
+    plane: ControlPlane, member: MemberServer
+) -> None:
+    for name in ("m1", "m1-impersonator"):
+        old = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "karmada-cluster", "name": name}}
+        await plane.client.create(SECRETS, {**old, "data": {"token": "b2xk", "kubeconfig": "b2xk"}})
+    cluster = await join(plane.client, member.client, joining(member))
+    assert cluster is not None
+    for name, account in (("m1", "karmada-m1"), ("m1-impersonator", "karmada-impersonator")):
+        secret = await plane.client.get(SECRETS, name, "karmada-cluster")
+        there = await member.client.get(SECRETS, account, "karmada-cluster")
+        assert secret["data"]["token"] == there["data"]["token"]
+        assert "kubeconfig" not in secret["data"], "it would count more than the token"
+        assert secret["metadata"]["ownerReferences"][0]["uid"] == cluster["metadata"]["uid"]
+
+
+async def test_of_two_who_join_under_one_name_the_cluster_has_the_credentials_of_its_own(
+    plane: ControlPlane, member: MemberServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = plane.client.create
+
+    async def interrupted(kind: object, obj: Obj, *args: object, **kwargs: object) -> Obj:
+        if kind == Cluster.gvr:
+            other = {"data": {"token": "b3RoZXI="}}
+            await plane.client.patch(SECRETS, "m1", "karmada-cluster", other)
+        return await create(kind, obj, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(plane.client, "create", interrupted)
+    await join(plane.client, member.client, joining(member))
     secret = await plane.client.get(SECRETS, "m1", "karmada-cluster")
-    assert secret["data"] == {"token": "b2xk"}
-    assert secret["metadata"]["ownerReferences"][0]["uid"] == cluster["metadata"]["uid"]
+    there = await member.client.get(SECRETS, "karmada-m1", "karmada-cluster")
+    assert secret["data"]["token"] == there["data"]["token"]
 
 
 async def test_a_cluster_that_appears_meanwhile_is_an_error(

@@ -3,8 +3,9 @@
 In the cluster: two ServiceAccounts with tokens, one that may do everything (by which the control plane works there) and
 one without any rights yet (by which it speaks for its users). In the control plane: both tokens as Secrets, and the
 Cluster that owns them. What is there already is used as it is, so that joining again after a failure goes on where it
-stopped; only the Cluster itself must be new. What is still on its way out, because the cluster has only just left, is
-waited for: its tokens are worth nothing any more.
+stopped; only the Cluster itself must be new, and the Secrets hold the tokens of now: what an earlier attempt left may
+be worth nothing any more, or be another cluster's. What is still on its way out, because the cluster has only just
+left, is waited for.
 """
 
 from __future__ import annotations
@@ -181,27 +182,28 @@ async def register(
     name, where = joining.name, joining.namespace
     token = {"token": impersonator["data"]["token"]}
     whole = {"caBundle": account["data"].get("ca.crt", ""), "token": account["data"]["token"]}
-    spoken_for = well_known.impersonator_secret_name(name)
-    await _both(
-        _ensure_credentials(control, objects.credentials(where, spoken_for, token)),
-        _ensure_credentials(control, objects.credentials(where, name, whole)),
-    )
+    spoken_for = objects.credentials(where, well_known.impersonator_secret_name(name), token)
+    credentials = objects.credentials(where, name, whole)
+    await _both(_ensure_credentials(control, spoken_for), _ensure_credentials(control, credentials))
     progress(f"the control plane has its credentials, in namespace {where}")
     try:
         cluster = await control.create(Cluster.gvr, _cluster(joining, cluster_id))
     except AlreadyExists as error:
         raise JoinError(f"cluster({name}) already exist") from error
-    await _both(_own(control, cluster, where, spoken_for), _own(control, cluster, where, name))
+    await _both(_own(control, cluster, spoken_for), _own(control, cluster, credentials))
     return cluster
 
 
 async def _ensure_credentials(control: Client, wanted: Obj) -> Obj:
-    """A Secret that has an owner is of a Cluster that is gone, since the new one does not exist yet."""
+    """No Cluster exists yet: a Secret with an owner is of one that is gone, one without is of a failed attempt."""
     found = await ensure(control, SECRETS, wanted)
-    if not meta.owner_references(found):
+    if meta.owner_references(found):
+        await delete_if_exists(control, SECRETS, meta.name(found), meta.namespace(found), uid=meta.uid(found))
+        found = await ensure(control, SECRETS, wanted)
+    if found.get("data") == wanted["data"]:
         return found
-    await delete_if_exists(control, SECRETS, meta.name(found), meta.namespace(found), uid=meta.uid(found))
-    return await ensure(control, SECRETS, wanted)
+    whole = [{"op": "add", "path": "/data", "value": wanted["data"]}]
+    return await control.patch(SECRETS, meta.name(found), meta.namespace(found), whole, type="json")
 
 
 def _cluster(joining: Joining, cluster_id: str) -> Obj:
@@ -229,10 +231,10 @@ def _cluster(joining: Joining, cluster_id: str) -> Obj:
     }
 
 
-async def _own(control: Client, cluster: Obj, namespace: str, secret: str) -> Obj:
-    """Have the Secret go when the Cluster goes."""
-    patch = {"metadata": {"ownerReferences": [meta.make_owner(cluster)]}}
-    return await control.patch(SECRETS, secret, namespace, patch)
+async def _own(control: Client, cluster: Obj, secret: Obj) -> Obj:
+    """Have the Secret go when the Cluster goes. Who has made the Cluster also has the last word on what is in it."""
+    patch = {"metadata": {"ownerReferences": [meta.make_owner(cluster)]}, "data": secret["data"]}
+    return await control.patch(SECRETS, meta.name(secret), meta.namespace(secret), patch)
 
 
 # both

@@ -1,10 +1,12 @@
+"""One control plane for all tests of a module that ask for `plane`; each leaves it empty."""
+
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-
+import pytest_asyncio
 from control_plane import running
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
@@ -17,9 +19,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("control-plane")
 
 
-@pytest.fixture
-async def plane(folder: Path) -> AsyncIterator[Propagation]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_plane(folder: Path) -> AsyncIterator[Propagation]:
     async with running(folder, lambda context: detector_parts(context, Interpreter())) as control_plane:
-        propagation = Propagation(control_plane)
-        await propagation.rest()
-        yield propagation
+        yield Propagation(control_plane)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def plane(module_plane: Propagation) -> AsyncIterator[Propagation]:
+    await module_plane.clear()
+    yield module_plane

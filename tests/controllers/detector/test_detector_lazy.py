@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.objects.types import Obj
 from propagation import CONFIG_MAPS, POLICIES, Propagation, cluster_policy, config_map, placed, policy, selecting
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ALL = selecting("ConfigMap")
 

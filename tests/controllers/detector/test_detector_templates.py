@@ -28,6 +28,8 @@ from propagation import (
     selecting,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 GUESTBOOKS = GVR("webapp.my.domain", "v1", "guestbooks")
 NAMESPACES = GVR("", "v1", "namespaces")

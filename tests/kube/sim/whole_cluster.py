@@ -141,4 +141,3 @@ def all_ready(sim: SimCluster, profile: Profile) -> bool:
     return len(nodes) == sum(pool.count for pool in profile.pools) and all(
         condition(n, "Ready") == "True" for n in nodes
     )
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +48,25 @@ class Scheduling:
         found = self.plane.manager.controllers["default-scheduler-resourcebindings"].reconciler
         assert isinstance(found, BindingScheduler)
         return found
+
+    def meddle(self, before: Callable[[Any], Awaitable[None] | None]) -> Callable[[], None]:
+        """Do this before every write of the scheduler: raise, or do something else first. Returns what ends it."""
+        transport: Any = self.scheduler._client.transport
+        call = transport.call
+
+        async def meddled(request: Any) -> Any:
+            if request.method == "PATCH":
+                doing = before(request)
+                if doing is not None:
+                    await doing
+            return await call(request)
+
+        transport.call = meddled
+
+        def end() -> None:
+            transport.call = call
+
+        return end
 
     # waiting
 

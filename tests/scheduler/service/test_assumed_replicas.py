@@ -10,7 +10,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.scheduler.request import Assumption
 from karmada.scheduler.service.assumptions import Assumptions
 from scheduling_cases import AGGREGATED, DYNAMIC, deployment, placement
-from scheduling_plane import scheduling
+from scheduling_plane import BINDINGS, scheduling
 
 M1, M2 = {"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 3}
 GATE = "SchedulingOvercommitProtection=true"
@@ -130,8 +130,6 @@ async def test_room_comes_back_when_a_workload_is_deleted_or_taken_away(plane_fo
     async with scheduling(plane_folder, gates=GATE) as plane:
         await plane.clusters("m1", pods=6)
         await plane.bind("a-deployment", deployment(4, placement(AGGREGATED)))
-        from scheduling_plane import BINDINGS
-
         await plane.client.delete(BINDINGS, "a-deployment", "default")
         await plane.rest()
         await plane.bind("b-deployment", deployment(4, placement(AGGREGATED)))

@@ -9,7 +9,7 @@ import pytest
 from karmada.api import well_known
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.service.triggers import Ours, concerns_bindings
-from scheduling_cases import DUPLICATED, cluster, deployment, placement
+from scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
 from scheduling_plane import MARKED, Scheduling
 
 OURS = Ours("default-scheduler")
@@ -148,8 +148,6 @@ async def test_with_groups_only_the_first_part_of_the_taken_one_counts(plane: Sc
         {"affinityName": "g1", "clusterNames": ["m9"]},
         {"affinityName": "g2", "clusterNames": ["m2"], "overflowAffinities": overflow},
     ]
-    from scheduling_cases import DYNAMIC
-
     await plane.bind("web-deployment", deployment(1, placement(DYNAMIC, clusterAffinities=terms)))
     assert (await plane.get("web-deployment"))["status"]["schedulerObservingAffinityName"] == "g2"
     for name, heard in (("m1", 0), ("m3", 0), ("m2", 1)):

@@ -196,7 +196,7 @@ class Execution:
         cluster = self._clusters.get(Key("", name))
         if cluster is None or not self._handles(cluster):
             return self._wait_for(name, key)
-        pause = self._outages.left(name)
+        pause = self._outages.hold(name)
         if pause > 0:
             self._wait_for(name, key)
             return requeue(pause)

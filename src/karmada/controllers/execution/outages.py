@@ -1,7 +1,7 @@
 """Members that do not answer: after a failed connection everybody holds back for a while, and longer each time.
 
 Without this, every Work for a member that has just died would be tried again and again until the member is noted as not
-ready. Now a handful of tries show that it is still away, and the first answer ends it.
+ready. Now one of them tries after every pause, and the first answer ends it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _MOST = 8.0
 class _Outage:
     pause: float
     until: float
+    trying: bool = False
+    """Somebody was let through after the last pause."""
 
 
 class Outages:
@@ -25,10 +27,17 @@ class Outages:
         self._clock = clock
         self._outages: dict[str, _Outage] = {}
 
-    def left(self, cluster: str) -> float:
-        """Seconds for which the cluster is better left alone."""
+    def hold(self, cluster: str) -> float:
+        """Seconds for which to leave the cluster alone; 0 for whoever may try."""
         outage = self._outages.get(cluster)
-        return 0.0 if outage is None else max(0.0, outage.until - self._clock.monotonic())
+        if outage is None:
+            return 0.0
+        now = self._clock.monotonic()
+        if now < outage.until:
+            return outage.until - now
+        outage.until = now + outage.pause
+        outage.trying = True
+        return 0.0
 
     def failed(self, cluster: str) -> None:
         """A connection failed. Failures of calls that were under way together count once."""
@@ -36,7 +45,8 @@ class Outages:
         outage = self._outages.get(cluster)
         if outage is None:
             self._outages[cluster] = _Outage(_FIRST, now + _FIRST)
-        elif now >= outage.until:
+        elif outage.trying:
+            outage.trying = False
             outage.pause = min(_MOST, outage.pause * 2)
             outage.until = now + outage.pause
 
