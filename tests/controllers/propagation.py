@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from control_plane import EVENTS, ControlPlane
-from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+from karmada.api.policy import ClusterOverridePolicy, ClusterPropagationPolicy, OverridePolicy, PropagationPolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.context import Context
 from karmada.kube.objects.clock import FakeClock
@@ -32,6 +32,17 @@ POLICY_NAME = "propagationpolicy.karmada.io/name"
 CLUSTER_POLICY_ID = "clusterpropagationpolicy.karmada.io/permanent-id"
 CLUSTER_POLICY_NAME = "clusterpropagationpolicy.karmada.io/name"
 
+_MADE_BY_TESTS = (
+    POLICIES,
+    CLUSTER_POLICIES,
+    OverridePolicy.gvr,
+    ClusterOverridePolicy.gvr,
+    DEPLOYMENTS,
+    CONFIG_MAPS,
+    SECRETS,
+    BINDINGS,
+    CLUSTER_BINDINGS,
+)
 _RESOURCES = {
     "Deployment": DEPLOYMENTS,
     "ConfigMap": CONFIG_MAPS,
@@ -162,7 +173,7 @@ class Propagation:
     async def clear(self) -> None:
         """Delete what tests make, as if it had never been."""
         await self.rest()
-        for kind in (POLICIES, CLUSTER_POLICIES, DEPLOYMENTS, CONFIG_MAPS, SECRETS, BINDINGS, CLUSTER_BINDINGS):
+        for kind in _MADE_BY_TESTS:
             for found in (await self.client.list_all(kind)).items:
                 namespace, name = found["metadata"].get("namespace", ""), found["metadata"]["name"]
                 if name == "kube-root-ca.crt" or namespace.startswith("kube-"):

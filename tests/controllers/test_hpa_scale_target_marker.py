@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,9 @@ CLUSTER_CLAIM = {"clusterpropagationpolicy.karmada.io/permanent-id": "i"}
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[Propagation]:
-    async with running(tmp_path, lambda context: [HpaScaleTargetMarker(context)]) as control_plane:
+async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Propagation]:
+    folder = tmp_path_factory.getbasetemp() / "control-plane"
+    async with running(folder, lambda context: [HpaScaleTargetMarker(context)]) as control_plane:
         yield Propagation(control_plane)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,9 @@ DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[Propagation]:
-    async with running(tmp_path, lambda context: [DeploymentReplicasSyncer(context)]) as control_plane:
+async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Propagation]:
+    folder = tmp_path_factory.getbasetemp() / "control-plane"
+    async with running(folder, lambda context: [DeploymentReplicasSyncer(context)]) as control_plane:
         yield Propagation(control_plane)
 
 

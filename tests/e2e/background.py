@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
 
@@ -31,6 +32,10 @@ class Background:
 
     def run(self, task: Coroutine[Any, Any, T], seconds: float = 60.0) -> T:
         return asyncio.run_coroutine_threadsafe(task, self._loop).result(seconds)
+
+    def start(self, task: Coroutine[Any, Any, T]) -> Future[T]:
+        """Let it run on; the future is for looking at it and for cancelling it."""
+        return asyncio.run_coroutine_threadsafe(task, self._loop)
 
     def enter(self, context: AbstractAsyncContextManager[T]) -> T:
         return self.run(self._open.enter_async_context(context))

@@ -7,10 +7,11 @@ and member3 a provider and a tier, every one has its own zone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from background import Background
 from fleets import QUICK, Fleet, connected
@@ -25,6 +26,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from programs import Result, eventually
 
+T = TypeVar("T")
 DEPLOYMENTS, JOBS = GVR("apps", "v1", "deployments"), GVR("batch", "v1", "jobs")
 CONFIG_MAPS, SECRETS, SERVICES = (GVR("", "v1", name) for name in ("configmaps", "secrets", "services"))
 NAMESPACES, EVENTS = GVR("", "v1", "namespaces"), GVR("", "v1", "events")
@@ -56,6 +58,10 @@ class Place:
     def __init__(self, background: Background, client: Client) -> None:
         self._background = background
         self.client = client
+
+    def start(self, task: Coroutine[Any, Any, T]) -> Future[T]:
+        """In the background, beside the test."""
+        return self._background.start(task)
 
     def get(self, kind: GVR, name: str, namespace: str = "default") -> Obj | None:
         async def look() -> Obj | None:

@@ -36,7 +36,7 @@ spec: {syncMode: Pull, zone: eu-1}
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tokens") / "tokens.csv"
-    path.write_text('jane-token,jane,1,"crew"\njoe-token,joe,2\n')
+    path.write_text('jane-token,jane,1,"crew"\njoe-token,joe,2\nserver-token,server,3\n')
     return path
 
 
@@ -250,6 +250,24 @@ def test_on_etcd_beside_the_control_plane(kubectl_path: str, tmp_path: Path) -> 
             behind.stop()
         front.stop()
         etcd.stop()
+
+
+def test_a_few_rights_are_all_it_needs(kubectl: Program, front: ServerProcess, tokens: Path, tmp_path: Path) -> None:
+    kubectl("create", "clusterrolebinding", "asks", "--clusterrole=system:auth-delegator", "--user=server")
+    reader = "--role=extension-apiserver-authentication-reader"
+    kubectl("-n", "kube-system", "create", "rolebinding", "reads-authorities", reader, "--user=server")
+    kubectl("create", "clusterrole", "secrets", "--verb=get,list,watch", "--resource=secrets")
+    kubectl("create", "clusterrolebinding", "secrets", "--clusterrole=secrets", "--user=server")
+    config = yaml.safe_load(front.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": "server-token"}
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    server = AggregatedProcess(tmp_path / "behind", tmp_path / "kubeconfig", ["--storage", "memory://"])
+    server.start()
+    try:
+        assert direct(server, f"{PATH}/clusters", "nonsense")[0] == 401
+        assert direct(server, f"{PATH}/clusters", "joe-token")[0] == 403
+    finally:
+        assert server.stop() == 0
 
 
 def test_it_waits_for_the_control_plane_and_can_be_stopped_meanwhile(tmp_path: Path, front: ServerProcess) -> None:

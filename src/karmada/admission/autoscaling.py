@@ -1,7 +1,8 @@
 """FederatedHPA: the defaults and rules of a HorizontalPodAutoscaler, less what cannot be measured over clusters.
 
 When somebody says anything about the behaviour, both directions are written out in full, because what scales reads them
-without asking; a tolerance is not among what is taken over.
+without asking; a tolerance is not among what is taken over. What has the wrong shape stays as it is: the schema says
+what is wrong with it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ SOURCES = {"Object": "object", "Pods": "pods", "Resource": "resource", "Containe
 """The kinds of metrics, in the order in which sources are looked for."""
 METRIC_TYPES = tuple(sorted(SOURCES))
 TARGET_TYPES = ("Utilization", "Value", "AverageValue")
+_DIRECTIONS = ("scaleUp", "scaleDown")
 _TAKEN_OVER = ("selectPolicy", "stabilizationWindowSeconds", "policies")
 
 
@@ -32,7 +34,7 @@ def mutate(autoscaler: Obj, _old: Obj | None, _context: Context) -> None:
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
     behavior = spec.get("behavior")
-    if behavior is not None:
+    if isinstance(behavior, dict) and all(isinstance(behavior.get(way), dict | None) for way in _DIRECTIONS):
         up: Obj = {"stabilizationWindowSeconds": 0, "policies": [_policy("Pods", 4), _policy("Percent", 100)]}
         down: Obj = {"policies": [_policy("Percent", 100)]}
         spec["behavior"] = {

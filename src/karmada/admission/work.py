@@ -4,6 +4,9 @@ What the control plane's API server put into an object (identity, status, addres
 cluster and is taken out. What is left tells which of its labels and annotations come from here, so that a later
 update can tell a key that was removed here from one that somebody added there. Controllers that write Works do the same
 with `prune` and `record` beforehand; then nothing is left to do here.
+
+A manifest is only looked into, not judged: what has another shape than its kind should have nothing to be taken out,
+and is refused by the cluster it goes to. Its kind and its metadata are needed here, though.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 import orjson
 
 from karmada.admission.bindings import give_id
-from karmada.admission.context import Context, Refusal
+from karmada.admission.context import BAD_REQUEST, Context, Refusal
 from karmada.api.well_known import MANAGED_ANNOTATIONS, MANAGED_LABELS, WORK_ID
 from karmada.kube.objects.types import Obj
 
@@ -34,12 +37,28 @@ def mutate(work: Obj, _old: Obj | None, context: Context) -> None:
     if spec.get("workload") is None:
         spec["workload"] = {}
     identity = work["metadata"]["labels"][WORK_ID]
-    for manifest in spec["workload"].get("manifests") or ():
+    for index, manifest in enumerate(spec["workload"].get("manifests") or ()):
         if not isinstance(manifest, dict) or not manifest.get("kind"):
             shown = orjson.dumps(manifest).decode()
             raise Refusal.failure(f"Object 'Kind' is missing in '{shown}'")
+        wrong = _wrong(manifest)
+        if wrong:
+            raise Refusal.failure(f"spec.workload.manifests[{index}].{wrong}", BAD_REQUEST)
         prune(manifest)
         record(manifest, identity)
+
+
+def _wrong(manifest: Obj) -> str:
+    """What of a manifest that cannot be done without is not what it has to be."""
+    if not isinstance(manifest["kind"], str):
+        return "kind must be a string"
+    meta = manifest.get("metadata")
+    if not isinstance(meta, dict | None):
+        return "metadata must be an object"
+    for part in ("labels", "annotations"):
+        if not isinstance((meta or {}).get(part), dict | None):
+            return f"metadata.{part} must be an object"
+    return ""
 
 
 def prune(manifest: Obj) -> None:
@@ -66,24 +85,28 @@ def _part(holder: Obj, key: str) -> Obj:
     found = holder.get(key)
     if found is None:
         found = holder[key] = {}
-    return _dict(found)
+    if not isinstance(found, dict):
+        raise TypeError(f"{key} must be an object")
+    return found
 
 
-def _dict(value: Any) -> Obj:
-    if not isinstance(value, dict):
-        raise TypeError(f"expected an object, got {type(value).__name__}")
-    return value
+def _at(holder: Obj, *path: str) -> Obj:
+    """The object at that place, to be changed; an empty one where there is none."""
+    found: Any = holder
+    for key in path:
+        found = found.get(key)
+        if not isinstance(found, dict):
+            return {}
+    return found  # type: ignore[no-any-return]
 
 
-def _drop(holder: Obj | None, *keys: str) -> None:
-    if holder:
-        for key in keys:
-            holder.pop(key, None)
+def _drop(holder: Obj, *keys: str) -> None:
+    for key in keys:
+        holder.pop(key, None)
 
 
-def _annotations(manifest: Obj) -> Obj | None:
-    annotations: Obj | None = manifest["metadata"].get("annotations")
-    return annotations
+def _annotations(manifest: Obj) -> Obj:
+    return _at(manifest, "metadata", "annotations")
 
 
 def _deployment(manifest: Obj) -> None:
@@ -91,12 +114,12 @@ def _deployment(manifest: Obj) -> None:
 
 
 def _job(manifest: Obj) -> None:
-    spec = manifest.get("spec") or {}
+    spec = _at(manifest, "spec")
     spec.pop("ttlSecondsAfterFinished", None)
     if spec.get("manualSelector") is True:
         return
-    _drop((spec.get("selector") or {}).get("matchLabels"), *_JOB_UIDS)
-    _drop(((spec.get("template") or {}).get("metadata") or {}).get("labels"), *_JOB_LABELS)
+    _drop(_at(spec, "selector", "matchLabels"), *_JOB_UIDS)
+    _drop(_at(spec, "template", "metadata", "labels"), *_JOB_LABELS)
 
 
 def _secret(manifest: Obj) -> None:
@@ -108,14 +131,19 @@ def _secret(manifest: Obj) -> None:
 
 def _service_account(manifest: Obj) -> None:
     secrets = manifest.get("secrets")
-    if secrets:
+    if isinstance(secrets, list):
         made_there = f"{manifest['metadata'].get('name') or ''}-token-"
-        manifest["secrets"] = [s for s in secrets if not (s.get("name") or "").startswith(made_there)]
+        manifest["secrets"] = [secret for secret in secrets if not _named(secret).startswith(made_there)]
+
+
+def _named(reference: Any) -> str:
+    name = reference.get("name") if isinstance(reference, dict) else ""
+    return name if isinstance(name, str) else ""
 
 
 def _service(manifest: Obj) -> None:
     """Every cluster has addresses of its own; none at all is a wish that holds everywhere."""
-    spec = manifest.get("spec") or {}
+    spec = _at(manifest, "spec")
     if spec.get("clusterIP") and spec["clusterIP"] != "None":
         _drop(spec, "clusterIP", "clusterIPs")
 

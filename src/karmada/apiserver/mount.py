@@ -91,7 +91,7 @@ def mount_search(server: ApiServer) -> None:
     by_schema = resource.strategy.validate
     resource.strategy = replace(
         resource.strategy,
-        validate=lambda obj: [*validate_registry(obj), *by_schema(obj)],
+        validate=lambda obj: by_schema(obj) or validate_registry(obj),
         validate_ratcheting=None,
         unconditional_update=True,
     )

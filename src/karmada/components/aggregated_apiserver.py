@@ -37,7 +37,7 @@ TLS_VERSIONS: Final = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
-_KEPT_KEYS: Final = ("token", "caBundle")
+_KEPT_KEYS: Final = ("token", "caBundle", "kubeconfig")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,10 @@ def _seconds(_ctx: click.Context, param: click.Parameter, value: str) -> float:
 )
 @click.option("--cluster-success-threshold", callback=_seconds, default="30s", help="Well for so long counts as well.")
 @click.option("--cluster-failure-threshold", callback=_seconds, default="30s", help="Ill for so long counts as ill.")
+@click.option("--cluster-monitor-grace-period", callback=_seconds, default="40s", help="Unheard for so long: Unknown.")
+@click.option("--cluster-startup-grace-period", callback=_seconds, default="60s", help="The same for a new cluster.")
+@click.option("--cluster-api-kubeconfig", default="", help="Cluster API's management cluster: its clusters join.")
+@click.option("--cluster-api-context", default="", help="The context in that kubeconfig.")
 @click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
 def main(
     data_dir: Path,
@@ -56,6 +60,10 @@ def main(
     cluster_status_update_frequency: float,
     cluster_success_threshold: float,
     cluster_failure_threshold: float,
+    cluster_monitor_grace_period: float,
+    cluster_startup_grace_period: float,
+    cluster_api_kubeconfig: str,
+    cluster_api_context: str,
     verbosity: int,
 ) -> None:
     """Run a multi-cluster control plane: its API, everything behind it, and nothing else to install.
@@ -88,6 +96,10 @@ def main(
         cluster_status_update_frequency=cluster_status_update_frequency,
         cluster_success_threshold=cluster_success_threshold,
         cluster_failure_threshold=cluster_failure_threshold,
+        cluster_monitor_grace_period=cluster_monitor_grace_period,
+        cluster_startup_grace_period=cluster_startup_grace_period,
+        cluster_api_kubeconfig=cluster_api_kubeconfig,
+        cluster_api_context=cluster_api_context,
     )
 
     async def serve() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import ClusterMonitor
+from karmada.controllers.cluster_api import ClusterApi
 from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.controllers.context import Context
 from karmada.controllers.dependencies import dependency_parts
@@ -24,7 +27,13 @@ def controllers(context: Context) -> list[Reconciler | Component]:
     interpreter = Interpreter(native=Native(context.clock, context.gates))
     overrides = Overrides(context.informers)
     override = override_with(overrides, context.recorder(COMPONENT))
+    settings = context.settings
+    from_cluster_api: list[Reconciler | Component] = []
+    if settings.cluster_api_kubeconfig:
+        where = Path(settings.cluster_api_kubeconfig).expanduser()
+        from_cluster_api.append(ClusterApi(context, where, settings.cluster_api_context))
     return [
+        *from_cluster_api,
         Clusters(context),
         ClusterMonitor(context),
         ClusterStatus(context),

@@ -35,6 +35,9 @@ class Settings:
     concurrent_resource_template_syncs: int = 5
     concurrent_propagation_policy_syncs: int = 1
     concurrent_cluster_propagation_policy_syncs: int = 1
+    cluster_api_kubeconfig: str = ""
+    """The management cluster of Cluster API, whose clusters join by themselves."""
+    cluster_api_context: str = ""
     skipped_propagating_apis: str = ""
     skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from control_plane import running
 from karmada.controllers.context import Context
@@ -19,6 +20,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from propagation import BINDINGS, CONFIG_MAPS, DEPLOYMENTS, POLICIES, SECRETS, Propagation, config_map, deployment
 from propagation import policy as a_policy
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ATTACHED = "resourcebinding.karmada.io/depended-by-"
 LABEL = ATTACHED + "5bdc5c4dcf"
@@ -37,12 +40,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("control-plane")
 
 
-@pytest.fixture
-async def plane(folder: Path) -> AsyncIterator[Propagation]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_plane(folder: Path) -> AsyncIterator[Propagation]:
     async with running(folder, parts) as control_plane:
-        propagation = Propagation(control_plane)
-        await propagation.rest()
-        yield propagation
+        yield Propagation(control_plane)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def plane(module_plane: Propagation) -> AsyncIterator[Propagation]:
+    await module_plane.clear()
+    yield module_plane
 
 
 def mounting(*config_maps: str) -> Obj:
@@ -267,7 +274,7 @@ class Scripted(Interpreter):
         return self.answer if obj["kind"] == "Deployment" else []
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def scripted(folder: Path) -> AsyncIterator[tuple[Propagation, Scripted]]:
     interpreter = Scripted()
 
@@ -335,7 +342,7 @@ async def test_one_broken_dependency_does_not_hold_up_the_others(scripted: tuple
     assert await followed(plane) == {"nginx-deployment": ["m1"]}
 
 
-def test_the_feature_can_be_switched_off() -> None:
+async def test_the_feature_can_be_switched_off() -> None:
     class Off:
         class gates:  # noqa: N801
             @staticmethod

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+
 from control_plane import running
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.objects.types import Obj

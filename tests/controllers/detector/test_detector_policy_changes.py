@@ -25,6 +25,8 @@ from propagation import (
     selecting,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 ALL = selecting("ConfigMap")
 BY_NAME = selecting("ConfigMap", name="settings")
 
@@ -46,8 +48,6 @@ BY_NAME = selecting("ConfigMap", name="settings")
         {"propagateDeps": True},
     ],
 )
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_a_changed_field_changes_the_binding_with_one_write(plane: Propagation, changes: Obj) -> None:
     await plane.apply(deployment(), policy())
     plane.writes.clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from control_plane import running
 from karmada.controllers.context import Context
@@ -27,6 +28,8 @@ from propagation import (
     selecting,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 ALL = selecting("ConfigMap")
 BY_NAME = selecting("ConfigMap", name="settings")
 
@@ -36,12 +39,16 @@ def parts(context: Context) -> list[Reconciler]:
     return detector_parts(context, Interpreter())
 
 
-@pytest.fixture
-async def preempting(folder: Path) -> AsyncIterator[Propagation]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def preempting_plane(folder: Path) -> AsyncIterator[Propagation]:
     async with running(folder, parts) as control_plane:
-        propagation = Propagation(control_plane)
-        await propagation.rest()
-        yield propagation
+        yield Propagation(control_plane)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def preempting(preempting_plane: Propagation) -> AsyncIterator[Propagation]:
+    await preempting_plane.clear()
+    yield preempting_plane
 
 
 def taking(name: str, priority: int, **spec: Any) -> Obj:

@@ -58,6 +58,7 @@ async def test_it_works_over_https(folder: Path) -> None:
         await remote.close()
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_after_a_restart_nothing_is_written_again(plane: Propagation) -> None:
     await plane.apply(*(deployment(f"d{number}") for number in range(5)), config_map("unclaimed"), a_policy())
     plane.writes.clear()
@@ -122,6 +123,7 @@ async def test_a_thousand_templates_cost_two_writes_each(folder: Path, one_polic
         assert calls == {"PATCH deployments": count, "POST resourcebindings": count}
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_claim_that_was_not_heard_of_yet_is_not_made_again(plane: Propagation) -> None:
     """The informers have no time to keep up here: the policy changes while its claims are still under way to them."""
     names = [f"d{number}" for number in range(100)]
