@@ -21,7 +21,7 @@ from typing import Any
 import uvloop
 
 from bench.report import show
-from bench.server import resident_mb
+from bench.server import cpu_seconds, resident_mb
 
 MEMBERS = 2
 _SINGLE = 50
@@ -114,6 +114,7 @@ async def _run(objects: int, *, latency: bool) -> None:
                 await control.create(deployments, _deployment(f"web-{number:06d}"))
 
         began = time.perf_counter()
+        busy = [cpu_seconds(process.pid) for process in (plane, members)]
         await asyncio.gather(*(make(number) for number in range(objects)))
         made = time.perf_counter() - began
         for informer, count in zip(arrivals, before, strict=True):
@@ -126,6 +127,9 @@ async def _run(objects: int, *, latency: bool) -> None:
             f"all made after {made:.1f} s, all there after {seconds:.1f} s",
         )
         await asyncio.sleep(2)
+        for who, process, before_cpu in zip(("control plane", "members"), (plane, members), busy, strict=True):
+            used = cpu_seconds(process.pid) - before_cpu
+            show(f"… CPU of the {who} per Work, ms", used / (objects * MEMBERS) * 1e3)
         show("… control plane, MB", resident_mb(plane.pid))
         show("… members, MB", resident_mb(members.pid))
         for informer in arrivals:

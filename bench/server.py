@@ -23,6 +23,12 @@ import yaml
 from bench.wire import Target
 
 
+def cpu_seconds(process: int) -> float:
+    """What a process has used so far, its threads included."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_mb(process: int | str) -> float:
     """Of a process by its number, or of this one ("self")."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
@@ -42,8 +48,7 @@ class Running:
         return resident_mb(self.process.pid)
 
     def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.process.pid)
 
 
 def tls_from(kubeconfig: Path, directory: Path) -> tuple[str, ssl.SSLContext]:

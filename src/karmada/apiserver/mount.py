@@ -23,6 +23,8 @@ from karmada.apiserver.members import SECRETS, FindSecret, Members
 from karmada.features import default_gates
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.pki import ADMIN_USER
 from karmada.kube.server.core import ServerCore
@@ -32,7 +34,9 @@ from karmada.kube.server.request import Query, Request, RequestInfo
 from karmada.kube.server.results import Result
 
 SYSTEM_NAMESPACE, CLUSTER_NAMESPACE = "karmada-system", "karmada-cluster"
+TELL_SECONDS = 5.0
 _OURS = {"karmada.io/system": "true"}
+log = get_logger("apiserver")
 
 
 def mount(server: ApiServer, gates: FeatureGates | None = None) -> None:
@@ -50,18 +54,30 @@ def mount(server: ApiServer, gates: FeatureGates | None = None) -> None:
 
 
 async def until_served(server: ApiServer) -> None:
-    """After the server has started: wait until all kinds are there. On the first start they take a moment."""
+    """After the server has started: wait until all kinds are there. On the first start they take a moment.
+
+    A definition that is on its way out takes as long as its objects do; those who wait are told what for.
+    """
     wanted = [info.gvr for info in all_kinds() if not info.aggregated]
     served = asyncio.Event()
 
+    def missing() -> list[str]:
+        return [str(gvr.group_resource) for gvr in wanted if server.registry.get(gvr) is None]
+
     def look() -> None:
-        if all(server.registry.get(gvr) is not None for gvr in wanted):
+        if not missing():
             served.set()
 
     server.custom_resources.changed.append(look)
-    look()
-    await served.wait()
-    server.custom_resources.changed.remove(look)
+    try:
+        look()
+        while not served.is_set():
+            try:
+                await with_timeout(server.clock, served.wait(), TELL_SECONDS)
+            except TimeoutError:
+                log.info("Waiting until all kinds are served", missing=", ".join(sorted(set(missing()))))
+    finally:
+        server.custom_resources.changed.remove(look)
 
 
 def _namespaces() -> list[Obj]:

@@ -6,12 +6,16 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from karmada.features import FEATURES, default_gates
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.server.config import DEFAULT_PORT, ServerConfig
+
+if TYPE_CHECKING:
+    from karmada.components.controlplane import ControlPlane
 
 
 def _seconds(_ctx: click.Context, param: click.Parameter, value: str) -> float:
@@ -104,6 +108,7 @@ def main(
 
     async def serve() -> None:
         from karmada.components.controlplane import ControlPlane
+        from karmada.components.running import start_unless
         from karmada.kube.runtime.logging import setup
         from karmada.kube.runtime.tuning import tune_garbage_collection
         from karmada.kube.server.auth.shared_keys import share_keys_through
@@ -114,17 +119,11 @@ def main(
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if config.shares_storage:
-            await share_keys_through(config.storage, config.data_dir / "pki")
-        plane = ControlPlane(config, settings=settings, gates=gates)
-        await plane.start()
-        click.echo(f"Control plane at {plane.server.url}")
-        click.echo(f"  export KUBECONFIG={plane.server.kubeconfig}")
-        try:
-            await stopping.wait()
-        finally:
-            click.echo("Stopping", file=sys.stderr)
-            await plane.stop()
+        if config.shares_storage and not await start_unless(
+            stopping, share_keys_through(config.storage, config.data_dir / "pki")
+        ):
+            return
+        await run(ControlPlane(config, settings=settings, gates=gates), stopping)
 
     try:
         uvloop.run(serve())
@@ -133,6 +132,21 @@ def main(
         raise click.ClickException(text) from error
     except (ValueError, StoreUnavailable) as error:
         raise click.ClickException(str(error)) from error
+
+
+async def run(plane: ControlPlane, stopping: asyncio.Event) -> None:
+    """Until it is time to stop, which may be before everything has started."""
+    from karmada.components.running import start_unless
+
+    started = await start_unless(stopping, plane.start())
+    try:
+        if started:
+            click.echo(f"Control plane at {plane.server.url}")
+            click.echo(f"  export KUBECONFIG={plane.server.kubeconfig}")
+            await stopping.wait()
+    finally:
+        click.echo("Stopping", file=sys.stderr)
+        await plane.stop()
 
 
 if __name__ == "__main__":

@@ -132,10 +132,16 @@ class _Measures:
 
 
 def serving_context(directory: Path, certificate: str, key: str, minimum: str) -> ssl.SSLContext:
-    """TLS with the certificate of a directory, which is made when there is none."""
+    """TLS with the certificate of a directory, which is made when there is none, or only a part of one."""
+    from karmada.kube.server.auth.files import check_trusted, locked, private_directory
+
+    check_trusted(directory)
     cert_file, key_file = directory / certificate, directory / key
-    if not cert_file.exists() and not key_file.exists():
-        _make_certificate(directory, cert_file, key_file)
+    if not (cert_file.exists() and key_file.exists()):
+        private_directory(directory)
+        with locked(directory):
+            if not (cert_file.exists() and key_file.exists()):
+                _make_certificate(directory, cert_file, key_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = TLS_VERSIONS[minimum]
     context.load_cert_chain(cert_file, key_file)
@@ -143,10 +149,11 @@ def serving_context(directory: Path, certificate: str, key: str, minimum: str) -
 
 
 def _make_certificate(directory: Path, cert_file: Path, key_file: Path) -> None:
-    from karmada.kube.server.auth.files import private_directory, write_private
+    """The certificate comes last, and the old one goes first: whatever interrupts this, no pair is there that is none."""
+    from karmada.kube.server.auth.files import write_private
     from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority
 
-    private_directory(directory)
+    cert_file.unlink(missing_ok=True)
     authority = CertificateAuthority.create("karmada-webhook-ca")
     names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), SERVICE, f"{SERVICE}.svc"]
     pair = authority.issue("karmada-webhook", sans=names, usages=SERVER_USAGES)

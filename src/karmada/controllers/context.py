@@ -13,6 +13,8 @@ from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informers import Informers
 from karmada.members.members import Members
 
+_BUSY = 64
+"""In a burst of thousands of objects nobody reads of each that all is well."""
 CONTROLLER_MANAGER = "karmada-controller-manager"
 
 
@@ -64,5 +66,5 @@ class Context:
     def recorder(self, component: str) -> EventRecorder:
         recorder = self.recorders.get(component)
         if recorder is None:
-            recorder = self.recorders[component] = EventRecorder(self.client, component, clock=self.clock)
+            recorder = self.recorders[component] = EventRecorder(self.client, component, clock=self.clock, busy=_BUSY)
         return recorder

@@ -118,8 +118,13 @@ class EventRecorder:
         clock: Clock | None = None,
         host: str | None = None,
         waiting: int = _QUEUE_SIZE,
+        busy: int | None = None,
     ) -> None:
-        """`waiting`: how many events may wait to be written before further ones are dropped."""
+        """`waiting`: how many events may wait to be written before further ones are dropped.
+
+        `busy`: when so many wait, good news is no news: Normal events are left out until they are written.
+        """
+        self._busy = waiting if busy is None else busy
         self.component = component
         self.host = socket.gethostname() if host is None else host
         self.dropped = 0
@@ -145,12 +150,9 @@ class EventRecorder:
 
         `host` is where it happened, if that is not where the recorder runs. A `minor` event is left out when many wait.
         """
-        if minor and self._queue.qsize() >= _BUSY:
-            self.dropped += 1
-            return
-        if self._queue.full():
-            self.dropped += 1
-            log.warning("Too many events at once, dropped one", reason=reason)
+        size = self._queue.qsize()
+        if (minor and size >= _BUSY) or (type == NORMAL and size >= self._busy) or self._queue.full():
+            self._drop(reason)
             return
         host = host or self.host
         now = rfc3339(self._clock.now())
@@ -171,6 +173,12 @@ class EventRecorder:
                 "reportingInstance": host,
             }
         )
+
+    def _drop(self, reason: str) -> None:
+        """Told once in a while, not each time."""
+        self.dropped += 1
+        if self.dropped == 1 or self.dropped % 10_000 == 0:
+            log.warning("Too many events at once, some are dropped", dropped=self.dropped, last=reason)
 
     # life
 

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,25 @@ def private_directory(path: Path) -> None:
     """Make the directory (and its parents) if needed; nobody but the owner may look into it."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
+
+
+def check_trusted(path: Path) -> None:
+    """PermissionError for a directory in which somebody else could put files, or have put them before.
+
+    It and those above it must be this user's or root's. Where others may write, they must not be able to replace what is
+    not theirs: that is what the sticky bit of /tmp, and of volumes that are mounted there, is for.
+    """
+    path = path.resolve()
+    for directory in (path, *path.parents):
+        try:
+            found = directory.stat()
+        except FileNotFoundError:
+            continue  # it will be made, with rights that are known
+        if found.st_uid not in (0, os.geteuid()):
+            raise PermissionError(f"{directory} belongs to another user: files in it cannot be trusted")
+        others = stat.S_IWOTH | (stat.S_IWGRP if directory == path else 0)
+        if found.st_mode & others and not found.st_mode & stat.S_ISVTX:
+            raise PermissionError(f"{directory} can be written to by others: files in it cannot be trusted")
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -24,6 +24,7 @@ from karmada.kube.server.controllers import expiry
 from karmada.kube.server.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner
 from karmada.kube.server.controllers.certificates import CertificateSigning
 from karmada.kube.server.controllers.cluster_roles import ClusterRoleAggregation
+from karmada.kube.server.controllers.definitions import DefaultDefinitions
 from karmada.kube.server.controllers.expiry import EventExpiry, TtlAfterFinished
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 from karmada.kube.server.controllers.namespaces import NamespaceController
@@ -98,6 +99,9 @@ class BuiltinControllers:
             ClusterRoleAggregation(shared, informers),
             TtlAfterFinished(shared, informers, clock),
         ]
+        definitions = [obj for obj in server.more_defaults if obj["kind"] == "CustomResourceDefinition"]
+        if definitions:
+            reconcilers.append(DefaultDefinitions(shared, informers, definitions))
         if server.config.namespace_defaults:
             reconcilers.append(NamespaceDefaults(shared, informers, ca.cert_pem))
         for reconciler in reconcilers:
