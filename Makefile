@@ -25,8 +25,11 @@ $(STAMP): pyproject.toml constraints.txt
 up: $(STAMP) ## Start the control plane; its kubeconfig is ~/.karmada/admin.kubeconfig
 	@$(BIN)/karmada --data-dir $(DATA)
 
-test: $(STAMP) ## Run all tests (real kubectl and helm included)
-	@$(BIN)/python -m pytest
+test: $(STAMP) ## Run all tests (real kubectl, helm and etcd included)
+	@echo "==> In one process each: rooms by themselves and together, on all cores"
+	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/e2e
+	@echo "==> End to end: real programs, one after the other"
+	@$(BIN)/python -m pytest tests/e2e
 
 lint: $(STAMP) ## Check style, types and the layering of the packages
 	@echo "==> ruff" && $(BIN)/ruff check src tests bench && $(BIN)/ruff format --check src tests bench

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from karmada.admission.review import answer
 from karmada.admission.table import MUTATING
 from karmada.components.webhook import WebhookServer, main, serve, serving_context
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.auth import files
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +47,73 @@ def question() -> bytes:
     return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 
 
+@pytest.mark.parametrize("left", ["tls.crt", "tls.key"])
+async def test_half_a_pair_is_made_anew(tmp_path: Path, left: str) -> None:
+    serving_context(tmp_path, "tls.crt", "tls.key", "1.3")
+    for name in {"tls.crt", "tls.key"} - {left}:
+        (tmp_path / name).unlink()
+    before = (tmp_path / left).read_bytes()
+    async with serving(tmp_path) as server, aiohttp.ClientSession() as session:
+        url = f"https://localhost:{server.port}/mutate-work"
+        async with session.post(url, data=question(), ssl=trusting(tmp_path)) as response:
+            assert response.status == 200
+    assert (tmp_path / left).read_bytes() != before
+
+
+def test_what_is_interrupted_leaves_no_pair_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serving_context(tmp_path, "tls.crt", "tls.key", "1.3")
+    (tmp_path / "tls.key").unlink()
+    write = files.write_private
+
+    def dying(path: Path, content: bytes) -> None:
+        write(path, content)
+        if path.name == "tls.key":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "write_private", dying)
+    with pytest.raises(KeyboardInterrupt):
+        serving_context(tmp_path, "tls.crt", "tls.key", "1.3")
+    monkeypatch.undo()
+    assert serving_context(tmp_path, "tls.crt", "tls.key", "1.3")
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o707])
+def test_a_directory_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    directory = tmp_path / "certs"
+    serving_context(directory, "tls.crt", "tls.key", "1.3")
+    directory.chmod(mode)
+    with pytest.raises(PermissionError, match="certs can be written to by others and cannot be trusted"):
+        serving_context(directory, "tls.crt", "tls.key", "1.3")
+    result = CliRunner().invoke(main, ["--cert-dir", str(directory)])
+    assert result.exit_code == 1
+    assert "cannot be trusted" in result.output
+
+
+def test_a_directory_below_one_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(PermissionError, match="open can be written to by others"):
+        serving_context(tmp_path / "open" / "certs", "tls.crt", "tls.key", "1.3")
+    (tmp_path / "open").chmod(0o1777)
+    assert serving_context(tmp_path / "open" / "certs", "tls.crt", "tls.key", "1.3")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("theirs", ["", "tls.crt", "tls.key"])
+def test_what_another_user_has_put_there_is_refused(tmp_path: Path, theirs: str) -> None:
+    directory = tmp_path / "certs"
+    serving_context(directory, "tls.crt", "tls.key", "1.3")
+    directory.chmod(0o1777)
+    os.chown(directory / theirs, 12345, 12345)
+    with pytest.raises(PermissionError, match=f"{theirs or 'certs'} belongs to another user"):
+        serving_context(directory, "tls.crt", "tls.key", "1.3")
+
+
 async def test_a_certificate_is_made_once_and_its_authority_is_left_beside_it(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "certs"
     async with serving(directory):
         first = {path.name: path.read_bytes() for path in directory.iterdir()}
-    assert set(first) == {"ca.crt", "tls.crt", "tls.key"}
+    assert set(first) == {"ca.crt", "tls.crt", "tls.key", ".lock"}
     assert (directory / "tls.key").stat().st_mode & 0o777 == 0o600
     async with serving(directory) as server, aiohttp.ClientSession() as session:
         url = f"https://localhost:{server.port}/mutate-work"

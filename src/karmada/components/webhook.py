@@ -135,8 +135,9 @@ def serving_context(directory: Path, certificate: str, key: str, minimum: str) -
     """TLS with the certificate of a directory, which is made when there is none, or only a part of one."""
     from karmada.kube.server.auth.files import check_trusted, locked, private_directory
 
-    check_trusted(directory)
     cert_file, key_file = directory / certificate, directory / key
+    for path in (directory, cert_file, key_file):
+        check_trusted(path)
     if not (cert_file.exists() and key_file.exists()):
         private_directory(directory)
         with locked(directory):
@@ -149,7 +150,7 @@ def serving_context(directory: Path, certificate: str, key: str, minimum: str) -
 
 
 def _make_certificate(directory: Path, cert_file: Path, key_file: Path) -> None:
-    """The certificate comes last, and the old one goes first: whatever interrupts this, no pair is there that is none."""
+    """The old certificate goes first and the new one comes last: what is interrupted leaves half a pair."""
     from karmada.kube.server.auth.files import write_private
     from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority
 

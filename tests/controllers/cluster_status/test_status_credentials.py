@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from eventually import eventually
@@ -62,6 +63,30 @@ async def test_a_page_of_megabytes_is_no_health(plane: Plane, member: FakeMember
 
     member.gate.run = flood  # type: ignore[method-assign]
     await plane.join("m1", member)
+    assert await plane.ready("m1") == ("False", "ClusterNotReachable")
+
+
+@pytest.mark.parametrize(
+    "items", [5, [5], [{"metadata": {"name": "x"}, "versions": [{}]}], [{"metadata": 5, "versions": [{"version": 1}]}]]
+)
+async def test_discovery_that_makes_no_sense_does_not_hide_that_a_member_died(
+    plane: Plane, member: FakeMember, items: Any
+) -> None:
+    answer = member.gate.run
+
+    async def babble(request: Request, then: Any) -> Result:
+        if request.info.path not in ("/api", "/apis"):
+            return await answer(request, then)
+        return RawResult(orjson.dumps({"kind": "APIGroupDiscoveryList", "items": items}))
+
+    member.gate.run = babble  # type: ignore[method-assign]
+    await plane.join("m1", member)
+    status = await plane.look("m1")
+    assert brief(status, "Ready") == READY
+    assert brief(status, "CompleteAPIEnablements") == ("False", "Empty")
+    await member.stop()
+    await plane.look("m1")
+    await plane.clock.advance(30)
     assert await plane.ready("m1") == ("False", "ClusterNotReachable")
 
 

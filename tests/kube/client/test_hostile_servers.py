@@ -14,11 +14,12 @@ from aiohttp import web
 from karmada.kube.client import https
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material
+from karmada.kube.client.discovery import discover
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.limits import KB, MB, PROBE_BYTES
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.objects.errors import ServiceUnavailable, TooManyRequests
+from karmada.kube.objects.errors import ApiError, ServiceUnavailable, TooManyRequests
 from karmada.kube.objects.gvk import GVR
 
 Serve = Callable[..., Awaitable[str]]
@@ -245,3 +246,49 @@ async def test_settings_that_cannot_be_used_are_a_failed_connection(connect: Ope
         await anext(transport.watch(GET))
     with pytest.raises(ConnectionFailed):
         await transport.connect("/x", (), ("v5.channel.k8s.io",))
+
+
+# servers that are none
+
+
+async def login_page(_request: web.Request) -> web.Response:
+    return web.Response(text="<html>Please log in</html>", content_type="text/html")
+
+
+async def test_a_page_for_people_is_no_object(serve: Serve, connect: Open) -> None:
+    client = Client(connect(await serve(login_page)))
+    obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"}}
+    for asking in (
+        client.get(PODS, "a", "b"),
+        client.list(PODS),
+        client.list_all(PODS),
+        client.create(PODS, obj),
+        client.update(PODS, obj),
+        client.patch(PODS, "a", "b", {}),
+        client.create_subresource(PODS, "a", "b", "eviction", {}),
+    ):
+        with pytest.raises(ConnectionFailed, match="what is no object"):
+            await asking
+
+
+GROUPS = "APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "text",
+        {"kind": GROUPS},
+        {"kind": GROUPS, "items": [5]},
+        {"kind": GROUPS, "items": [{"metadata": {"name": "x"}, "versions": [{}]}]},
+        {"kind": GROUPS, "items": [{"metadata": 5, "versions": [{"version": "v1"}]}]},
+        {"kind": "APIGroupList", "groups": [{}], "versions": 5},
+        {"kind": "APIGroupList", "groups": [{"versions": [{}]}]},
+    ],
+)
+async def test_discovery_that_makes_no_sense_is_an_error_of_the_server(serve: Serve, connect: Open, page: Any) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.json_response(page)
+
+    with pytest.raises((ApiError, ConnectionFailed)):
+        await discover(connect(await serve(answer)))

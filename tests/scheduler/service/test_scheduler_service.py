@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import orjson
 import pytest
 
+from eventually import eventually
 from karmada.kube.objects import meta
+from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.estimators.protocol import EstimateError, Question
 from karmada.scheduler.service.core import Options
 from karmada.scheduler.service.pauses import Limits
 from scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
-from scheduling_plane import BINDINGS, Scheduling, scheduling, targets
+from scheduling_plane import BINDINGS, MARKED, Scheduling, scheduling, targets
 
 FAILED = ("Warning", "ScheduleBindingFailed")
 
@@ -167,12 +170,41 @@ async def test_news_start_the_pauses_anew(ranked: Scheduling) -> None:
     assert plane.delays("web-deployment") == 2
     await plane.label("m1", some="thing")
     assert plane.delays("web-deployment") == 1
+    await plane.wait(1)
+    assert plane.delays("web-deployment") == 2
+    await plane.change("web-deployment", {"replicas": 3})
+    assert plane.delays("web-deployment") == 1
 
 
 async def test_without_a_placement_the_pauses_are_short_too(ranked: Scheduling) -> None:
     spec = {key: value for key, value in deployment(2, {}).items() if key != "placement"}
     await ranked.bind("web-deployment", spec)
     assert ranked.delays("web-deployment") == 1
+
+
+# not more often than needed
+
+
+async def test_its_own_writing_is_no_reason_to_decide_again(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=9)
+    await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    await plane.wait(60)
+    assert attempts(plane, "scheduled") == 1
+    await plane.label("m1", some="thing")
+    assert attempts(plane, "scheduled") == 2
+
+
+async def test_a_fresh_start_asked_for_ahead_of_time_ends_once_that_time_has_come(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=9)
+    await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
+    await plane.change("web-deployment", {"rescheduleTriggeredAt": rfc3339(plane.clock.now() + 60)})
+    await plane.wait(100)
+    await plane.label("m1", some="thing")
+    found = await plane.get("web-deployment")
+    assert found["status"]["lastScheduledTime"] == rfc3339(plane.clock.now())
+    await plane.wait(100)
+    await plane.label("m1", some="other")
+    assert await plane.get("web-deployment") == found
 
 
 # starting anew
@@ -279,6 +311,29 @@ async def test_who_is_deleted_is_in_nobodys_way(social: Scheduling) -> None:
     await social.rest()
     await social.bind("b-deployment", member("b", antiAffinityGroup="app=x"))
     assert await social.targets("b-deployment") == {"m1": 1}
+
+
+@pytest.mark.parametrize("gates", ["WorkloadAffinity=true", "SchedulingOvercommitProtection=true"])
+async def test_a_decision_counts_before_it_is_written(plane_folder: Path, gates: str) -> None:
+    async with scheduling(plane_folder, gates=gates) as plane:
+        await plane.clusters("m1", "m2", pods=1)
+        gate = asyncio.Event()
+        held: list[str] = []
+
+        async def wait(path: str) -> None:
+            held.append(path)
+            await gate.wait()
+
+        plane.meddle(lambda request: wait(request.path))
+        for name in "ab":
+            head = {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding"}
+            metadata = {"name": f"{name}-deployment", "namespace": "default", "labels": MARKED}
+            spec = member(name, antiAffinityGroup="app=x")
+            await plane.client.create(BINDINGS, {**head, "metadata": metadata, "spec": spec})
+        await eventually(lambda: len(held) == 2)
+        gate.set()
+        await plane.rest()
+        assert {*await plane.targets("a-deployment"), *await plane.targets("b-deployment")} == {"m1", "m2"}
 
 
 # estimators that are far away

@@ -122,7 +122,11 @@ class EnablementReader:
             return found
         if page.items is None:
             return None
-        found = from_groups(page.items)
+        try:
+            found = from_groups(page.items)
+        except (AttributeError, LookupError, TypeError) as error:
+            self._log.error("Discovery of a cluster makes no sense", error, path=path)
+            return NOTHING
         self._pages[path] = (page.tag, found)
         return found
 

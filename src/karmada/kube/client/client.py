@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from karmada.kube.client.discovery import RESTMapper
 from karmada.kube.client.limits import LIST_BYTES
-from karmada.kube.client.transport import Call, Transport, WatchEvent
+from karmada.kube.client.transport import Call, ConnectionFailed, Transport, WatchEvent
 from karmada.kube.objects.errors import Expired, Gone
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
@@ -102,6 +102,13 @@ class Client:
         """Any other request, e.g. GET /version or the /readyz of a cluster."""
         return await self.transport.call(Call(method, path, query or {}, body))
 
+    async def _object(self, call: Call) -> Obj:
+        """A server that is none (the page of some login, with code 200) answers, but not with an object."""
+        answer = await self.transport.call(call)
+        if not isinstance(answer, dict):
+            raise ConnectionFailed(f"{call.method} {call.path}: the server answered with what is no object")
+        return answer
+
     # reads
 
     async def get(
@@ -117,9 +124,7 @@ class Client:
         gvr = await self.resource(kind)
         query = {"resourceVersion": resource_version} if resource_version else {}
         accept = METADATA if metadata_only else JSON
-        call = Call("GET", resource_path(gvr, namespace, name, subresource), query, accept=accept)
-        answer: Obj = await self.transport.call(call)
-        return answer
+        return await self._object(Call("GET", resource_path(gvr, namespace, name, subresource), query, accept=accept))
 
     async def list(
         self,
@@ -147,7 +152,9 @@ class Client:
             query["resourceVersionMatch"] = resource_version_match
         accept = METADATA_LIST if metadata_only else JSON
         call = Call("GET", resource_path(gvr, namespace), query, accept=accept, most=LIST_BYTES)
-        answer: Obj = await self.transport.call(call)
+        answer = await self._object(call)
+        if not isinstance(answer.get("metadata"), dict):
+            raise ConnectionFailed(f"GET {call.path}: the server answered with what is no list")
         return answer
 
     async def list_all(
@@ -253,8 +260,7 @@ class Client:
         gvr = await self.resource(kind)
         where = _namespace(obj) if namespace is None else namespace
         query = self._write_query(dry_run, field_manager, field_validation)
-        answer: Obj = await self.transport.call(Call("POST", resource_path(gvr, where), query, obj))
-        return answer
+        return await self._object(Call("POST", resource_path(gvr, where), query, obj))
 
     async def update(
         self,
@@ -269,8 +275,7 @@ class Client:
         gvr = await self.resource(kind)
         path = resource_path(gvr, _namespace(obj), obj["metadata"]["name"], subresource)
         query = self._write_query(dry_run, field_manager, field_validation)
-        answer: Obj = await self.transport.call(Call("PUT", path, query, obj))
-        return answer
+        return await self._object(Call("PUT", path, query, obj))
 
     async def update_status(self, kind: GVR | GVK, obj: Obj, *, field_manager: str = "") -> Obj:
         return await self.update(kind, obj, subresource="status", field_manager=field_manager)
@@ -295,8 +300,7 @@ class Client:
         if type == "apply":
             query["force"] = "true" if force else "false"
         path = resource_path(gvr, namespace, name, subresource)
-        answer: Obj = await self.transport.call(Call("PATCH", path, query, patch, content_type=PATCH_TYPES[type]))
-        return answer
+        return await self._object(Call("PATCH", path, query, patch, content_type=PATCH_TYPES[type]))
 
     async def apply(
         self,
@@ -368,8 +372,7 @@ class Client:
         """POST to a subresource: pods/eviction, pods/binding, serviceaccounts/token."""
         gvr = await self.resource(kind)
         path = resource_path(gvr, namespace, name, subresource)
-        answer: Obj = await self.transport.call(Call("POST", path, self._write_query(dry_run), obj))
-        return answer
+        return await self._object(Call("POST", path, self._write_query(dry_run), obj))
 
 
 def _namespace(obj: Obj) -> str:

@@ -104,7 +104,18 @@ def _short_names(mapping: Mapping) -> Iterable[str]:
 
 
 async def discover(transport: Transport) -> Catalog:
-    """Everything the server serves; ApiError when not even the list of groups can be read."""
+    """Everything the server serves; ApiError when not even the list of groups can be read, or makes no sense."""
+    try:
+        return await _discover(transport)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _nonsense("discovery", error) from error
+
+
+def _nonsense(what: str, error: Exception) -> ApiError:
+    return error_from_status({"code": 500, "message": f"the server's {what} makes no sense: {error!r}"})
+
+
+async def _discover(transport: Transport) -> Catalog:
     core, groups = await asyncio.gather(_aggregated(transport, "/api"), _aggregated(transport, "/apis"))
     catalog = Catalog()
     if core is not None and groups is not None:
@@ -148,7 +159,7 @@ async def read_page(transport: AnswerTransport, path: str, tag: str = "") -> Dis
         page = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise error_from_status({"code": 500, "message": f"the answer at {path} is no JSON: {error}"}) from error
-    if page.get("kind") != "APIGroupDiscoveryList":
+    if not isinstance(page, dict) or page.get("kind") != "APIGroupDiscoveryList":
         return DiscoveryPage("", None)
     return DiscoveryPage(told.get("ETag", ""), page.get("items") or [])
 

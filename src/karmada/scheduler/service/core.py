@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import ResourceBinding
-from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
@@ -25,6 +24,7 @@ from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.plugins import EVERYTHING, builtin, discover, estimators_of, profile_of
 from karmada.scheduler.request import Assumption, Request
 from karmada.scheduler.service.assumptions import Assumptions
+from karmada.scheduler.service.context import Context
 from karmada.scheduler.service.pauses import Doubling, Limits, Pauses, Short
 from karmada.scheduler.service.triggers import DEFAULT_NAME
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
-from karmada.controllers.context import Context
 from karmada.controllers.own_writes import OwnWrites
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
@@ -26,6 +25,7 @@ from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
 from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing
+from karmada.scheduler.service.context import Context
 from karmada.scheduler.service.core import Core, Options
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.need import Need, need_of

@@ -18,22 +18,22 @@ def private_directory(path: Path) -> None:
 
 
 def check_trusted(path: Path) -> None:
-    """PermissionError for a directory in which somebody else could put files, or have put them before.
+    """PermissionError for a file or directory that somebody else could put there, or may have put there before.
 
-    It and those above it must be this user's or root's. Where others may write, they must not be able to replace what is
-    not theirs: that is what the sticky bit of /tmp, and of volumes that are mounted there, is for.
+    It and what is above it must be this user's or root's. Where others may write, they must not be able to replace what
+    is not theirs: that is what the sticky bit of /tmp, and of volumes that are mounted, is for.
     """
     path = path.resolve()
-    for directory in (path, *path.parents):
+    for place in (path, *path.parents):
         try:
-            found = directory.stat()
+            found = place.stat()
         except FileNotFoundError:
             continue  # it will be made, with rights that are known
         if found.st_uid not in (0, os.geteuid()):
-            raise PermissionError(f"{directory} belongs to another user: files in it cannot be trusted")
-        others = stat.S_IWOTH | (stat.S_IWGRP if directory == path else 0)
+            raise PermissionError(f"{place} belongs to another user and cannot be trusted")
+        others = stat.S_IWOTH | (stat.S_IWGRP if place == path else 0)
         if found.st_mode & others and not found.st_mode & stat.S_ISVTX:
-            raise PermissionError(f"{directory} can be written to by others: files in it cannot be trusted")
+            raise PermissionError(f"{place} can be written to by others and cannot be trusted")
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -1,0 +1,30 @@
+"""What a scheduler needs around it, whoever puts the process together."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.events import EventRecorder
+from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.runtime.informers import Informers
+
+
+class Context(Protocol):
+    @property
+    def informers(self) -> Informers: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def gates(self) -> FeatureGates: ...
+
+    def connect(self, name: str, /) -> Client:
+        """A client that writes under this name."""
+        ...
+
+    def recorder(self, component: str) -> EventRecorder:
+        """One for each name; whoever puts the process together starts and stops it."""
+        ...

@@ -1,0 +1,178 @@
+"""karmada-scheduler as a process of its own, over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from click.testing import CliRunner
+
+from eventually import eventually
+from karmada.components.scheduler import Election, SchedulerProcess, main
+from karmada.features import default_gates
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects.clock import RealClock
+from karmada.kube.runtime.leader import LEASES
+from karmada.kube.runtime.manager import LeadershipLost
+from karmada.scheduler.service.core import Options
+from scheduling_cases import DUPLICATED, deployment, placement
+from scheduling_plane import Scheduling, scheduling
+
+SECONDS = 10.0
+LOCAL = ("127.0.0.1", 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("processes")
+
+
+@pytest.fixture
+async def plane(folder: Path) -> AsyncIterator[Scheduling]:
+    async with scheduling(folder, clock=RealClock()) as found:
+        await found.clusters("m1", "m2")
+        yield found
+
+
+@asynccontextmanager
+async def running(plane: Scheduling, name: str = "other", **how: Any) -> AsyncIterator[SchedulerProcess]:
+    config = load_config(plane.plane.server.kubeconfig)
+    process = SchedulerProcess(config, Options(name=name), default_gates(), **how)
+    stopping = asyncio.Event()
+    task = asyncio.create_task(process.run(stopping))
+    try:
+        yield process
+    finally:
+        stopping.set()
+        await task
+
+
+async def until_scheduled(plane: Scheduling, name: str) -> dict[str, int]:
+    async with asyncio.timeout(SECONDS):
+        while not (found := await plane.targets(name)):
+            await asyncio.sleep(0.005)
+    return found
+
+
+async def test_schedulers_of_two_names_share_the_bindings(plane: Scheduling) -> None:
+    async with running(plane, election=Election(name="other-scheduler")):
+        await plane.bind("mine-deployment", deployment(1, placement(DUPLICATED)))
+        await plane.bind("others-deployment", deployment(2, placement(DUPLICATED), schedulerName="other"))
+        await plane.bind("nobodys-deployment", deployment(3, placement(DUPLICATED), schedulerName="nobody"))
+        assert await until_scheduled(plane, "mine-deployment") == {"m1": 1, "m2": 1}
+        assert await until_scheduled(plane, "others-deployment") == {"m1": 2, "m2": 2}
+        assert await plane.targets("nobodys-deployment") == {}
+        lease = await plane.client.get(LEASES, "other-scheduler", "karmada-system")
+        assert lease["spec"]["holderIdentity"]
+    managers = {
+        name: (await plane.get(f"{name}-deployment"))["metadata"]["managedFields"] for name in ("mine", "others")
+    }
+    assert all("karmada-scheduler" in {entry["manager"] for entry in found} for found in managers.values())
+
+
+async def test_one_of_two_with_the_same_lease_stands_by_and_takes_over(plane: Scheduling) -> None:
+    lease = Election(name="other-scheduler", lease_duration=3, renew_deadline=2, retry_period=0.2)
+    async with running(plane, election=lease) as first:
+        await eventually(lambda: first.manager.controllers["other-resourcebindings"]._tasks, within=SECONDS)
+        async with running(plane, election=lease) as second:
+            await eventually(lambda: second.manager.informers.synced, within=SECONDS)
+            await plane.bind("a-deployment", deployment(1, placement(DUPLICATED), schedulerName="other"))
+            await until_scheduled(plane, "a-deployment")
+            assert not second.manager.controllers["other-resourcebindings"]._tasks
+            first.manager.finish()
+            await eventually(lambda: second.manager.controllers["other-resourcebindings"]._tasks, within=SECONDS)
+            await plane.bind("b-deployment", deployment(1, placement(DUPLICATED), schedulerName="other"))
+            await until_scheduled(plane, "b-deployment")
+
+
+async def test_who_loses_the_lease_is_done(plane: Scheduling) -> None:
+    lease = Election(name="other-scheduler", lease_duration=3, renew_deadline=2, retry_period=0.1)
+    process = SchedulerProcess(
+        load_config(plane.plane.server.kubeconfig), Options(name="other"), default_gates(), election=lease
+    )
+    task = asyncio.create_task(process.run(asyncio.Event()))
+    await eventually(lambda: process.manager.controllers["other-resourcebindings"]._tasks, within=SECONDS)
+    stolen = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}
+    await plane.client.patch(LEASES, "other-scheduler", "karmada-system", stolen)
+    with pytest.raises(LeadershipLost):
+        await asyncio.wait_for(task, SECONDS)
+
+
+async def get(address: tuple[str, int], path: str) -> tuple[int, str]:
+    url = f"http://{address[0]}:{address[1]}{path}"
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_health_and_metrics_are_served(plane: Scheduling) -> None:
+    async with running(plane, health_address=LOCAL, metrics_address=LOCAL) as process:
+        [endpoint] = process.endpoints
+        await eventually(lambda: endpoint.port, within=SECONDS)
+        assert await get((endpoint.host, endpoint.port), "/healthz") == (200, "ok")
+        await plane.bind("web-deployment", deployment(1, placement(DUPLICATED), schedulerName="other"))
+        await until_scheduled(plane, "web-deployment")
+        async with asyncio.timeout(SECONDS):
+            while 'attempts_total{result="scheduled",schedule_type="ReconcileSchedule"} 1.0' not in (
+                page := (await get((endpoint.host, endpoint.port), "/metrics"))[1]
+            ):
+                await asyncio.sleep(0.005)
+        assert 'karmada_scheduler_queue_incoming_bindings_total{event="BindingAdd"} 1.0' in page
+        assert 'workqueue_adds_total{name="other-resourcebindings"}' in page
+
+
+async def test_two_addresses_are_two_servers(plane: Scheduling) -> None:
+    async with running(plane, health_address=LOCAL, metrics_address=("localhost", 0)) as process:
+        health, metrics = process.endpoints
+        await eventually(lambda: health.port and metrics.port, within=SECONDS)
+        assert (await get(("127.0.0.1", health.port), "/metrics"))[0] == 404
+        assert (await get(("127.0.0.1", metrics.port), "/metrics"))[0] == 200
+
+
+async def test_the_program_schedules_and_stops_when_told(plane: Scheduling) -> None:
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "karmada.components.scheduler", "--scheduler-name=other"),
+        *("--leader-elect-resource-name=other-scheduler", f"--kubeconfig={plane.plane.server.kubeconfig}"),
+        *("--metrics-bind-address=0", "--health-probe-bind-address=0", "--plugins=*,-TaintToleration"),
+        *("--plugins=-ClusterAffinity", "--enable-empty-workload-propagation"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert program.stdout is not None
+    assert await program.stdout.readline() == b"Scheduler other\n"
+    where = placement(DUPLICATED, clusterAffinity={"clusterNames": ["nowhere"]})
+    await plane.bind("web-deployment", deployment(2, where, schedulerName="other"))
+    assert await until_scheduled(plane, "web-deployment") == {"m1": 2, "m2": 2}
+    program.terminate()
+    assert await asyncio.wait_for(program.wait(), SECONDS) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--scheduler-name="], 'Options.SchedulerName: Invalid value: "": should not be empty'),
+        (
+            ["--scheduler-estimator-port=70000"],
+            "Options.SchedulerEstimatorPort: Invalid value: 70000: must be a valid port between 0 and 65535 inclusive",
+        ),
+        (["--scheduler-estimator-timeout=-1s"], "must be greater than or equal to 0"),
+        (["--leader-elect-retry-period=soon"], "is not a duration"),
+        (["--metrics-bind-address=here"], "is not an address"),
+        (["extra"], "No such command 'extra'"),
+        (["--kubeconfig=/nowhere/config"], "/nowhere/config"),
+        (["--feature-gates=Nothing=true"], "unrecognized feature gate: Nothing"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused(flags: list[str], told: str) -> None:
+    result = CliRunner().invoke(main, flags)
+    assert result.exit_code != 0
+    assert told in result.output
+
+
+def test_it_tells_its_version() -> None:
+    assert CliRunner().invoke(main, ["version"]).output.startswith("karmada-scheduler version: ")
