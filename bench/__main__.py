@@ -1,6 +1,6 @@
-"""`make bench`: what one server on one core does, with SQLite durability on, measured from the other core.
+"""`make bench`: the scenarios one after the other; each figure stands beside its goal.
 
-Each figure stands beside its goal. `--quick` takes a tenth of the load, for a first look.
+The scenario here is the server: what one on one core does, with SQLite durability on, measured from the other core.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import uvloop
 
-from bench import clusters, fleet, informer, scheduling
+from bench import clusters, fleet, informer, propagation, scheduling
 from bench.report import show
 from bench.server import Running, running
 from bench.wire import Rate, Target, Watcher, run_load
@@ -120,24 +121,48 @@ def measure(server: Running, share: float) -> None:
     uvloop.run(watches(server.target, 100, int(1_000 * share)))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the load")
-    share = 0.1 if parser.parse_args().quick else 1.0
-    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores; server on core 0, load from core 1")
+def server(share: float) -> None:
+    everywhere = os.sched_getaffinity(0)
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
-        with running(core=0, data_dir=Path(place)) as server:
-            show("first start (makes certificates), s", server.seconds_to_ready)
-        with running(core=0, data_dir=Path(place)) as server:
-            show("cold start, s", server.seconds_to_ready)
-            measure(server, share)
-        with running(core=0, data_dir=Path(place)) as server:
-            show("start with those objects, s", server.seconds_to_ready)
+        with running(core=0, data_dir=Path(place)) as running_server:
+            show("first start (makes certificates), s", running_server.seconds_to_ready)
+        with running(core=0, data_dir=Path(place)) as running_server:
+            show("cold start, s", running_server.seconds_to_ready)
+            try:
+                measure(running_server, share)
+            finally:
+                os.sched_setaffinity(0, everywhere)
+        with running(core=0, data_dir=Path(place)) as running_server:
+            show("start with those objects, s", running_server.seconds_to_ready)
+
+
+def informers(share: float) -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         uvloop.run(informer.measure(Path(place), share))
-    fleet.measure(share)
-    clusters.measure(share)
-    scheduling.measure(share)
+
+
+SCENARIOS: dict[str, Callable[[float], None]] = {
+    "server": server,
+    "informers": informers,
+    "fleet": fleet.measure,
+    "clusters": clusters.measure,
+    "scheduling": scheduling.measure,
+    "propagation": propagation.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the load")
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of: {', '.join(SCENARIOS)}; all by default")
+    asked = parser.parse_args()
+    unknown = [name for name in asked.scenarios if name not in SCENARIOS]
+    if unknown:
+        parser.error(f'unknown scenario "{unknown[0]}" (known: {", ".join(SCENARIOS)})')
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores")
+    for name in asked.scenarios or SCENARIOS:
+        print(f"-- {name}", flush=True)
+        SCENARIOS[name](0.1 if asked.quick else 1.0)
 
 
 if __name__ == "__main__":

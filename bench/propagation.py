@@ -130,7 +130,7 @@ async def _run(objects: int, *, latency: bool) -> None:
         for who, process, before_cpu in zip(("control plane", "members"), (plane, members), busy, strict=True):
             used = cpu_seconds(process.pid) - before_cpu
             show(f"… CPU of the {who} per Work, ms", used / (objects * MEMBERS) * 1e3)
-        show("… control plane, MB", resident_mb(plane.pid))
+        show(f"… control plane with {objects:,} Deployments, MB", resident_mb(plane.pid))
         show("… members, MB", resident_mb(members.pid))
         for informer in arrivals:
             await informer.stop()
