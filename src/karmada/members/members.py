@@ -52,7 +52,7 @@ class Member:
         Behind another address or authority may be another cluster: its history is its own.
         """
         before = self.transport.config
-        old = self.transport.switch(config)
+        old = self.transport.switch(config) if not self._closed else None
         if old is None:
             return None
         moved = (config.server, config.ca) != (before.server, before.ca)
@@ -74,9 +74,9 @@ class Member:
     async def close(self) -> None:
         """For good: nothing starts after this."""
         self._closed = True
-        await self.transport.close()
         async with self._restarting:
             await self.informers.stop()
+        await self.transport.close()
 
 
 class Members:

@@ -556,7 +556,7 @@ def test_ends_beyond_what_is_noted_at_a_time_count_all_the_same() -> None:
 
 
 async def test_on_an_old_cluster_the_index_is_an_annotation_only(tmp_path: Path) -> None:
-    profile = Profile("test", latencies=INSTANT, version="1.25")
+    profile = Profile("test", latencies=INSTANT, version="1.27")
     async with running(tmp_path, lambda context: [Jobs(context)], profile=profile) as cluster:
         work = Work(cluster)
         await work.create(completionMode="Indexed", completions=1)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from karmada.api import well_known
+from karmada.api.cluster import Cluster
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.service.triggers import Ours, concerns_bindings
+from karmada.scheduler.service.triggers import Ours, concerns_bindings, newly_served
 from scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
 from scheduling_plane import MARKED, Scheduling
 
@@ -104,6 +105,13 @@ def test_a_cluster_that_begins_to_go_concerns_those_it_is_for() -> None:
     assert concerns_bindings(after, version(2, deleting=True)) == []
 
 
+def test_kinds_that_a_cluster_did_not_serve_before() -> None:
+    books = {"groupVersion": "example.com/v1", "resources": [{"name": "books", "kind": "Book"}]}
+    few, more = version(kinds=[]), version(kinds=[books])
+    assert newly_served(None, more) == newly_served(few, more) == {"example.com/v1|Book"}
+    assert newly_served(more, few) == newly_served(more, more) == newly_served(more, None) == set()
+
+
 # through the server
 
 
@@ -130,6 +138,22 @@ async def test_only_bindings_whose_affinity_selects_a_changed_cluster_are_looked
     assert await plane.targets("unmarked-deployment") == {"m1": 1, "m2": 1}
     assert await plane.targets("held-deployment") == {}
     assert await plane.targets("other-deployment") == {}
+
+
+async def test_what_no_cluster_fitted_is_looked_at_again_when_one_serves_its_kind(plane: Scheduling) -> None:
+    await plane.clusters("m1", "m2")
+    book = {"apiVersion": "example.com/v1", "kind": "Book", "name": "b", "namespace": "default"}
+    spec = {**deployment(1, placement(DUPLICATED)), "resource": book}
+    await plane.bind("b-book", spec)
+    await plane.bind("web-deployment", deployment(1, placement(DUPLICATED)))
+    assert (await plane.condition("b-book") or ("", ""))[1] == "NoClusterFit"
+    kinds = (await plane.client.get(Cluster.gvr, "m2"))["status"]["apiEnablements"]
+    books = {"groupVersion": "example.com/v1", "resources": [{"name": "books", "kind": "Book"}]}
+    patch = {"status": {"apiEnablements": [*kinds, books]}}
+    await plane.client.patch(Cluster.gvr, "m2", "", patch, subresource="status")
+    await plane.rest()
+    assert await plane.targets("b-book") == {"m2": 1}
+    assert incoming(plane, "ClusterChanged") == 1
 
 
 async def test_bindings_that_a_changed_cluster_was_for_are_looked_at(plane: Scheduling) -> None:

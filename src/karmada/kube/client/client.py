@@ -152,10 +152,7 @@ class Client:
             query["resourceVersionMatch"] = resource_version_match
         accept = METADATA_LIST if metadata_only else JSON
         call = Call("GET", resource_path(gvr, namespace), query, accept=accept, most=LIST_BYTES)
-        answer = await self._object(call)
-        if not isinstance(answer.get("metadata"), dict):
-            raise ConnectionFailed(f"GET {call.path}: the server answered with what is no list")
-        return answer
+        return await self._object(call)
 
     async def list_all(
         self,
@@ -179,7 +176,7 @@ class Client:
         limit = page_size if resource_version in ("", "0") else 0
 
         async def page(limit: int, token: str, version: str) -> Obj:
-            return await self.list(
+            answer = await self.list(
                 gvr,
                 namespace,
                 label_selector=label_selector,
@@ -189,6 +186,9 @@ class Client:
                 resource_version=version,
                 metadata_only=metadata_only,
             )
+            if not isinstance(answer.get("metadata"), dict):
+                raise ConnectionFailed(f"GET {resource_path(gvr, namespace)}: the server answered with what is no list")
+            return answer
 
         def kept(answer: Obj) -> list[Obj]:
             items: list[Obj] = answer.get("items") or []

@@ -14,15 +14,15 @@ from karmada.api.work import ResourceBinding
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.scheduler.algorithm import Profile, schedule, schedule_remotely
+from karmada.scheduler.algorithm import schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
-from karmada.scheduler.estimators.general import GeneralEstimator
-from karmada.scheduler.estimators.protocol import LocalEstimator, RemoteEstimator
+from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY, newest
 from karmada.scheduler.fleet import Fleet
-from karmada.scheduler.plugins import EVERYTHING, builtin, discover, estimators_of, profile_of
+from karmada.scheduler.plugins import EVERYTHING
 from karmada.scheduler.request import Assumption, Request
+from karmada.scheduler.service.assembly import assemble
 from karmada.scheduler.service.assumptions import Assumptions
 from karmada.scheduler.service.context import Context
 from karmada.scheduler.service.pauses import Doubling, Limits, Pauses, Short
@@ -45,17 +45,9 @@ class Core:
         self.by_priority = context.gates.enabled("PriorityBasedScheduling")
         self.pauses: Pauses = Short() if self.by_priority else Doubling(context.clock, options.limits)
         self.components = context.gates.enabled("MultiplePodTemplatesScheduling")
-        registry = discover(builtin(workload_affinity=context.gates.enabled("WorkloadAffinity")))
-        self.profile: Profile = profile_of(
-            registry, options.plugins, components=self.components, propagate_empty=options.propagate_empty
+        self._algorithm = assemble(
+            context.gates, options.plugins, propagate_empty=options.propagate_empty, remote=remote
         )
-        own = estimators_of(registry, options.plugins)
-        models = context.gates.enabled("CustomizedClusterResourceModeling")
-        self._local: list[LocalEstimator] = [
-            GeneralEstimator(models=models),
-            *(one for one in own if isinstance(one, LocalEstimator)),
-        ]
-        self._remote = [*remote, *(one for one in own if not isinstance(one, LocalEstimator))]
         self._clusters = context.informers.of(Cluster.gvr)
         self._clusters.add_handler(self._cluster_changed)
         self._changes: dict[str, Obj | None] = {}
@@ -103,9 +95,10 @@ class Core:
         return decision
 
     async def _decide(self, request: Request) -> Decision:
-        if self._remote:
-            return await schedule_remotely(request, self.fleet, self._local, self._remote, self.profile)
-        return schedule(request, self.fleet, self._local, self.profile)
+        profile, local, remote = self._algorithm
+        if remote:
+            return await schedule_remotely(request, self.fleet, local, remote, profile)
+        return schedule(request, self.fleet, local, profile)
 
     def _expect(self, binding: Obj, decision: Decision, is_workload: bool) -> None:
         """Only if it will be written: what cannot be placed now stays where it is, unless no cluster fits any more."""

@@ -29,7 +29,16 @@ from karmada.scheduler.service.context import Context
 from karmada.scheduler.service.core import Core, Options
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.need import Need, need_of
-from karmada.scheduler.service.triggers import BY_PLACEMENT, Ours, bindings_for, concerns_bindings, index_by_placement
+from karmada.scheduler.service.triggers import (
+    BY_PLACEMENT,
+    UNPLACED,
+    Ours,
+    bindings_for,
+    concerns_bindings,
+    index_by_placement,
+    index_unplaced,
+    newly_served,
+)
 
 COMPONENT = "karmada-scheduler"
 SUCCEEDED, FAILED = "ScheduleBindingSucceed", "ScheduleBindingFailed"
@@ -65,7 +74,8 @@ class BindingScheduler:
         self._touched: set[Key] = set()
         """Those that a changed cluster may concern."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
-        self._informer = context.informers.of(kind.gvr, indexes={BY_PLACEMENT: index_by_placement})
+        indexes = {BY_PLACEMENT: index_by_placement, UNPLACED: index_unplaced}
+        self._informer = context.informers.of(kind.gvr, indexes=indexes)
         self._bindings = OwnWrites(self._informer)
         self._informer.add_handler(self._binding_changed)
         context.informers.of(Cluster.gvr).add_handler(self._cluster_changed)
@@ -114,6 +124,9 @@ class BindingScheduler:
         found: set[Key] = set()
         for cluster in concerns_bindings(old, new):
             found.update(bindings_for(cluster, self._informer, self._ours))
+        for kind in newly_served(old, new):
+            unplaced = self._informer.by_index(UNPLACED, kind)
+            found.update(key_of(binding) for binding in unplaced if self._ours.served(binding))
         for key in sorted(found):
             binding = self._informer.get(key)
             self._touched.add(key)

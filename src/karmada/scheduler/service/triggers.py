@@ -3,6 +3,8 @@
 A binding is looked at when it becomes ours (made, let go on, given to this scheduler) and when its spec changed. A
 cluster whose labels or spec changed, or that begins to go, concerns the bindings whose affinity selects it as it was or
 as it is. Those are found by their placement: bindings of one policy share it, so it is judged once for all of them.
+A cluster that serves new kinds concerns the bindings of those kinds that no cluster fitted: a custom resource is often
+made before its definition has come everywhere.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.scheduler.failures import Reason
 from karmada.scheduler.placement import plan_of
 
 DEFAULT_NAME = "default-scheduler"
 BY_PLACEMENT = "placement"
+UNPLACED = "unplaced"
+"""Bindings that no cluster fitted, by the kind of their template: `apiVersion|kind`."""
 _MARKS = (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING_MANAGED_BY)
 _SORTED = orjson.OPT_SORT_KEYS
 
@@ -29,6 +34,32 @@ _SORTED = orjson.OPT_SORT_KEYS
 def index_by_placement(binding: Obj) -> Iterable[str]:
     placement = (binding.get("spec") or {}).get("placement")
     return (orjson.dumps(placement, option=_SORTED).decode(),) if placement is not None else ()
+
+
+def index_unplaced(binding: Obj) -> Iterable[str]:
+    scheduled = meta.get_condition((binding.get("status") or {}).get("conditions"), "Scheduled")
+    if scheduled is None or scheduled.get("reason") != Reason.NO_CLUSTER_FIT:
+        return ()
+    resource = binding["spec"]["resource"]
+    return (f"{resource.get('apiVersion')}|{resource.get('kind')}",)
+
+
+def newly_served(old: Obj | None, new: Obj | None) -> set[str]:
+    """The kinds that a cluster did not serve before, as `index_unplaced` writes them."""
+    before, after = _enablements(old), _enablements(new)
+    return set() if before == after else _kinds(after) - _kinds(before)
+
+
+def _enablements(cluster: Obj | None) -> list[Obj]:
+    return (((cluster or {}).get("status") or {}).get("apiEnablements")) or []
+
+
+def _kinds(enablements: list[Obj]) -> set[str]:
+    return {
+        f"{group.get('groupVersion')}|{resource.get('kind')}"
+        for group in enablements
+        for resource in group.get("resources") or ()
+    }
 
 
 def is_suspended(binding: Obj) -> bool:

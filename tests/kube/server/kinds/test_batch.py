@@ -58,6 +58,17 @@ def test_a_job_selects_its_pods_by_its_uid() -> None:
     }  # fmt: skip
 
 
+def test_a_job_without_labels_shows_the_labels_of_its_pods() -> None:
+    found = job()
+    assert found["metadata"]["labels"].keys() == {"a"}
+    bare = {"metadata": {"name": "j", "uid": "u1"}, "spec": {"template": {"spec": {"restartPolicy": "Never"}}}}
+    JOB.default(bare)
+    JOB.prepare_create(bare)
+    assert bare["metadata"]["labels"] == {
+        CONTROLLER_UID: "u1", JOB_NAME: "j", "controller-uid": "u1", "job-name": "j",
+    }  # fmt: skip
+
+
 def test_a_manual_selector_is_left_alone() -> None:
     found = job(manualSelector=True, selector={"matchLabels": {"a": "b"}})
     assert found["spec"]["template"]["metadata"]["labels"] == {"a": "b"}

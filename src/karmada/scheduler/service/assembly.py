@@ -1,0 +1,41 @@
+"""The algorithm put together: plug-ins and estimators by flags and gates.
+
+The same for a scheduler that works and for somebody who only wants to know what one would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from karmada.kube.runtime.features import FeatureGates
+from karmada.scheduler.algorithm import Profile
+from karmada.scheduler.estimators.general import GeneralEstimator
+from karmada.scheduler.estimators.protocol import LocalEstimator, RemoteEstimator
+from karmada.scheduler.plugins import EVERYTHING, builtin, discover, estimators_of, profile_of
+
+
+class Algorithm(NamedTuple):
+    profile: Profile
+    local: Sequence[LocalEstimator]
+    remote: Sequence[RemoteEstimator]
+
+
+def assemble(
+    gates: FeatureGates,
+    plugins: Sequence[str] = (EVERYTHING,),
+    *,
+    propagate_empty: bool = False,
+    remote: Sequence[RemoteEstimator] = (),
+) -> Algorithm:
+    """Raises PluginError."""
+    registry = discover(builtin(workload_affinity=gates.enabled("WorkloadAffinity")))
+    components = gates.enabled("MultiplePodTemplatesScheduling")
+    profile = profile_of(registry, plugins, components=components, propagate_empty=propagate_empty)
+    own = estimators_of(registry, plugins)
+    general = GeneralEstimator(models=gates.enabled("CustomizedClusterResourceModeling"))
+    return Algorithm(
+        profile,
+        [general, *(one for one in own if isinstance(one, LocalEstimator))],
+        [*remote, *(one for one in own if not isinstance(one, LocalEstimator))],
+    )

@@ -1,0 +1,67 @@
+"""What docs/propagation.md and docs/overrides.md tell people to paste works as it is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from programs import eventually
+from propagating import DEPLOYMENTS, WORKS, Propagation
+
+pytestmark = pytest.mark.e2e
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def paste(fleet: Propagation, page: str) -> str:
+    """What all the shell of a page says, run with the folders of the test in place of the usual ones."""
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE))
+    script = script.replace("~/.karmada/sim/members.config", str(fleet.sims.kubeconfig))
+    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail"],
+        input=script,
+        capture_output=True,
+        text=True,
+        env={**fleet.kubectl.env, "PATH": tools},
+        cwd=fleet.sims.home,
+        timeout=120,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
+def test_the_page_on_propagation_can_be_pasted(three_members: Propagation) -> None:
+    said = paste(three_members, "propagation.md")
+    for expected in (
+        "propagationpolicy.policy.karmada.io/web created",
+        'deployment "web" successfully rolled out',
+        "Successfully applied resource(default/web) to cluster member2",
+        "resourcebinding.work.karmada.io/web-deployment condition met",
+        "guestbooks.example.com",
+    ):
+        assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
+    for member in three_members.members.values():
+        member.until_gone(DEPLOYMENTS, "web")
+    marks = [work for work in three_members.here.list(WORKS) if "private" in work["metadata"]["name"]]
+    assert marks == []
+
+
+def test_the_page_on_overrides_can_be_pasted(three_members: Propagation) -> None:
+    said = paste(three_members, "overrides.md")
+    for expected in (
+        "test-repo/myapp:1.0.0",
+        "myapp:1.0.1",
+        "deployment.apps/myapp condition met",
+        '"policyName":"myapp"',
+        "Apply override policy(default/myapp) for cluster(member1) succeed.",
+    ):
+        assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
+    for member in three_members.members.values():
+        eventually(lambda member=member: member.get(DEPLOYMENTS, "myapp") is None)
