@@ -17,7 +17,7 @@ from pathlib import Path
 import orjson
 import uvloop
 
-from bench import clusters, fleet, informer, propagation, scheduling
+from bench import clusters, fleet, informer, propagation, scheduling, scheduling_service
 from bench.report import show
 from bench.server import Running, running
 from bench.wire import Rate, Target, Watcher, run_load
@@ -147,6 +147,7 @@ SCENARIOS: dict[str, Callable[[float], None]] = {
     "fleet": fleet.measure,
     "clusters": clusters.measure,
     "scheduling": scheduling.measure,
+    "scheduler": scheduling_service.measure,
     "propagation": propagation.measure,
 }
 

@@ -17,6 +17,8 @@ GOALS: dict[str, tuple[float, Callable[[float, float], bool]]] = {
     "Works/s, 1,000 Deployments × 2": (300, operator.ge),
     "Works/s, 10,000 Deployments × 2": (300, operator.ge),
     "… control plane with 10,000 Deployments, MB": (400, operator.le),
+    "scheduled/s, 100 clusters: Aggregated": (1000, operator.ge),
+    "scheduled/s, 100 clusters: dynamic weight": (1000, operator.ge),
     "one cluster joined and Ready, s": (3, operator.le),
     "of 100 clusters, 20 dead: Ready": (80, operator.ge),
     "update to handler, in-process: p50, ms": (1, operator.lt),

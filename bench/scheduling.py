@@ -60,7 +60,7 @@ STRATEGIES: dict[str, Obj] = {
 }
 
 
-def _cluster(random: Random, number: int) -> Obj:
+def cluster(random: Random, number: int) -> Obj:
     summary = {
         "allocatable": {"cpu": "400", "memory": "1600Gi", "pods": "5500"},
         "allocated": {"cpu": str(random.randint(1, 399)), "memory": "600Gi", "pods": str(random.randint(0, 5000))},
@@ -74,7 +74,7 @@ def _cluster(random: Random, number: int) -> Obj:
     }
 
 
-def _bindings(random: Random, strategy: str, count: int, names: list[str]) -> list[Obj]:
+def bindings(random: Random, strategy: str, count: int, names: list[str]) -> list[Obj]:
     placements = [
         {**STRATEGIES[strategy], "clusterAffinity": {"exclude": [name]}, "clusterTolerations": [{"operator": "Exists"}]}
         for name in random.sample(names, 8)
@@ -108,12 +108,12 @@ def rate(size: int, strategy: str, count: int) -> float:
     from karmada.scheduler.request import Request
 
     random = Random(size)
-    fleet = Fleet.of(_cluster(random, number) for number in range(size))
-    reports = [_cluster(random, random.randrange(size)) for _ in range(count // _REPORT_EVERY + 1)]
-    bindings = _bindings(random, strategy, count, [name for name in fleet.names if name])
+    fleet = Fleet.of(cluster(random, number) for number in range(size))
+    reports = [cluster(random, random.randrange(size)) for _ in range(count // _REPORT_EVERY + 1)]
+    specs = bindings(random, strategy, count, [name for name in fleet.names if name])
     estimators = [GeneralEstimator()]
     began = time.process_time()
-    for number, spec in enumerate(bindings):
+    for number, spec in enumerate(specs):
         if number % _REPORT_EVERY == 0:
             report = reports[number // _REPORT_EVERY]
             fleet = fleet.updated({report["metadata"]["name"]: report})

@@ -1,7 +1,7 @@
-"""The scheduler at work: from a binding that is made to its result, status and events, in one process with the server.
+"""The scheduler at work, in one process with a server that stores durably: result, status and events.
 
-Bindings are made as fast as the server takes them, by sixteen who each wait for an answer; the clock stops when the
-last of them is scheduled. Making them is part of the figure, since both share a core. Events are written like anywhere.
+First bindings are made while nobody schedules; then a scheduler starts, and the clock stops when the last of them is
+scheduled. After that, single bindings are made one by one, each when the one before is scheduled.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,54 +21,67 @@ from bench import scheduling
 from bench.report import show
 
 CLUSTERS = 100
+STRATEGIES = ("Duplicated", "Aggregated", "dynamic weight", "spread by region")
 _MAKERS = 16
-_SHOWN = ("Duplicated", "Aggregated", "dynamic weight", "spread by region")
+_SINGLE = 50
+_SECONDS = 300
 
 
 def measure(share: float) -> None:
-    count = max(int(share * 3000), 300)
-    for strategy in _SHOWN:
-        uvloop.run(_run(strategy, count))
+    for strategy in STRATEGIES:
+        uvloop.run(_run(strategy, max(int(share * 3000), 300)))
 
 
 async def _run(strategy: str, count: int) -> None:
-    from karmada.api.work import ResourceBinding
-    from karmada.apiserver.mount import mount, until_served
     from karmada.controllers.context import Context
-    from karmada.kube.objects.clock import RealClock
     from karmada.kube.objects.meta import without_managed_fields
     from karmada.kube.runtime.manager import Manager
     from karmada.kube.runtime.tuning import tune_garbage_collection
-    from karmada.kube.server.app import ApiServer
-    from karmada.kube.server.config import ServerConfig
     from karmada.members.members import Members
     from karmada.scheduler.service.scheduler import scheduler_parts
 
     tune_garbage_collection()
+    async with _server() as server:
+        client = server.client(user_agent="bench")
+        await _make_clusters(client)
+        specs = _specs(strategy, count + _SINGLE)
+        await _make(client, list(enumerate(specs))[:count])
+        manager = Manager(client, transform=without_managed_fields)
+        context = Context(
+            lambda name: server.client(user_agent=name),
+            manager.informers,
+            manager.clock,
+            Members(manager.informers, manager.clock),
+        )
+        for part in scheduler_parts(context):
+            manager.add(part)
+        for recorder in context.recorders.values():
+            manager.add_component(recorder)
+        done = _Done(manager.informers, count)
+        began, cpu = time.perf_counter(), time.process_time()
+        async with manager:
+            await done.wait()
+            seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+            single = [await _single(client, manager.informers, count + n, specs[count + n]) for n in range(_SINGLE)]
+        note = f"{cpu / count * 1e3:.2f} ms of a core each, single: p50 {sorted(single)[_SINGLE // 2] * 1e3:.1f} ms"
+    show(f"scheduled/s, {CLUSTERS} clusters: {strategy}", count / seconds, note)
+
+
+@asynccontextmanager
+async def _server() -> AsyncIterator[Any]:
+    from karmada.apiserver.mount import mount, until_served
+    from karmada.kube.server.app import ApiServer
+    from karmada.kube.server.config import ServerConfig
+
     with tempfile.TemporaryDirectory() as folder:
-        server = ApiServer(ServerConfig(data_dir=Path(folder), storage="", port=0), RealClock())
+        server = ApiServer(ServerConfig(data_dir=Path(folder), port=0))
         mount(server)
         await server.start()
         try:
             await until_served(server)
-            manager = Manager(server.client(user_agent="bench"), transform=without_managed_fields)
-            members = Members(manager.informers, manager.clock)
-            context = Context(lambda name: server.client(user_agent=name), manager.informers, manager.clock, members)
-            await _make_clusters(server.client(user_agent="bench"))
-            for part in scheduler_parts(context):
-                manager.add(part)
-            for recorder in context.recorders.values():
-                manager.add_component(recorder)
-            async with manager:
-                seconds, cpu, latencies = await _drive(
-                    server.client(user_agent="bench"), manager.informers.of(ResourceBinding.gvr), strategy, count
-                )
-                dropped = sum(recorder.dropped for recorder in context.recorders.values())
+            yield server
         finally:
             await server.stop()
-    note = f"p50 {latencies[count // 2] * 1e3:.1f} ms, {cpu / count * 1e3:.2f} ms of a core each"
-    note += f", {dropped} of {2 * count} events left out" if dropped else ""
-    show(f"bindings made and scheduled/s, {CLUSTERS} clusters: {strategy}", count / seconds, note)
 
 
 async def _make_clusters(client: Any) -> None:
@@ -74,7 +89,7 @@ async def _make_clusters(client: Any) -> None:
 
     random = Random(CLUSTERS)
     for number in range(CLUSTERS):
-        made = scheduling._cluster(random, number)
+        made = scheduling.cluster(random, number)
         metadata = {"name": made["metadata"]["name"], "labels": made["metadata"]["labels"]}
         spec = {"syncMode": "Push", **{key: made["spec"][key] for key in ("region", "zones")}}
         head = {"apiVersion": Cluster.gvk.api_version, "kind": "Cluster", "metadata": metadata}
@@ -82,40 +97,68 @@ async def _make_clusters(client: Any) -> None:
         await client.patch(Cluster.gvr, metadata["name"], "", {"status": made["status"]}, subresource="status")
 
 
-async def _drive(client: Any, informer: Any, strategy: str, count: int) -> tuple[float, float, list[float]]:
+def _specs(strategy: str, count: int) -> list[Any]:
+    names = [f"member{number:04d}" for number in range(CLUSTERS)]
+    found = []
+    for number, spec in enumerate(scheduling.bindings(Random(count), strategy, count, names)):
+        resource = {**spec["resource"], "namespace": "default"}
+        plain = {key: value for key, value in spec.items() if key != "clusters"}
+        found.append({**plain, "resource": resource, "replicas": number % 20 + 1})
+    return found
+
+
+def _binding(number: int, spec: Any) -> Any:
+    labels = {"propagationpolicy.karmada.io/permanent-id": "bench"}
+    metadata = {"name": f"web-{number}-deployment", "namespace": "default", "labels": labels}
+    return {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": metadata, "spec": spec}
+
+
+async def _make(client: Any, specs: list[tuple[int, Any]]) -> None:
     from karmada.api.work import ResourceBinding
 
-    made: dict[str, float] = {}
-    latencies: list[float] = []
-    finished = asyncio.get_running_loop().create_future()
-
-    def heard(_old: Any, new: Any) -> None:
-        name = new["metadata"]["name"]
-        if (new.get("status") or {}).get("schedulerObservedGeneration") and name in made:
-            latencies.append(time.perf_counter() - made.pop(name))
-            if len(latencies) == count and not finished.done():
-                finished.set_result(None)
-
-    informer.add_handler(heard)
-    names = [f"member{number:04d}" for number in range(CLUSTERS)]
-    waiting = iter(list(enumerate(scheduling._bindings(Random(count), strategy, count, names))))
+    waiting = iter(specs)
 
     async def make() -> None:
         for number, spec in waiting:
-            name = f"web-{number}-deployment"
-            spec = {key: value for key, value in spec.items() if key != "clusters"}
-            spec["resource"] = {**spec["resource"], "namespace": "default"}
-            spec["replicas"] = number % 20 + 1
-            labels = {"propagationpolicy.karmada.io/permanent-id": "bench"}
-            head = {"apiVersion": ResourceBinding.gvk.api_version, "kind": "ResourceBinding"}
-            made[name] = time.perf_counter()
-            metadata = {"name": name, "namespace": "default", "labels": labels}
-            await client.create(ResourceBinding.gvr, {**head, "metadata": metadata, "spec": spec})
+            await client.create(ResourceBinding.gvr, _binding(number, spec))
 
-    began, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*(make() for _ in range(_MAKERS)))
-    await asyncio.wait_for(finished, 120)
-    return time.perf_counter() - began, time.process_time() - cpu, sorted(latencies)
+
+
+class _Done:
+    """When so many bindings are scheduled."""
+
+    def __init__(self, informers: Any, count: int) -> None:
+        from karmada.api.work import ResourceBinding
+
+        self._left = count
+        self._over = asyncio.Event()
+        self._remove = informers.of(ResourceBinding.gvr).add_handler(self._heard)
+
+    def _heard(self, old: Any, new: Any) -> None:
+        if _is_scheduled(new) and not (old is not None and _is_scheduled(old)):
+            self._left -= 1
+            if self._left == 0:
+                self._over.set()
+
+    async def wait(self) -> None:
+        await asyncio.wait_for(self._over.wait(), _SECONDS)
+        self._remove()
+
+
+def _is_scheduled(binding: Any) -> bool:
+    return bool((binding.get("status") or {}).get("schedulerObservedGeneration"))
+
+
+async def _single(client: Any, informers: Any, number: int, spec: Any) -> float:
+    from karmada.api.work import ResourceBinding
+    from karmada.kube.runtime.keys import Key
+
+    informer, key = informers.of(ResourceBinding.gvr), Key("default", f"web-{number}-deployment")
+    began = time.perf_counter()
+    await client.create(ResourceBinding.gvr, _binding(number, spec))
+    await informer.until(lambda: _is_scheduled(informer.get(key) or {}))
+    return time.perf_counter() - began
 
 
 if __name__ == "__main__":

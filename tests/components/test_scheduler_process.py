@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,16 @@ async def running(plane: Scheduling, name: str = "other", **how: Any) -> AsyncIt
 
 
 async def until_scheduled(plane: Scheduling, name: str) -> dict[str, int]:
+    return await until(lambda: plane.targets(name), bool)
+
+
+async def until(read: Callable[[], Awaitable[Any]], holds: Callable[[Any], Any]) -> Any:
     async with asyncio.timeout(SECONDS):
-        while not (found := await plane.targets(name)):
+        while True:
+            found = await read()
+            if holds(found):
+                return found
             await asyncio.sleep(0.005)
-    return found
 
 
 async def test_schedulers_of_two_names_share_the_bindings(plane: Scheduling) -> None:
@@ -117,11 +123,8 @@ async def test_health_and_metrics_are_served(plane: Scheduling) -> None:
         assert await get((endpoint.host, endpoint.port), "/healthz") == (200, "ok")
         await plane.bind("web-deployment", deployment(1, placement(DUPLICATED), schedulerName="other"))
         await until_scheduled(plane, "web-deployment")
-        async with asyncio.timeout(SECONDS):
-            while 'attempts_total{result="scheduled",schedule_type="ReconcileSchedule"} 1.0' not in (
-                page := (await get((endpoint.host, endpoint.port), "/metrics"))[1]
-            ):
-                await asyncio.sleep(0.005)
+        counted = 'attempts_total{result="scheduled",schedule_type="ReconcileSchedule"} 1.0'
+        _, page = await until(lambda: get((endpoint.host, endpoint.port), "/metrics"), lambda read: counted in read[1])
         assert 'karmada_scheduler_queue_incoming_bindings_total{event="BindingAdd"} 1.0' in page
         assert 'workqueue_adds_total{name="other-resourcebindings"}' in page
 

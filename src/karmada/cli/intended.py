@@ -103,13 +103,13 @@ async def live_binding(client: Client, resource: Obj) -> Obj | None:
 
 def claimed_by_another(binding: Obj, policy: Obj) -> str:
     """What is to be said if another policy has the resource; otherwise nothing."""
-    from karmada.controllers.detector.claims import BOTH
+    from karmada.controllers.detector.claims import BOTH, claim_of
 
-    for kind in BOTH:
-        holder = kind.holds(binding)
-        if holder is not None and (policy["kind"] not in kind.noun or str(holder) != name_of(policy)):
-            return f"{kind.noun} {holder} has it now: another policy takes it over only by preemption."
-    return ""
+    claim = claim_of(binding)
+    if claim is None:
+        return ""
+    holder = f"{POLICY_KINDS[BOTH.index(claim.kind)]} {claim.policy}"
+    return "" if holder == title(policy) else f"{holder} has it now: another policy takes it over only by preemption."
 
 
 async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj:

@@ -17,6 +17,8 @@ COMMANDS = {
     "join": ("karmada.cli.join:join", "Make a cluster a member."),
     "taint": ("karmada.cli.taint:taint", "Change the taints of clusters."),
     "uncordon": ("karmada.cli.cordon:uncordon", "Let new resources onto a cluster again."),
+    "simulate": ("karmada.cli.simulate:simulate", "Tell what a policy would do, without doing it."),
+    "why": ("karmada.cli.why:why", "Tell why a resource is in the clusters where it is."),
     "unjoin": ("karmada.cli.unjoin:unjoin", "Take a cluster out of the control plane."),
     "render": ("karmada.cli.render:render", "Show what a cluster would get, and which override made each change."),
     "restore": ("karmada.cli.backup:restore", "Put a backup into an empty store."),
