@@ -44,7 +44,7 @@ def test_the_page_on_propagation_can_be_pasted(three_members: Propagation) -> No
         'deployment "web" successfully rolled out',
         "Successfully applied resource(default/web) to cluster member2",
         "resourcebinding.work.karmada.io/web-deployment condition met",
-        "guestbooks.example.com",
+        "customresourcedefinition.apiextensions.k8s.io/books.example.com created",
     ):
         assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
     for member in three_members.members.values():
