@@ -13,7 +13,7 @@ from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informers import Informers
 from karmada.members.members import Members
 
-_BUSY = 64
+_BUSY = 16
 """In a burst of thousands of objects nobody reads of each that all is well."""
 CONTROLLER_MANAGER = "karmada-controller-manager"
 

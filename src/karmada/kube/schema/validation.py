@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+import orjson
+
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import (
     FieldError,
@@ -47,10 +49,15 @@ MISSING: Final = _Missing()
 def validate(node: Node, obj: Obj, old: Obj | None = None) -> list[FieldError]:
     """What is wrong with an object; with `old`, what is wrong with the change from it."""
     errors: list[FieldError] = []
-    _value(node, obj, MISSING, "", errors)
-    if errors and old is not None:
-        errors = []
-        _value(node, obj, old, "", errors)
+    if old is None:
+        _value(node, obj, MISSING, "", errors)
+    else:
+        _object(node, obj, MISSING, "", errors, unchanged=_unchanged(obj, old))
+        if node.checks.conditions:
+            _conditions(node.checks, obj, "", errors)
+        if errors:
+            errors = []
+            _value(node, obj, old, "", errors)
     if node.checks.has_rules:
         if any(error.reason in _BLOCKING for error in errors):
             errors.append(UNCHECKED)
@@ -59,6 +66,20 @@ def validate(node: Node, obj: Obj, old: Obj | None = None) -> list[FieldError]:
 
             errors.extend(apply_rules(node, obj, old))
     return errors
+
+
+def _unchanged(obj: Obj, old: Obj) -> frozenset[str]:
+    """The parts that are as they were, by their bytes: a change of the status need not have its spec judged again."""
+    return frozenset(
+        key for key, value in obj.items() if key in old and (value is old[key] or _bytes(value) == _bytes(old[key]))
+    )
+
+
+def _bytes(value: Any) -> object:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # what cannot be written is like nothing else
+        return object()
 
 
 def validate_value(node: Node, value: Any, path: str) -> list[FieldError]:
@@ -154,7 +175,14 @@ def _has_type(node: Node, value: Any, path: str, errors: list[FieldError]) -> bo
     return fits
 
 
-def _object(node: Node, value: Obj, old: Any, path: str, errors: list[FieldError]) -> None:
+def _object(
+    node: Node,
+    value: Obj,
+    old: Any,
+    path: str,
+    errors: list[FieldError],
+    unchanged: frozenset[str] = frozenset(),
+) -> None:
     before: Obj = old if isinstance(old, dict) else _NO_FIELDS
     prefix = f"{path}." if path else ""
     if node.required:
@@ -162,11 +190,11 @@ def _object(node: Node, value: Obj, old: Any, path: str, errors: list[FieldError
     properties, values = node.properties, node.values
     for key, item in value.items():
         child = properties.get(key, values)
-        if child is None or child.checks is None or type(item) is child.checks.plain:
+        if child is None or child.checks is None or type(item) is child.checks.plain or key in unchanged:
             continue
         _value(child, item, before.get(key, MISSING), prefix + key, errors)
     checks: Checks = node.checks
-    if checks.metadata is not None and isinstance(value.get("metadata"), dict):
+    if checks.metadata is not None and "metadata" not in unchanged and isinstance(value.get("metadata"), dict):
         _value(checks.metadata, value["metadata"], before.get("metadata", MISSING), f"{prefix}metadata", errors)
     if node.embedded:
         _embedded(value, prefix, errors)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 
 import orjson
 
@@ -406,8 +407,13 @@ def check_uid(resource: Resource, name: str, given: str, live: str) -> None:
 
 def manager_of(request: Request) -> str:
     """Without a fieldManager the first word of the User-Agent names the writer."""
-    agent = request.headers.get("User-Agent", "").split("/", 1)[0]
-    return "".join(c for c in agent if c.isprintable())[:128] or "unknown"
+    return _writer(request.headers.get("User-Agent", ""))
+
+
+@lru_cache(maxsize=1024)
+def _writer(agent: str) -> str:
+    first = agent.split("/", 1)[0]
+    return "".join(c for c in first if c.isprintable())[:128] or "unknown"
 
 
 def _dedupe_owners(request: Request, meta: Obj) -> None:
