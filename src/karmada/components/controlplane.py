@@ -26,10 +26,13 @@ from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.history import History
 from karmada.members.members import Members
 
 WITHOUT_PODS = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
 """Admission that makes sense only where pods run."""
+_HISTORY = History(most_bytes=4 << 20)
+"""Its own watchers are in the same process and never far behind; who is finds the rest in the store."""
 _RETRY_SECONDS = 1.0
 log = get_logger("control-plane")
 
@@ -46,7 +49,12 @@ class ControlPlane:
         self.clock = clock or RealClock()
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
-        config = replace(config, namespace_defaults=False, disabled_admission=config.disabled_admission | WITHOUT_PODS)
+        config = replace(
+            config,
+            namespace_defaults=False,
+            disabled_admission=config.disabled_admission | WITHOUT_PODS,
+            history=_HISTORY,
+        )
         self.server = ApiServer(config, self.clock)
         mount(self.server, self.gates)
         self.manager: Manager | None = None

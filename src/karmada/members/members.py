@@ -18,6 +18,7 @@ from karmada.kube.client.config import RestConfig
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
@@ -37,7 +38,7 @@ class Member:
         self.name = name
         self.transport = transport
         self.client = Client(transport)
-        self.informers = Informers(self.client, clock=clock)
+        self.informers = Informers(self.client, clock=clock, transform=without_managed_fields)
         self.informers.start()
         self.trouble: NoAccess | None = None
         """What is wrong with the settings now; `client` still goes the way that was set up before."""
