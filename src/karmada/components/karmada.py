@@ -48,6 +48,11 @@ def _seconds(_ctx: click.Context, param: click.Parameter, value: str) -> float:
 )
 @click.option("--cluster-success-threshold", callback=_seconds, default="30s", help="Well for so long counts as well.")
 @click.option("--cluster-failure-threshold", callback=_seconds, default="30s", help="Ill for so long counts as ill.")
+@click.option(
+    "--controllers",
+    default="*",
+    help="Comma-separated: * and optional ones to run besides: hpaScaleTargetMarker, deploymentReplicasSyncer.",
+)
 @click.option("--cluster-monitor-grace-period", callback=_seconds, default="40s", help="Unheard for so long: Unknown.")
 @click.option("--cluster-startup-grace-period", callback=_seconds, default="60s", help="The same for a new cluster.")
 @click.option("--cluster-api-kubeconfig", default="", help="Cluster API's management cluster: its clusters join.")
@@ -64,6 +69,7 @@ def main(
     cluster_status_update_frequency: float,
     cluster_success_threshold: float,
     cluster_failure_threshold: float,
+    controllers: str,
     cluster_monitor_grace_period: float,
     cluster_startup_grace_period: float,
     cluster_api_kubeconfig: str,
@@ -100,6 +106,7 @@ def main(
         cluster_status_update_frequency=cluster_status_update_frequency,
         cluster_success_threshold=cluster_success_threshold,
         cluster_failure_threshold=cluster_failure_threshold,
+        controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
         cluster_monitor_grace_period=cluster_monitor_grace_period,
         cluster_startup_grace_period=cluster_startup_grace_period,
         cluster_api_kubeconfig=cluster_api_kubeconfig,

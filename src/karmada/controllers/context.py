@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from karmada.features import default_gates
@@ -37,11 +37,23 @@ class Settings:
     concurrent_resource_template_syncs: int = 5
     concurrent_propagation_policy_syncs: int = 1
     concurrent_cluster_propagation_policy_syncs: int = 1
+    controllers: tuple[str, ...] = ("*",)
+    """Which controllers run: names, names after a dash for those that do not, `*` for all that are on by default."""
     cluster_api_kubeconfig: str = ""
     """The management cluster of Cluster API, whose clusters join by themselves."""
     cluster_api_context: str = ""
     skipped_propagating_apis: str = ""
     skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
+
+
+def is_switched_on(name: str, flag: Sequence[str], *, by_default: bool = True) -> bool:
+    """What --controllers says of one: the first entry that names it decides, else whether all are asked for."""
+    for entry in flag:
+        if entry == name:
+            return True
+        if entry == f"-{name}":
+            return False
+    return by_default and "*" in flag
 
 
 @dataclass(slots=True)
