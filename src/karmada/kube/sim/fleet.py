@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import shutil
 import socket
 import zlib
@@ -121,7 +122,14 @@ class Fleet:
             if progress is not None:
                 progress(done, len(found))
 
-        await asyncio.gather(*(begin(path) for path in found))
+        collecting = gc.isenabled()
+        gc.disable()  # what is loaded now stays: looking through it again and again is wasted
+        try:
+            await asyncio.gather(*(begin(path) for path in found))
+        finally:
+            if collecting:
+                gc.enable()
+            gc.freeze()
         self._write_kubeconfig()
 
     async def stop(self) -> None:
