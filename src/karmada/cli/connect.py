@@ -59,6 +59,11 @@ def connection_flags(command: F) -> F:
     return command
 
 
+def namespace_flag(command: F) -> F:
+    """--namespace: where namespaced resources are; the kubeconfig's namespace when it is not given."""
+    return click.option("-n", "--namespace", default="", help="The namespace to work in.")(command)
+
+
 def member_flags(command: F) -> F:
     """--cluster-kubeconfig and --cluster-context: which member."""
     for option in (
@@ -171,6 +176,22 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise Failure(_unreachable(error)) from error
     except (OSError, TimeoutError) as error:
         raise failure(str(error) or type(error).__name__) from error
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, without the words around it: for errors told together with where they happened."""
+    from karmada.kube.client.transport import ConnectionFailed
+    from karmada.kube.objects.errors import ApiError
+
+    if isinstance(error, ApiError):
+        return error.message
+    if isinstance(error, ConnectionFailed):
+        return _unreachable(error)
+    if isinstance(error, Failure):
+        return error.message.removeprefix("error: ")
+    if isinstance(error, OSError | TimeoutError):
+        return str(error) or type(error).__name__
+    raise error
 
 
 def describe(error: Any) -> str:
