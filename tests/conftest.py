@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from karmada.kube.server.shared import assert_unmutated, detect_mutations
+from karmada.kube.objects.shared import assert_unmutated, detect_mutations
 
 
 @pytest.fixture(autouse=True)

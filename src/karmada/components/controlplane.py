@@ -12,6 +12,7 @@ import socket
 import uuid
 from dataclasses import replace
 
+from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.apiserver.mount import SYSTEM_NAMESPACE, mount, until_served
 from karmada.controllers.all import controllers
 from karmada.controllers.context import CONTROLLER_MANAGER, Context, Settings
@@ -33,6 +34,8 @@ WITHOUT_PODS = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
 """Admission that makes sense only where pods run."""
 _HISTORY = History(most_bytes=4 << 20)
 """Its own watchers are in the same process and never far behind; who is finds the rest in the store."""
+MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
+"""What there are most of, each for itself of interest only now and then."""
 _RETRY_SECONDS = 1.0
 log = get_logger("control-plane")
 
@@ -81,7 +84,14 @@ class ControlPlane:
         server, clock = self.server, self.clock
         client = server.client(user_agent=CONTROLLER_MANAGER)
         metrics = Metrics()
-        manager = Manager(client, clock=clock, elector=elector, metrics=metrics, transform=without_managed_fields)
+        manager = Manager(
+            client,
+            clock=clock,
+            elector=elector,
+            metrics=metrics,
+            transform=without_managed_fields,
+            on_demand=MANY,
+        )
         members = Members(manager.informers, clock)
         context = self.context = Context(
             lambda name: server.client(user_agent=name), manager.informers, clock, members, self.gates, self.settings

@@ -87,7 +87,7 @@ class KindInMember:
         if self.informer is None:
             self.asked_at = now
             self.informer = self._member.informers.of(
-                self.gvr, label_selector=MANAGED_ONLY, transform=meta.without_managed_fields
+                self.gvr, label_selector=MANAGED_ONLY, transform=meta.without_managed_fields, on_demand=True
             )
 
             def hear(old: Obj | None, new: Obj | None) -> None:

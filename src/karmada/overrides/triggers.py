@@ -130,7 +130,7 @@ class Triggers:
 
     def _selected(self, part: Affected) -> Iterator[Obj]:
         if not part.selectors:
-            yield from self._bindings.list(part.namespace)
+            yield from self._looked_up(self._bindings.keys(part.namespace))
             return
         for selector in part.selectors:
             namespace = part.namespace or selector.namespace
@@ -138,11 +138,16 @@ class Triggers:
                 if self._selects(selector, binding["spec"]["resource"], namespace, own=part.namespace):
                     yield binding
 
-    def _candidates(self, selector: Selector, namespace: str) -> list[Obj]:
+    def _candidates(self, selector: Selector, namespace: str) -> Iterator[Obj]:
         if selector.name and (namespace or not self._namespaced):
-            found = self._bindings.get(Key(namespace, binding_name(selector.kind, selector.name)))
-            return [] if found is None else [found]
-        return self._bindings.by_index(BY_KIND, f"{namespace}|{selector.api_version}|{selector.kind}")
+            return self._looked_up([Key(namespace, binding_name(selector.kind, selector.name))])
+        kind = f"{namespace}|{selector.api_version}|{selector.kind}"
+        return self._looked_up(self._bindings.keys_by_index(BY_KIND, kind))
+
+    def _looked_up(self, keys: Iterable[Key]) -> Iterator[Obj]:
+        """One after the other: all of them at once may be more than fits."""
+        found = (self._bindings.get(key) for key in keys)
+        return (binding for binding in found if binding is not None)
 
     def _selects(self, selector: Selector, resource: Obj, namespace: str, *, own: str) -> bool:
         api_version, kind, name = resource.get("apiVersion", ""), resource.get("kind", ""), resource.get("name", "")

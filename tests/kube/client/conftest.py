@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.light import LightTransport
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[..., Awaitable[str]]
@@ -37,13 +39,27 @@ async def serve() -> AsyncIterator[Serve]:
         await server.close()
 
 
+@pytest.fixture(params=[HttpsTransport, LightTransport], ids=["https", "light"])
+async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
+    """What holds of one transport holds of the other."""
+    async with _connecting(request.param) as start:
+        yield start
+
+
 @pytest.fixture
-async def connect() -> AsyncIterator[Open]:
+async def connect_https() -> AsyncIterator[Open]:
+    """For what only this transport can."""
+    async with _connecting(HttpsTransport) as start:
+        yield start
+
+
+@asynccontextmanager
+async def _connecting(sort: Any) -> AsyncIterator[Open]:
     made: list[HttpsTransport] = []
 
     def start(server: str, *, clock: Any = None, **options: Any) -> HttpsTransport:
         extra = {"clock": clock} if clock else {}
-        transport = HttpsTransport(RestConfig(server=server, **options), **extra)
+        transport = sort(RestConfig(server=server, **options), **extra)
         made.append(transport)
         return transport
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from karmada.kube.client import https
+from karmada.kube.client import answers
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material
 from karmada.kube.client.discovery import discover
@@ -177,7 +177,7 @@ async def test_a_call_is_sent_again_only_within_its_time_out(serve: Serve, conne
 async def test_a_call_without_time_out_is_not_sent_again_forever(serve: Serve, connect: Open, clock: FakeClock) -> None:
     asked, ended = await asked_for(serve, connect, clock, "25", timeout=0)
     assert isinstance(ended, TooManyRequests)
-    assert asked[-1] <= https._RETRY_SECONDS
+    assert asked[-1] <= answers.RETRY_SECONDS
     assert len(asked) in (2, 3)
 
 
@@ -235,8 +235,7 @@ async def test_no_request_goes_where_a_server_points(serve: Serve, connect: Open
     ],
 )
 async def test_settings_that_cannot_be_used_are_a_failed_connection(connect: Open, config: dict[str, Any]) -> None:
-    server = config.pop("server")
-    transport = connect(server, **config)
+    transport = connect(**config)
     with pytest.raises(ConnectionFailed) as caught:
         await transport.call(GET)
     assert "lines" not in str(caught.value)

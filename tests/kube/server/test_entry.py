@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.kube.objects import shared
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server import shared
 from karmada.kube.server.entry import (
     ADDED,
     DELETED,

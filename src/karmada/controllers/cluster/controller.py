@@ -166,7 +166,7 @@ class Clusters:
         raise_together(outcomes)
 
     def _is_target(self, name: str) -> bool:
-        return any(bindings.by_index(BY_CLUSTER, name) for bindings in self._bindings)
+        return any(bindings.cache.has(BY_CLUSTER, name) for bindings in self._bindings)
 
 
 def ready_condition(cluster: Obj) -> Obj | None:

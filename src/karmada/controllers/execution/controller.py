@@ -178,9 +178,9 @@ class Execution:
         self._set_aside.pop(name, None)
         namespace = well_known.execution_namespace(name)
         self.lanes.drop(namespace)
-        for work in self._works.informer.list(namespace):
-            self._applied.pop(key_of(work), None)
-            self.lanes.add(key_of(work))
+        for key in self._works.informer.keys(namespace):
+            self._applied.pop(key, None)
+            self.lanes.add(key)
 
     # a Work
 

@@ -1,20 +1,27 @@
 """An indexed set of objects: what an informer knows, by key and by any value computed from an object.
 
-It keeps the very objects it is given. An index maps a value to the objects that have it; since stored objects never
-change, the values of an object that leaves are computed again instead of being kept.
+A `Cache` keeps the very objects it is given; an `OnDemandCache` keeps their bytes and parses an object when it is asked
+for, which holds thousands of large ones in a fifth of the memory. An index maps a value to the keys of the objects
+that have it; since stored objects never change, the values of an object that leaves are computed again instead of
+being kept.
 """
 
 from __future__ import annotations
 
 import builtins
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from karmada.kube.objects.shared import Packed, Press, SharedObject
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
 IndexFn: TypeAlias = Callable[[Obj], Iterable[str]]
+_Index: TypeAlias = dict[str, dict[Key, None]]
 _BY_NAMESPACE = "\0namespace"
+_RECENT = 256
+"""Parsed objects that stay for whoever asks next: what was just written is read again at once."""
 
 
 def _namespaces(obj: Obj) -> Iterable[str]:
@@ -23,11 +30,20 @@ def _namespaces(obj: Obj) -> Iterable[str]:
 
 class Cache:
     def __init__(self, indexes: Mapping[str, IndexFn] | None = None) -> None:
-        self._objects: dict[Key, Obj] = {}
+        self._objects: dict[Key, Any] = {}
         self._functions: dict[str, IndexFn] = {}
-        self._indexes: dict[str, dict[str, dict[Key, Obj]]] = {}
+        self._indexes: dict[str, _Index] = {}
         for name, function in (indexes or {}).items():
             self.add_index(name, function)
+
+    def _hold(self, obj: Obj) -> Any:
+        """What is kept of an object."""
+        return obj
+
+    def _show(self, held: Any) -> Obj:
+        """The object of what is kept."""
+        shown: Obj = held
+        return shown
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -36,24 +52,36 @@ class Cache:
         return key in self._objects
 
     def __iter__(self) -> Iterator[Obj]:
-        return iter(self._objects.values())
+        return map(self._show, self._objects.values())
 
     def keys_outside(self, wanted: Container[Key]) -> builtins.list[Key]:
         return [key for key in self._objects if key not in wanted]
 
     def get(self, key: Key) -> Obj | None:
-        return self._objects.get(key)
+        held = self._objects.get(key)
+        return None if held is None else self._show(held)
 
     def list(self, namespace: str = "") -> builtins.list[Obj]:
+        return [self._show(self._objects[key]) for key in self.keys(namespace)] if namespace else list(self)
+
+    def keys(self, namespace: str = "") -> builtins.list[Key]:
+        """For going through many without having all of them in memory."""
         if not namespace:
-            return list(self._objects.values())
+            return list(self._objects)
         if _BY_NAMESPACE not in self._indexes:
             self.add_index(_BY_NAMESPACE, _namespaces)
-        return self.by_index(_BY_NAMESPACE, namespace)
+        return self.keys_by_index(_BY_NAMESPACE, namespace)
 
     def by_index(self, name: str, value: str) -> builtins.list[Obj]:
-        found = self._indexes[name].get(value)
-        return list(found.values()) if found else []
+        objects, show = self._objects, self._show
+        return [show(objects[key]) for key in self._indexes[name].get(value, ())]
+
+    def keys_by_index(self, name: str, value: str) -> builtins.list[Key]:
+        return list(self._indexes[name].get(value, ()))
+
+    def has(self, name: str, value: str) -> bool:
+        """Whether some object has this value of an index."""
+        return value in self._indexes[name]
 
     def index_values(self, name: str) -> Iterable[str]:
         """The values that some object has."""
@@ -67,38 +95,64 @@ class Cache:
             return
         self._functions[name] = function
         index = self._indexes[name] = {}
-        for key, obj in self._objects.items():
-            _insert(index, function(obj), key, obj)
+        for key, held in self._objects.items():
+            _insert(index, function(self._show(held)), key)
 
     def set(self, key: Key, obj: Obj) -> Obj | None:
         """Store the object and return the one it replaces."""
-        old = self._objects.get(key)
-        self._objects[key] = obj
+        old = self.get(key)
+        self._objects[key] = self._hold(obj)
         for name, function in self._functions.items():
-            index = self._indexes[name]
+            values = list(function(obj))
             if old is not None:
-                _remove(index, function(old), key)
-            _insert(index, function(obj), key, obj)
+                before = list(function(old))
+                if before == values:
+                    continue
+                _remove(self._indexes[name], before, key)
+            _insert(self._indexes[name], values, key)
         return old
 
     def pop(self, key: Key) -> Obj | None:
-        old = self._objects.pop(key, None)
+        old = self.get(key)
         if old is not None:
+            del self._objects[key]
             for name, function in self._functions.items():
                 _remove(self._indexes[name], function(old), key)
         return old
 
 
-def _insert(index: dict[str, dict[Key, Obj]], values: Iterable[str], key: Key, obj: Obj) -> None:
+class OnDemandCache(Cache):
+    """Keeps bytes: those that the server in this process has anyway, or its own."""
+
+    def __init__(
+        self, indexes: Mapping[str, IndexFn] | None = None, transform: Callable[[Obj], Obj] | None = None
+    ) -> None:
+        """`transform` is what is shown of an object."""
+        self._transform = transform
+        self._recent: deque[Obj] = deque(maxlen=_RECENT)
+        self._press = Press(_RECENT)
+        super().__init__(indexes)
+
+    def _hold(self, obj: Obj) -> Packed:
+        self._recent.append(obj)
+        if isinstance(obj, SharedObject):
+            return obj.source
+        packed = Packed.of(obj if self._transform is None else self._transform(obj))
+        self._press.add(packed)
+        return packed
+
+    def _show(self, held: Packed) -> Obj:
+        obj = held.object()
+        self._recent.append(obj)
+        return obj if self._transform is None else self._transform(obj)
+
+
+def _insert(index: _Index, values: Iterable[str], key: Key) -> None:
     for value in values:
-        bucket = index.get(value)
-        if bucket is None:
-            index[value] = {key: obj}
-        else:
-            bucket[key] = obj
+        index.setdefault(value, {})[key] = None
 
 
-def _remove(index: dict[str, dict[Key, Obj]], values: Iterable[str], key: Key) -> None:
+def _remove(index: _Index, values: Iterable[str], key: Key) -> None:
     for value in values:
         bucket = index.get(value)
         if bucket is not None:

@@ -27,7 +27,7 @@ from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.errors import ApiError, Expired, Gone, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.cache import Cache, IndexFn
+from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
@@ -57,8 +57,12 @@ class Informer:
         clock: Clock | None = None,
         transform: Callable[[Obj], Obj] | None = None,
         paged: bool = False,
+        on_demand: bool = False,
     ) -> None:
         """`transform` makes what is kept of an object; its name, namespace, uid and resourceVersion must stay.
+
+        `on_demand` is for many large objects that are looked at one by one: they are kept as bytes, and a look parses
+        them. Then `transform` makes what is shown of one, each time, and may be applied to its own result.
 
         `paged` is for many objects far away of which little is kept: they are listed page by page, each page is
         transformed as it comes, and neither the whole list nor one large answer is ever in memory.
@@ -66,13 +70,13 @@ class Informer:
         With `metadata_only` nothing but `metadata` may be relied on (the rest does not travel over the network).
         """
         self.gvr = gvr
-        self._transform = transform
+        self._transform = None if on_demand else transform
         self._paged = paged
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
         self.metadata_only = metadata_only
-        self.cache = Cache(indexes)
+        self.cache = OnDemandCache(indexes, transform) if on_demand else Cache(indexes)
         self.resource_version = ""
         self.last_error: Exception | None = None
         self._client = client
@@ -96,6 +100,12 @@ class Informer:
 
     def by_index(self, name: str, value: str) -> builtins.list[Obj]:
         return self.cache.by_index(name, value)
+
+    def keys(self, namespace: str = "") -> builtins.list[Key]:
+        return self.cache.keys(namespace)
+
+    def keys_by_index(self, name: str, value: str) -> builtins.list[Key]:
+        return self.cache.keys_by_index(name, value)
 
     def add_index(self, name: str, function: IndexFn) -> None:
         self.cache.add_index(name, function)
@@ -250,7 +260,7 @@ class Informer:
             elif same_history and was.get("resourceVersion") == now.get("resourceVersion"):
                 return
         self.cache.set(key, obj)
-        self._tell(old, obj)
+        self._tell(old, self.cache.get(key))
 
     def _forget(self, key: Key, last: Obj | None) -> None:
         """`last` is the object's final state where the server told it."""

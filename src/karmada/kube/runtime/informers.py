@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple
 
 from karmada.kube.client.client import Client
@@ -27,10 +27,19 @@ class Informers:
     """Ask with `of`; informers asked for after `start` start at once."""
 
     def __init__(
-        self, client: Client, *, clock: Clock | None = None, transform: Callable[[Obj], Obj] | None = None
+        self,
+        client: Client,
+        *,
+        clock: Clock | None = None,
+        transform: Callable[[Obj], Obj] | None = None,
+        on_demand: Container[GVR | GVK] = (),
     ) -> None:
-        """`transform` is what informers keep of whole objects, unless they are asked for with another."""
+        """`transform` is what informers keep of whole objects, unless they are asked for with another.
+
+        Whole objects of the resources `on_demand` are kept as bytes (see Informer).
+        """
         self._transform = transform
+        self._on_demand = on_demand
         self.client = client
         self.clock = clock or RealClock()
         self._informers: dict[_Selection, Informer] = {}
@@ -46,15 +55,23 @@ class Informers:
         indexes: Mapping[str, IndexFn] | None = None,
         transform: Callable[[Obj], Obj] | None = None,
         paged: bool = False,
+        on_demand: bool = False,
     ) -> Informer:
         """Those who ask with the same `transform` (see Informer) share; whole objects are an informer of their own."""
         if transform is None and not metadata_only:
             transform = self._transform
+            on_demand = on_demand or gvr in self._on_demand
         selection = _Selection(gvr, namespace, label_selector, field_selector, metadata_only, transform)
         informer = self._informers.get(selection)
         if informer is None:
             informer = Informer(
-                self.client, *selection[:-1], indexes=indexes, clock=self.clock, transform=transform, paged=paged
+                self.client,
+                *selection[:-1],
+                indexes=indexes,
+                clock=self.clock,
+                transform=transform,
+                paged=paged,
+                on_demand=on_demand,
             )
             self._informers[selection] = informer
             if self._started:

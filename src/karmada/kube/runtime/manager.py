@@ -9,12 +9,12 @@ go on as if nothing had happened.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Protocol, cast
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller, Reconciler
 from karmada.kube.runtime.health import Health
@@ -54,11 +54,12 @@ class Manager:
         elector: LeaderElector | None = None,
         sync_timeout: float = 120.0,
         transform: Callable[[Obj], Obj] | None = None,
+        on_demand: Container[GVR | GVK] = (),
     ) -> None:
-        """`transform` is what the informers keep of objects (see Informers)."""
+        """`transform` and `on_demand` tell what the informers keep of objects (see Informers)."""
         self.client = client
         self.clock = clock or RealClock()
-        self.informers = Informers(client, clock=self.clock, transform=transform)
+        self.informers = Informers(client, clock=self.clock, transform=transform, on_demand=on_demand)
         self.health = health or Health()
         self.controllers: dict[str, Controller] = {}
         self._metrics = metrics

@@ -2,6 +2,7 @@
 
 Objects lie in one bucket per namespace: a dict for lookups and the sorted names for lists. Sorting namespaces as
 `namespace + "/"` and names within them gives the byte order of the whole keys, the order in which the store pages.
+Those that have not changed for long are squeezed.
 
 The history ring holds the last changes: at least a hundred, then those of the last five minutes, within bounds of count
 and bytes. It is kept per resource, so churn in one flushes no other. A watch from further back reads the store's
@@ -17,6 +18,7 @@ from itertools import takewhile
 
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.shared import Press
 from karmada.kube.server.entry import DELETED, Change, Entry, change_of, entry_of, prefix
 from karmada.kube.server.history import History
 from karmada.kube.server.storage.interface import Compacted, Event, FutureRevision, Store, StoreUnavailable
@@ -70,6 +72,7 @@ class Collection:
         self._subscribers = subscribers
         self._buckets: dict[str, _Bucket] = {}
         self._namespaces: list[str] = []
+        self._press = Press()
         self._history: deque[Change] = deque()
         self._history_bytes = 0
         self._floor = floor
@@ -180,6 +183,7 @@ class Collection:
             bucket = self._bucket(entry.namespace)
             bucket.entries[entry.name] = entry
             bucket.names.append(entry.name)
+            self._press.add(entry)
             self.count += 1
             self.changed = max(self.changed, entry.revision)
 
@@ -196,6 +200,7 @@ class Collection:
             if previous is None:
                 self.count += 1
             bucket.put(change.entry)
+            self._press.add(change.entry)
         self.changed = revision
         self._remember(change)
         self._subscribers.dispatch(change)
@@ -209,7 +214,7 @@ class Collection:
             or self._history_bytes > keep.most_bytes
         ):
             dropped = history.popleft()
-            self._history_bytes -= len(dropped.entry.raw)
+            self._history_bytes -= dropped.size
             self._floor = dropped.revision
 
     def reset(self, floor: int) -> None:
@@ -225,7 +230,7 @@ class Collection:
     def _remember(self, change: Change) -> None:
         history = self._history
         history.append(change)
-        self._history_bytes += len(change.entry.raw)
+        self._history_bytes += change.size
         if len(history) > _FRAMES:
             history[-_FRAMES - 1].forget_frame()
         self.trim(change.time)

@@ -11,7 +11,6 @@ order is the order of lists.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -20,8 +19,8 @@ import msgspec
 import orjson
 
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.shared import Packed
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.shared import SharedObject, parse
 
 CORE = "core"
 ADDED: Literal["ADDED"] = "ADDED"
@@ -94,30 +93,18 @@ class _Labelled(msgspec.Struct):
 _decode_labels = msgspec.json.Decoder(_Labelled).decode
 
 
-class Entry:
-    """An object at one revision. Never changes."""
+class Entry(Packed):
+    """An object at one revision. Never changes; `raw` is as clients get it, resourceVersion included."""
 
-    __slots__ = ("_labels", "_shared", "key", "name", "namespace", "raw", "revision")
+    __slots__ = ("_labels", "key", "name", "namespace", "revision")
 
     def __init__(self, key: str, namespace: str, name: str, revision: int, raw: bytes) -> None:
+        super().__init__(raw)
         self.key = key
         self.namespace = namespace
         self.name = name
         self.revision = revision
-        self.raw = raw
-        """The object as clients get it, resourceVersion included."""
-        self._shared: weakref.ref[SharedObject] | None = None
         self._labels: Mapping[str, str] | None = None
-
-    def object(self) -> Obj:
-        """The parsed object, the same one for all who hold it at the same time. Read-only."""
-        if self._shared is not None:
-            alive = self._shared()
-            if alive is not None:
-                return alive
-        shared = parse(self.raw)
-        self._shared = weakref.ref(shared)
-        return shared
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -139,13 +126,14 @@ class Entry:
 class Change:
     """What one write did to one object. A DELETED one carries the last content under the deletion's revision."""
 
-    __slots__ = ("_appearance", "_disappearance", "_frame", "entry", "previous", "revision", "time", "type")
+    __slots__ = ("_appearance", "_disappearance", "_frame", "entry", "previous", "revision", "size", "time", "type")
 
     def __init__(self, kind: str, entry: Entry, previous: Entry | None, time: float = 0.0) -> None:
         self.type = kind
         self.entry = entry
         self.previous = previous
         self.revision = entry.revision
+        self.size = len(entry.raw)
         self.time = time
         self._frame: bytes | None = None
         self._appearance: Change | None = None

@@ -81,7 +81,7 @@ def _shown(result: WatchResult, *, metadata_only: bool) -> Callable[[list[Entry]
     """What a watcher gets of these entries: the shared objects, in its version, whole or metadata only."""
 
     async def show(entries: list[Entry]) -> list[Obj]:
-        objects = [entry.object() for entry in entries]
+        objects: list[Obj] = [entry.object() for entry in entries]
         if result.convert is not None:
             objects = await result.convert(objects)
         return [partial(obj) for obj in objects] if metadata_only else objects

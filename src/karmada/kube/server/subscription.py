@@ -115,7 +115,7 @@ class Subscription:
             change = seen
         pending = self._pending
         pending.append(change)
-        self._bytes += len(change.entry.raw)
+        self._bytes += change.size
         if len(pending) > self._limit or self._bytes > MAX_PENDING_BYTES:
             self._end()  # too slow
         if self._woken:

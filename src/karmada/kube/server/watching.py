@@ -55,7 +55,7 @@ class Frames:
         return await self._shown([(change.type, change.entry) for change in changes])
 
     async def _shown(self, events: list[tuple[str, Entry]]) -> bytes:
-        objects = [entry.object() for _, entry in events]
+        objects: list[Obj] = [entry.object() for _, entry in events]
         if self._watch.convert is not None:
             objects = await self._watch.convert(objects)
         return b"".join(

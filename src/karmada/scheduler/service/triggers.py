@@ -19,7 +19,7 @@ from karmada.api.matching import cluster_matches
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.keys import Key
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.placement import plan_of
 
@@ -107,9 +107,10 @@ def bindings_for(cluster: Obj, bindings: Informer, ours: Ours) -> Iterable[Key]:
     for placement in list(bindings.cache.index_values(BY_PLACEMENT)):
         parsed: Any = orjson.loads(placement)
         selects = _Selects(parsed, cluster)
-        for binding in bindings.by_index(BY_PLACEMENT, placement):
-            if ours.served(binding) and selects(binding):
-                yield key_of(binding)
+        for key in bindings.keys_by_index(BY_PLACEMENT, placement):
+            binding = bindings.get(key)
+            if binding is not None and ours.served(binding) and selects(binding):
+                yield key
 
 
 class _Selects:

@@ -1,0 +1,153 @@
+"""Objects that are kept as bytes and parsed on demand, for all who hold them at the same time; and who changes them.
+
+A parsed object takes five times the memory of its bytes. So `Packed` keeps the bytes, parses them when somebody asks
+and forgets the result when nobody holds it any more: a `SharedObject` is a plain dict that can be referred to weakly,
+and knows the bytes it came from. What nobody has changed for a while a `Press` makes smaller still: objects of a kind
+resemble one another, so what differs from a sample of them is a few per cent (4 kB become 150 bytes in 16 µs, and are
+back in 5).
+
+Everything in a shared object is read-only by agreement. With the detector on (the environment variable
+KARMADA_MUTATION_DETECTOR, or `detect_mutations`) each is compared with its bytes when it dies and, if still alive, by
+`assert_unmutated`.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+import zlib
+from collections import deque
+from typing import Any
+
+import orjson
+
+from karmada.kube.objects.types import Obj
+
+_WORTHWHILE = 512
+"""Bytes below which nothing is gained."""
+_SAMPLE = 16 << 10
+_PATIENCE = 256
+"""How many objects may resemble the sample badly before another is taken. Each sample stays as long as they do."""
+_LEVEL, _WINDOW, _MEMORY = 3, -15, 5
+
+
+class SharedObject(dict[str, Any]):
+    __slots__ = ("__weakref__", "source")
+    source: Packed
+    """Who makes it again."""
+
+
+class Packed:
+    """An object as bytes. Never changes."""
+
+    __slots__ = ("__weakref__", "_bytes", "_sample", "_shared")
+
+    def __init__(self, raw: bytes) -> None:
+        self._bytes = raw
+        self._sample = b""
+        """What `_bytes` are the difference to; empty when they are all there is."""
+        self._shared: weakref.ref[SharedObject] | None = None
+
+    @property
+    def raw(self) -> bytes:
+        sample = self._sample
+        return zlib.decompressobj(_WINDOW, sample).decompress(self._bytes) if sample else self._bytes
+
+    def squeeze(self, sample: bytes) -> bool:
+        """Take less room, as what differs from this sample; whether the two resemble one another."""
+        raw = self._bytes
+        if self._sample or len(raw) < _WORTHWHILE:
+            return True
+        press = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, sample)
+        small = press.compress(raw) + press.flush()
+        if len(small) < len(raw) * 3 // 4:
+            self._bytes, self._sample = small, sample
+        return len(small) < len(raw) // 4
+
+    @classmethod
+    def of(cls, obj: Obj) -> Packed:
+        """What keeps this object: the bytes it came from, or new ones."""
+        return obj.source if isinstance(obj, SharedObject) else cls(orjson.dumps(obj))
+
+    def object(self) -> SharedObject:
+        """The parsed object, the same one for all who hold it at the same time. Read-only."""
+        if self._shared is not None:
+            alive = self._shared()
+            if alive is not None:
+                return alive
+        shared = _parse(self.raw)
+        shared.source = self
+        self._shared = weakref.ref(shared)
+        return shared
+
+
+class Press:
+    """Squeezes objects when so many others have come after them. Those that nobody keeps by then cost nothing."""
+
+    def __init__(self, recent: int = 1_024) -> None:
+        self._most = recent
+        self._recent: deque[weakref.ref[Packed]] = deque()
+        self._sample = b""
+        self._unlike = 0
+
+    def add(self, packed: Packed) -> None:
+        self._recent.append(weakref.ref(packed))
+        if len(self._recent) > self._most:
+            oldest = self._recent.popleft()()
+            if oldest is not None:
+                self._squeeze(oldest)
+
+    def _squeeze(self, packed: Packed) -> None:
+        if self._sample and packed.squeeze(self._sample):
+            return
+        self._unlike += 1
+        if not self._sample or self._unlike >= _PATIENCE:
+            self._sample = (self._sample + packed.raw)[-_SAMPLE:]
+            self._unlike = 0
+
+
+class _Observed(SharedObject):
+    __slots__ = ("raw",)
+    raw: bytes
+
+    def __del__(self) -> None:
+        _alive.pop(id(self), None)
+        _examine(self)
+
+
+_detecting = bool(os.environ.get("KARMADA_MUTATION_DETECTOR"))
+_alive: dict[int, weakref.ref[_Observed]] = {}
+_mutated: list[str] = []
+
+
+def _parse(raw: bytes) -> SharedObject:
+    if not _detecting:
+        return SharedObject(orjson.loads(raw))
+    observed = _Observed(orjson.loads(raw))
+    observed.raw = raw
+    _alive[id(observed)] = weakref.ref(observed)
+    return observed
+
+
+def detect_mutations(on: bool = True) -> None:
+    """Watch over the objects that are parsed from now on."""
+    global _detecting
+    _detecting = on
+
+
+def assert_unmutated() -> None:
+    """AssertionError if a shared object was changed since the last call."""
+    for reference in list(_alive.values()):
+        observed = reference()
+        if observed is not None:
+            _examine(observed)
+    found = list(_mutated)
+    _mutated.clear()
+    assert not found, "shared objects were changed:\n" + "\n".join(found)
+
+
+def _examine(observed: _Observed) -> None:
+    now = orjson.dumps(observed)
+    if now != observed.raw and orjson.loads(now) != orjson.loads(observed.raw):
+        _mutated.append(f"was {observed.raw.decode()}\nis  {now.decode()}")
+        observed.raw = now  # told once

@@ -1,0 +1,117 @@
+"""Objects as bytes: parsed on demand, shared while somebody holds them, and squeezed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import weakref
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karmada.kube.objects.shared import Packed, Press, SharedObject
+from karmada.kube.objects.types import Obj
+
+
+def deployment(number: int) -> Obj:
+    container = {"name": "web", "image": "nginx:1.27", "env": [{"name": f"V{n}", "value": "x" * n} for n in range(20)]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"web-{number}", "uid": f"0000-{number:06d}", "labels": {"app": f"web-{number}"}},
+        "spec": {"replicas": number, "template": {"spec": {"containers": [container]}}},
+    }
+
+
+def packed(obj: Obj) -> Packed:
+    return Packed(orjson.dumps(obj))
+
+
+def test_all_who_hold_an_object_at_the_same_time_hold_the_same() -> None:
+    one = packed(deployment(1))
+    assert one.object() is one.object()
+    assert one.object() == deployment(1)
+
+
+def test_an_object_that_nobody_holds_is_parsed_again() -> None:
+    one = packed(deployment(1))
+    first = weakref.ref(one.object())
+    gc.collect()
+    assert first() is None
+    assert one.object() == deployment(1)
+
+
+def test_a_shared_object_is_kept_by_the_bytes_it_came_from() -> None:
+    one = packed(deployment(1))
+    assert Packed.of(one.object()) is one
+
+
+def test_a_plain_object_gets_bytes_of_its_own() -> None:
+    assert Packed.of(deployment(2)).object() == deployment(2)
+
+
+def test_what_resembles_the_sample_becomes_a_small_difference() -> None:
+    one = packed(deployment(2))
+    assert one.squeeze(orjson.dumps(deployment(1)))
+    assert len(one._bytes) < len(one.raw) // 8
+    assert one.raw == orjson.dumps(deployment(2))
+    assert one.object() == deployment(2)
+
+
+def test_squeezing_twice_changes_nothing() -> None:
+    one = packed(deployment(2))
+    one.squeeze(orjson.dumps(deployment(1)))
+    one.squeeze(orjson.dumps(deployment(3)))
+    assert one.raw == orjson.dumps(deployment(2))
+
+
+def test_what_cannot_be_made_smaller_stays_as_it_is() -> None:
+    raw = orjson.dumps({"data": os.urandom(2_000).hex()})
+    one = Packed(b"\xff" + os.urandom(4_000))
+    assert not one.squeeze(raw)
+    assert one._bytes == one.raw
+
+
+@given(st.lists(st.binary(max_size=3_000), min_size=1, max_size=30), st.integers(1, 5))
+def test_a_press_loses_nothing(raws: list[bytes], recent: int) -> None:
+    press = Press(recent)
+    kept = [Packed(raw) for raw in raws]
+    for one in kept:
+        press.add(one)
+    assert [one.raw for one in kept] == raws
+
+
+def test_the_most_recent_are_left_alone() -> None:
+    press = Press(10)
+    kept = [packed(deployment(number)) for number in range(50)]
+    for one in kept:
+        press.add(one)
+    assert [bool(one._sample) for one in kept] == [False] + [True] * 39 + [False] * 10  # the first is the sample
+
+
+def test_a_press_keeps_nothing_alive() -> None:
+    press = Press(10)
+    press.add(packed(deployment(1)))
+    gc.collect()
+    assert press._recent[0]() is None
+
+
+def test_a_sample_of_the_past_gives_way_to_one_that_fits() -> None:
+    press = Press(0)
+    press.add(packed(deployment(1)))
+    common = random.Random(1).randbytes(1_000).hex()
+    others = [Packed(orjson.dumps({"text": common, "x": number})) for number in range(600)]
+    for one in others:
+        press.add(one)
+    assert len(others[-1]._bytes) < len(others[-1].raw) // 8
+    assert len({id(one._sample) for one in others}) <= 3, "a sample stays as long as what was squeezed with it"
+
+
+def test_shared_objects_can_be_written() -> None:
+    assert isinstance(packed(deployment(1)).object(), SharedObject)
+    assert orjson.loads(orjson.dumps(packed(deployment(1)).object())) == deployment(1)
+    with pytest.raises(orjson.JSONDecodeError):
+        Packed(b"{").object()

@@ -1,0 +1,95 @@
+"""Informers that keep bytes: the same answers as others, from less memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.shared import Packed
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import Cache, OnDemandCache
+from karmada.kube.runtime.keys import Key, key_of
+
+
+def config_map(name: str, colour: str = "red", namespace: str = "default") -> Obj:
+    metadata: Obj = {"name": name, "namespace": namespace, "uid": name, "managedFields": [{"manager": "x"}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"colour": colour, "text": "a" * 600},
+    }
+
+
+def colours(obj: Obj) -> list[str]:
+    return [obj["data"]["colour"]]
+
+
+@pytest.fixture(params=["whole", "on demand"])
+def cache(request: pytest.FixtureRequest) -> Cache:
+    return Cache({"colour": colours}) if request.param == "whole" else OnDemandCache({"colour": colours})
+
+
+def put(cache: Cache, *objects: Obj) -> None:
+    for obj in objects:
+        cache.set(key_of(obj), obj)
+
+
+def test_what_goes_in_comes_out(cache: Cache) -> None:
+    put(cache, config_map("a"), config_map("b", "blue", "other"))
+    assert cache.get(Key("default", "a")) == config_map("a")
+    assert cache.get(Key("default", "b")) is None
+    assert cache.list() == [config_map("a"), config_map("b", "blue", "other")]
+    assert cache.list("other") == [config_map("b", "blue", "other")]
+    assert cache.keys("other") == [Key("other", "b")]
+    assert list(cache) == cache.list()
+    assert Key("default", "a") in cache
+
+
+def test_indexes_follow_changes(cache: Cache) -> None:
+    put(cache, config_map("a"), config_map("b"))
+    assert cache.set(Key("default", "a"), config_map("a", "blue")) == config_map("a")
+    assert cache.by_index("colour", "red") == [config_map("b")]
+    assert cache.keys_by_index("colour", "blue") == [Key("default", "a")]
+    assert cache.has("colour", "blue")
+    assert cache.pop(Key("default", "a")) == config_map("a", "blue")
+    assert not cache.has("colour", "blue")
+    assert set(cache.index_values("colour")) == {"red"}
+
+
+def test_an_unchanged_index_value_shows_the_new_object(cache: Cache) -> None:
+    put(cache, config_map("a"))
+    changed = {**config_map("a"), "immutable": True}
+    put(cache, changed)
+    assert cache.by_index("colour", "red") == [changed]
+
+
+def test_an_index_may_come_later(cache: Cache) -> None:
+    put(cache, config_map("a"), config_map("b", "blue"))
+    cache.add_index("name", lambda obj: [obj["metadata"]["name"]])
+    assert cache.by_index("name", "b") == [config_map("b", "blue")]
+
+
+def test_an_object_of_this_process_is_kept_by_its_own_bytes() -> None:
+    cache = OnDemandCache(transform=without_managed_fields)
+    packed = Packed.of(config_map("a"))
+    put(cache, packed.object())
+    assert cache._objects[Key("default", "a")] is packed
+    shown = cache.get(Key("default", "a"))
+    assert shown is not None
+    assert "managedFields" not in shown["metadata"]
+
+
+def test_of_an_object_from_elsewhere_only_what_is_shown_is_kept() -> None:
+    cache = OnDemandCache(transform=without_managed_fields)
+    put(cache, config_map("a"))
+    assert b"managedFields" not in cache._objects[Key("default", "a")].raw
+
+
+def test_many_objects_are_squeezed_and_still_right() -> None:
+    cache = OnDemandCache({"colour": colours})
+    many = [config_map(f"n{number}", str(number)) for number in range(600)]
+    put(cache, *many)
+    assert cache.list() == many
+    assert cache.by_index("colour", "17") == [many[17]]
+    assert sum(bool(held._sample) for held in cache._objects.values()) > 300
