@@ -80,7 +80,8 @@ class _Bucket:
 
 @dataclass(slots=True)
 class _Similar:
-    messages: set[str] = field(default_factory=set)
+    messages: list[int] = field(default_factory=list)
+    """Hashes of them."""
     last: float = 0.0
 
 
@@ -131,9 +132,9 @@ class EventRecorder:
         self._client = client
         self._clock = clock or RealClock()
         self._queue: asyncio.Queue[Obj] = asyncio.Queue(waiting)
-        self._buckets: _Recent[tuple[str, ...], _Bucket] = _Recent(_REMEMBERED)
-        self._similar: _Recent[tuple[str, ...], _Similar] = _Recent(_REMEMBERED)
-        self._written: _Recent[tuple[str, ...], _Written] = _Recent(_REMEMBERED)
+        self._buckets: _Recent[int, _Bucket] = _Recent(_REMEMBERED)
+        self._similar: _Recent[int, _Similar] = _Recent(_REMEMBERED)
+        self._written: _Recent[int, _Written] = _Recent(_REMEMBERED)
         self._task: asyncio.Task[None] | None = None
 
     def event(
@@ -211,18 +212,18 @@ class EventRecorder:
         about = tuple(
             str(event["involvedObject"].get(k, "")) for k in ("apiVersion", "kind", "namespace", "name", "uid")
         )
-        if not self._has_token(about):
+        if not self._has_token(hash(about)):
             self.dropped += 1
             return
         group = (*about, event["type"], event["reason"])
-        if self._combined(group, event["message"]):
+        if self._combined(hash(group), event["message"]):
             event = {**event, "message": f"(combined from similar events): {event['message']}"}
-            key = group
+            key = hash(group)
         else:
-            key = (*group, event["message"])
+            key = hash((*group, event["message"]))
         await self._write(key, event)
 
-    def _has_token(self, about: tuple[str, ...]) -> bool:
+    def _has_token(self, about: int) -> bool:
         now = self._clock.monotonic()
         bucket = self._buckets.get(about) or _Bucket(float(_BURST), now)
         tokens = min(float(_BURST), bucket.tokens + (now - bucket.at) / _REFILL_SECONDS)
@@ -230,22 +231,21 @@ class EventRecorder:
         self._buckets.set(about, _Bucket(tokens - 1 if allowed else tokens, now))
         return allowed
 
-    def _combined(self, group: tuple[str, ...], message: str) -> bool:
+    def _combined(self, group: int, text: str) -> bool:
         now = self._clock.monotonic()
+        message = hash(text)
         similar = self._similar.get(group)
         if similar is None or now - similar.last > _COMBINE_WINDOW:
             similar = _Similar()
         similar.last = now
-        if len(similar.messages) < _COMBINE_AFTER or message in similar.messages:
-            similar.messages.add(message)
-            self._similar.set(group, similar)
-            return len(similar.messages) >= _COMBINE_AFTER
+        if len(similar.messages) < _COMBINE_AFTER and message not in similar.messages:
+            similar.messages.append(message)
         self._similar.set(group, similar)
-        return True
+        return len(similar.messages) >= _COMBINE_AFTER
 
     # writing
 
-    async def _write(self, key: tuple[str, ...], event: Obj) -> None:
+    async def _write(self, key: int, event: Obj) -> None:
         for attempt in range(_RETRIES):
             try:
                 await self._send(key, event)
@@ -258,7 +258,7 @@ class EventRecorder:
                 return
         self.dropped += 1
 
-    async def _send(self, key: tuple[str, ...], event: Obj) -> None:
+    async def _send(self, key: int, event: Obj) -> None:
         namespace = event["metadata"]["namespace"]
         written = self._written.get(key)
         if written is not None:

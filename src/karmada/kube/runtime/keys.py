@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import intern
 from typing import NamedTuple
 
 from karmada.kube.objects.types import Obj
@@ -23,5 +24,6 @@ class Key(NamedTuple):
 
 
 def key_of(obj: Obj) -> Key:
+    """Its words are the same strings wherever they are kept: an object is in many caches, indexes and queues."""
     metadata = obj["metadata"]
-    return Key(metadata.get("namespace", ""), metadata["name"])
+    return Key(intern(metadata.get("namespace", "")), intern(metadata["name"]))

@@ -10,8 +10,8 @@ only owners that were seen to go are known to be absent without asking.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping, NoMatch
@@ -45,8 +45,8 @@ class Node:
     namespace: str
     name: str
     uid: str
-    owners: list[Obj] = field(default_factory=list)
-    finalizers: list[str] = field(default_factory=list)
+    owners: Sequence[Obj] = ()
+    finalizers: Sequence[str] = ()
     deleting: bool = False
 
     @property
@@ -137,7 +137,7 @@ class GarbageCollector:
         wanted = {m.gvr for m in catalog.by_group_resource.values() if _collectable(m)}
         wanted |= {gvr for gvr in self._informers if gvr.group_version in catalog.failed}  # it will answer again
         for gvr in wanted - self._informers.keys():
-            informer = Informer(self._client, gvr, transform=slim, clock=self._clock)
+            informer = Informer(self._client, gvr, transform=slim, clock=self._clock, on_demand=True)
             informer.add_handler(self._handler(gvr))
             informer.start()
             self._informers[gvr] = informer
@@ -162,8 +162,8 @@ class GarbageCollector:
             meta.get("namespace", ""),
             meta["name"],
             meta["uid"],
-            meta.get("ownerReferences") or [],
-            meta.get("finalizers") or [],
+            meta.get("ownerReferences") or (),
+            meta.get("finalizers") or (),
             "deletionTimestamp" in meta,
         )
         old = self.graph.put(node)
