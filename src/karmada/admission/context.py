@@ -6,7 +6,6 @@ returns them; one that refuses for any other reason, or with another code, raise
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from karmada.admission.lua import lua_problem
 from karmada.features import default_gates
 from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.names import random_uuid
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 
@@ -28,7 +28,7 @@ FORBIDDEN, BAD_REQUEST, INTERNAL = 403, 400, 500
 
 def new_id() -> str:
     """A permanent id: random, so that no two objects ever have the same."""
-    return str(uuid.uuid4())
+    return random_uuid()
 
 
 def _system_clock() -> Clock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable
 
 import pytest
@@ -83,3 +84,10 @@ def test_a_random_suffix_uses_only_the_safe_alphabet() -> None:
     assert all(re.fullmatch("[bcdfghjklmnpqrstvwxz2456789]{5}", suffix) for suffix in suffixes)
     assert len(suffixes) > 190
     assert len(names.random_suffix(10)) == 10
+
+
+def test_a_random_uuid_is_one_of_version_four() -> None:
+    made = [names.random_uuid() for _ in range(200)]
+    assert len(set(made)) == 200
+    assert all(str(uuid.UUID(text)) == text and uuid.UUID(text).version == 4 for text in made)
+    assert all(uuid.UUID(text).variant == uuid.RFC_4122 for text in made)

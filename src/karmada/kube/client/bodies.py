@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import aiohttp
 
-from karmada.kube.client.limits import KB, MB
+from karmada.kube.client.limits import readable
 
 
 class TooLarge(aiohttp.ClientError):
     """More was sent than anybody has a use for."""
 
     def __init__(self, what: str, most: int) -> None:
-        super().__init__(f"{what} is larger than {_readable(most)}")
+        super().__init__(f"{what} is larger than {readable(most)}")
 
 
 async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
@@ -29,10 +29,3 @@ async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
             raise TooLarge("the answer", most)
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _readable(count: int) -> str:
-    for unit, name in ((MB, "MB"), (KB, "KB")):
-        if count >= unit and count % unit == 0:
-            return f"{count // unit} {name}"
-    return f"{count} bytes"

@@ -84,4 +84,6 @@ class RestConfig:
     impersonate: Impersonation = Impersonation()
     namespace: str = "default"
     timeout: float = DEFAULT_TIMEOUT
+    connect_timeout: float = 0.0
+    """For how long a connection may be opened; 0: for as long as the whole call may take."""
     user_agent: str = "karmada"

@@ -12,19 +12,32 @@ and a server that sends its clients elsewhere, for a token is not carried to whe
 from __future__ import annotations
 
 import contextlib
-import platform
 import re
 import socket
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
+from karmada.kube.client.answers import (
+    LONGEST_PAUSE,
+    MAX_RETRIES,
+    RETRY_SECONDS,
+    elsewhere,
+    failure,
+    fixed_headers,
+    parsed,
+    retry_after,
+    status_of,
+    target,
+    warnings,
+    watch_event,
+)
 from karmada.kube.client.bodies import TooLarge, read_body
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
@@ -32,36 +45,22 @@ from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.client.limits import OBJECT_BYTES, WATCH_LINE_BYTES
 from karmada.kube.client.socks import SCHEMES, SocksConnector, is_socks
 from karmada.kube.client.tls import MaterialReader, client_context
-from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, WatchEvent
+from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, UpgradeRefused, WatchEvent
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.errors import ApiError, error_from_status
-from karmada.kube.objects.types import Obj
+from karmada.kube.objects.errors import ApiError
 
-_MAX_RETRIES = 10
-_LONGEST_PAUSE = 30.0
-_RETRY_SECONDS = 60.0
-"""For how long a call that has no time-out is sent again."""
 _WATCH_GRACE = 30.0
 _CLOSED = "the connection was closed on this side"
-_SAFE = "/:@!$&'()*+,;=-._~"
-_SECONDS = re.compile(r"[0-9]{1,9}")
 _TLS_OBJECT = re.compile(r" ssl:(<[^>]*>|\w+)")
 """What aiohttp tells of its settings in the middle of a message."""
-_GENERIC = {
-    401: "the server has asked for the client to provide credentials",
-    404: "the server could not find the requested resource",
-    405: "the server does not allow this method on the requested resource",
-    413: "the request was too large",
-    429: "the server has received too many requests and has asked us to try again later",
-    503: "the server is currently unable to handle the request",
-    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
-}
 
 
 class HttpsTransport:
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
         self.config = config
         self.limiter = limiter or AdaptiveLimiter(clock=clock)
+        self.on_warning: Callable[[str], None] | None = None
+        """Told what the server warns of, besides doing what it was asked for."""
         self._clock = clock
         self._credentials = credentials_for(config, clock=clock)
         self._base = config.server.rstrip("/")
@@ -90,22 +89,22 @@ class HttpsTransport:
 
     async def call(self, call: Call) -> Any:
         data = None if call.body is None else orjson.dumps(call.body)
-        timeout = aiohttp.ClientTimeout(total=self.config.timeout or None)
-        until = self._clock.monotonic() + (self.config.timeout or _RETRY_SECONDS)
+        timeout = self._timeout(self.config.timeout)
+        until = self._clock.monotonic() + (self.config.timeout or RETRY_SECONDS)
         renewed = False
-        for attempt in range(_MAX_RETRIES + 1):
+        for attempt in range(MAX_RETRIES + 1):
             credential = await self._credential()
             status, headers, body = await self._exchange(call, data, timeout, credential)
             if 200 <= status < 300:
                 with self._reaching():
-                    return _answer(headers.get("Content-Type", ""), body)
+                    return parsed(headers.get("Content-Type", ""), body)
             if status == 401 and not renewed and self._credentials.rejected(credential):
                 renewed = True
                 continue
-            pause = _retry_after(status, headers)
+            pause = retry_after(status, headers)
             if pause is not None:
-                pause = min(pause, _LONGEST_PAUSE)
-            if pause is None or attempt == _MAX_RETRIES or self._clock.monotonic() + pause > until:
+                pause = min(pause, LONGEST_PAUSE)
+            if pause is None or attempt == MAX_RETRIES or self._clock.monotonic() + pause > until:
                 raise self._failure(status, headers, body)
             await self._clock.sleep(pause)
         raise AssertionError("unreachable")
@@ -120,6 +119,9 @@ class HttpsTransport:
                 headers = self._headers(call, credential)
                 async with self._request(call, headers, timeout, credential, data) as response:
                     overloaded = response.status in (429, 503)
+                    if self.on_warning is not None:
+                        for text in warnings(response.headers.getall("Warning", ())):
+                            self.on_warning(text)
                     return response.status, response.headers, await read_body(response, call.most)
         except ConnectionFailed as error:
             overloaded = isinstance(error.__cause__, TimeoutError)
@@ -130,7 +132,7 @@ class HttpsTransport:
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
         """Past the limiter: whether a server lives is not to be learned from how long its line is."""
         credential = await self._credential()
-        timeout = aiohttp.ClientTimeout(total=self.config.timeout or None)
+        timeout = self._timeout(self.config.timeout)
         with self._reaching():
             sent = self._headers(call, credential)
             sent.update(headers or {})
@@ -152,7 +154,7 @@ class HttpsTransport:
                     pending, size = ([rest] if rest else []), len(rest)
                     for line in lines:
                         if line:
-                            yield self._event(line)
+                            yield watch_event(self._base, line)
                 if size > WATCH_LINE_BYTES:
                     raise ConnectionFailed(f"{self._base}: {TooLarge('an event of the watch', WATCH_LINE_BYTES)}")
         if pending:
@@ -163,11 +165,11 @@ class HttpsTransport:
 
     async def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
         """The body of a long answer, piece by piece."""
-        timeout = aiohttp.ClientTimeout(total=total, sock_connect=self.config.timeout or None)
+        timeout = self._timeout(total)
         credential = await self._credential()
         with self._reaching("the stream went silent"):
             async with self._request(call, self._headers(call, credential), timeout, credential) as response:
-                if response.status != 200:
+                if response.status not in (200, 204):
                     if response.status == 401:
                         self._credentials.rejected(credential)
                     raise self._failure(response.status, response.headers, await read_body(response, OBJECT_BYTES))
@@ -194,6 +196,8 @@ class HttpsTransport:
                     max_msg_size=0,
                     **self._connection(credential),
                 )
+            except _NoSocket as refused:
+                raise self._no_socket(refused.answer) from None
             except aiohttp.WSServerHandshakeError as error:
                 raise self._failure(error.status, error.headers or {}, b"") from error
         return _WebSocket(websocket)
@@ -212,11 +216,18 @@ class HttpsTransport:
 
     # the pieces of a request
 
+    def _timeout(self, total: float | None) -> aiohttp.ClientTimeout:
+        opening = self.config.connect_timeout or self.config.timeout or None
+        return aiohttp.ClientTimeout(total=total or None, connect=opening, sock_connect=opening)
+
     @contextlib.contextmanager
     def _reaching(self, silent: str = "") -> Iterator[None]:
         """Whatever prevents an exchange is a failed connection; what a server has said is not touched."""
         try:
             yield
+        except aiohttp.ConnectionTimeoutError as error:
+            seconds = self.config.connect_timeout or self.config.timeout
+            raise ConnectionFailed(f"{self._base}: no connection within {seconds:g}s") from error
         except TimeoutError as error:
             silence = silent or f"no answer within {self.config.timeout:g}s"
             raise ConnectionFailed(f"{self._base}: {silence}") from error
@@ -242,25 +253,16 @@ class HttpsTransport:
         )
 
     def _failure(self, status: int, headers: Any, body: bytes) -> Exception:
-        if 300 <= status < 400:
-            return ConnectionFailed(f"{self._base}: {_elsewhere(status, headers)}")
-        return _refusal(status, headers, body)
+        return failure(self._base, status, headers, body)
 
-    def _event(self, line: bytes) -> WatchEvent:
-        try:
-            event = orjson.loads(line)
-            kind, obj = event["type"], event["object"]
-            if not isinstance(obj, dict) or (kind == "ERROR" and not _is_readable(obj)):
-                raise TypeError("no object in it")
-        except (ValueError, TypeError, LookupError) as error:
-            raise ConnectionFailed(f"{self._base}: the watch sent what is no event: {error}") from error
-        if kind == "ERROR":
-            raise error_from_status(obj)
-        return WatchEvent(kind, obj)
+    def _no_socket(self, answer: Answer) -> Exception:
+        failure = self._failure(*answer)
+        if isinstance(failure, ConnectionFailed) or status_of(answer.body) is not None or not answer.body:
+            return failure
+        return UpgradeRefused(answer.body.decode(errors="replace").strip()[:2048], code=answer.status)
 
     def _url(self, path: str, query: Iterable[tuple[str, str]]) -> URL:
-        encoded = urlencode(list(query))
-        return URL(f"{self._base}{quote(path, safe=_SAFE)}{'?' if encoded else ''}{encoded}", encoded=True)
+        return URL(f"{self._base}{target(path, query)}", encoded=True)
 
     def _headers(self, call: Call, credential: Credential) -> CIMultiDict[str]:
         headers = CIMultiDict(self._fixed_headers)
@@ -310,6 +312,7 @@ class HttpsTransport:
                 connector_owner=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trace_configs=[watcher],
+                raise_for_status=_require_socket,
             )
         return self._sockets
 
@@ -350,12 +353,7 @@ class _WebSocket:
 
 
 def _fixed_headers(config: RestConfig) -> CIMultiDict[str]:
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    program = config.user_agent if "/" in config.user_agent else f"{config.user_agent}/v0"
-    agent = f"{program} ({platform.system().lower()}/{machine})"  # servers call a writer by what is before the slash
-    headers = CIMultiDict([("User-Agent", agent), *config.impersonate.headers()])
-    headers["Accept-Encoding"] = "identity" if config.disable_compression else "gzip"
-    return headers
+    return CIMultiDict(fixed_headers(config))
 
 
 def _proxy_for(config: RestConfig) -> str:
@@ -388,75 +386,21 @@ def _reason(error: BaseException) -> str:
     return _TLS_OBJECT.sub("", str(error)) or type(error).__name__
 
 
-def _elsewhere(status: int, headers: Any) -> str:
-    try:
-        host = urlsplit(str(headers.get("Location", ""))).netloc.rpartition("@")[2]
-    except ValueError:
-        host = ""
-    return f"the server answered {status} and points to {host or 'another path'}; redirects are not followed"
+class _NoSocket(Exception):
+    """An answer where a WebSocket was asked for."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
+
+
+async def _require_socket(response: aiohttp.ClientResponse) -> None:
+    """While what the server has to say instead can still be read."""
+    if response.status != 101:
+        body = await read_body(response, OBJECT_BYTES)
+        raise _NoSocket(Answer(response.status, response.headers, body))
 
 
 async def _object_to_redirect(_session: Any, _context: Any, params: aiohttp.TraceRequestRedirectParams) -> None:
     response = params.response
-    raise aiohttp.ClientError(_elsewhere(response.status, response.headers))
-
-
-def _answer(content_type: str, body: bytes) -> Any:
-    if not body:
-        return None
-    if "json" not in content_type:
-        return body.decode(errors="replace")
-    answer = orjson.loads(body)
-    if isinstance(answer, dict) and "items" in answer:
-        _name_items(answer)
-    return answer
-
-
-def _name_items(answer: Obj) -> None:
-    """Built-in lists leave apiVersion and kind of their items out; in place."""
-    kind = str(answer.get("kind", "")).removesuffix("List")
-    items = answer["items"]
-    if items is None:
-        answer["items"] = []
-        return
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ValueError("the server answered with a list whose items are no objects")
-    if kind and items and "metadata" in items[0]:
-        api_version = answer.get("apiVersion", "")
-        for item in items:
-            item.setdefault("apiVersion", api_version)
-            item.setdefault("kind", kind)
-
-
-def _retry_after(status: int, headers: Any) -> float | None:
-    if status != 429 and status < 500:
-        return None
-    value = str(headers.get("Retry-After", ""))
-    return float(value) if _SECONDS.fullmatch(value) else None
-
-
-def _refusal(status: int, headers: Any, body: bytes) -> ApiError:
-    """The error of an answer: its Status, or what its code alone tells."""
-    told = _status(body)
-    if told is not None:
-        return error_from_status(told, http_code=status)
-    message = _GENERIC.get(status) or body.decode(errors="replace").strip()[:2048] or f"the server answered {status}"
-    pause = _retry_after(status, headers)
-    details = {"retryAfterSeconds": int(pause)} if pause is not None else None
-    return error_from_status({"code": status, "message": message, "details": details})
-
-
-def _status(body: bytes) -> Obj | None:
-    """A Status, if the body is one in all that is read of it."""
-    if body[:1] != b"{":
-        return None
-    try:
-        told: Obj = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    return told if told.get("kind") == "Status" and _is_readable(told) else None
-
-
-def _is_readable(status: Obj) -> bool:
-    parts = (status.get("details"), status.get("metadata"))
-    return isinstance(status.get("code") or 0, int) and all(isinstance(part or {}, dict) for part in parts)
+    raise aiohttp.ClientError(elsewhere(response.status, response.headers))

@@ -12,3 +12,11 @@ OBJECT_BYTES: Final = 16 * MB
 """For everything that is no list: no store takes objects anywhere near this size."""
 LIST_BYTES: Final = 256 * MB
 WATCH_LINE_BYTES: Final = OBJECT_BYTES
+
+
+def readable(count: int) -> str:
+    """A limit, for people."""
+    for unit, name in ((MB, "MB"), (KB, "KB")):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit} {name}"
+    return f"{count} bytes"

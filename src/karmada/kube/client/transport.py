@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from karmada.kube.client.limits import OBJECT_BYTES
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 
 
 class ConnectionFailed(Exception):
     """The server could not be reached, or the connection broke before an answer: no ApiError tells what happened."""
+
+
+class UpgradeRefused(ApiError):
+    """No WebSocket was opened, and why was told in words that are no Status: they are the message."""
 
 
 class WatchEvent(NamedTuple):

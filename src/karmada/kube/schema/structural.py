@@ -41,7 +41,7 @@ class Checks:
     min_length: int | None = None
     max_length: int | None = None
     pattern: str = ""
-    search: Callable[[str], Any] | None = None
+    search: Callable[[str], bool] | None = None
     format: str = ""
     format_check: formats.Check | None = None
     min_items: int | None = None
@@ -69,6 +69,8 @@ class Checks:
 
 
 _KINDS: dict[str, type] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+_REMEMBERED, _WORD = 256, 64
+"""So many words a pattern knows by heart, of at most so many letters."""
 _BOUNDS = {
     "minimum": "minimum", "maximum": "maximum", "multipleOf": "multiple_of", "minLength": "min_length",
     "maxLength": "max_length", "minItems": "min_items", "maxItems": "max_items", "minProperties": "min_properties",
@@ -77,15 +79,29 @@ _BOUNDS = {
 
 
 @lru_cache(maxsize=2048)
-def compile_pattern(pattern: str) -> Callable[[str], Any]:
-    """Raises ValueError when it is not RE2 syntax."""
+def compile_pattern(pattern: str) -> Callable[[str], bool]:
+    """Whether a text has it in it. Words that come again and again (reasons, types) are looked up, not searched.
+
+    Raises ValueError when it is not RE2 syntax.
+    """
     import re2
 
     try:
         search: Callable[[str], Any] = re2.compile(pattern).search
     except re2.error as error:
         raise ValueError(str(error)) from None
-    return search
+    fitting: set[str] = set()
+
+    def found(text: str) -> bool:
+        if text in fitting:
+            return True
+        if search(text) is None:
+            return False
+        if len(fitting) < _REMEMBERED and len(text) <= _WORD:
+            fitting.add(text)
+        return True
+
+    return found
 
 
 def object_meta() -> Node:

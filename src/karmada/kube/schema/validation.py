@@ -322,7 +322,7 @@ def _string(checks: Checks, value: str, path: str, errors: list[FieldError]) -> 
         errors.append(too_long(path, checks.max_length))
     if checks.min_length is not None and len(value) < checks.min_length:
         errors.append(invalid(path, value, f"{path} in body should be at least {checks.min_length} chars long"))
-    if checks.search is not None and checks.search(value) is None:
+    if checks.search is not None and not checks.search(value):
         errors.append(invalid(path, value, f"{path} in body should match '{checks.pattern}'"))
     if checks.format_check is not None and not checks.format_check(value):
         shown = json.dumps(value, ensure_ascii=False)

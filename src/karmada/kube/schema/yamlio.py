@@ -17,8 +17,6 @@ from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import BaseResolver
 
-from karmada.kube.schema.decode import duplicate_fields
-
 _PLAIN = "plain"
 """The tag of a scalar that has neither quotes nor a tag of its own."""
 _TAG = "tag:yaml.org,2002:"
@@ -54,11 +52,18 @@ def load_strict(body: bytes | str) -> tuple[Any, list[str]]:
             parsed = orjson.loads(data)
         except orjson.JSONDecodeError:
             parsed = None
-        if parsed is not None and not duplicate_fields(data, parsed):
+        if parsed is not None and not _repeats_fields(data, parsed):
             return parsed, []
     for document, errors in _documents(data):
         return document, errors
     return None, []
+
+
+def _repeats_fields(data: bytes, parsed: Any) -> bool:
+    """Imported here: kubeconfigs, which every command reads, are YAML."""
+    from karmada.kube.schema.decode import duplicate_fields
+
+    return bool(duplicate_fields(data, parsed))
 
 
 def load_all(text: bytes | str) -> list[Any]:

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import BadRequest, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
@@ -256,7 +255,7 @@ class Handlers:
         async def update(change: Change, owned: bool) -> Result:
             async def projected(live: Obj) -> Obj:
                 version = live["metadata"].get("resourceVersion")
-                pristine: Obj = copy_json(live)
+                pristine: Obj = {**live, "metadata": {**live["metadata"]}}
                 changed = await change(live)
                 _forget_version(changed, version)
                 return project(pristine, changed)

@@ -89,12 +89,12 @@ class Patcher:
                     f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
                 )
             self._complaints += _unknown_members(patch)
-            return lambda live: _json_patch(live, patch)
+            return lambda live: copy_json(_json_patch(live, patch))  # it may have put one thing in two places
         if not isinstance(patch, dict):
             raise BadRequest("error decoding patch: json: cannot unmarshal into an object")
         if self.media == MERGE:
-            return lambda live: apply_merge_patch(live, patch)
-        return lambda live: apply_strategic_merge_patch(live, patch, self._node)
+            return lambda live: apply_merge_patch(live, copy_json(patch))
+        return lambda live: apply_strategic_merge_patch(live, copy_json(patch), self._node)
 
     def _parse(self) -> Any:
         if self._request.in_process and self._request.obj is not None:
@@ -110,7 +110,8 @@ class Patcher:
         return patch
 
     async def change(self, live: Obj) -> Obj:
-        return self._checked(copy_json(self._apply(live)))
+        """`live` and the result may share what the patch left alone; nothing of the patch itself is in the result."""
+        return self._checked(self._apply(live))
 
     def _checked(self, patched: Obj) -> Obj:
         """The result must still be an object of this kind; unknown fields are handled as the client asked."""

@@ -166,18 +166,16 @@ class Resource:
     """A CRD's additionalPrinterColumns; built-in kinds have theirs in server.tables."""
     printer: Printer | None = None
     """How the kind looks in a table, where neither columns nor server.tables say it."""
+    group_resource: GroupResource = field(init=False)
 
     def __post_init__(self) -> None:
+        self.group_resource = GroupResource(self.gvk.group, self.plural)
         self.singular = self.singular or self.gvk.kind.lower()
         self.list_kind = self.list_kind or self.gvk.kind + "List"
 
     @property
     def gvr(self) -> GVR:
         return GVR(self.gvk.group, self.gvk.version, self.plural)
-
-    @property
-    def group_resource(self) -> GroupResource:
-        return GroupResource(self.gvk.group, self.plural)
 
     @property
     def has_status(self) -> bool:

@@ -8,7 +8,6 @@ changes nothing is not stored: same resourceVersion, no event.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 
@@ -108,7 +107,7 @@ class Writes:
         if await self._admission.admit(attributes):
             _repair(request, obj, entries)
             strategy.default(obj)
-        meta["uid"] = str(uuid.uuid4())
+        meta["uid"] = names.random_uuid()
         meta["creationTimestamp"] = rfc3339(self._clock.now())
         if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
             _wipe_status(resource, obj)

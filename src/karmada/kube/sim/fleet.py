@@ -32,6 +32,8 @@ from karmada.kube.sim.profile import NodePool, Profile
 log = get_logger("fleet")
 _STARTS_AT_ONCE = 4
 _PORTS = range(20_000, 30_000)
+_PORT_TRIES = 5
+"""Another process may take the port that was just found to be free."""
 Progress: TypeAlias = Callable[[int, int], None]
 """(started so far, all)"""
 Member: TypeAlias = SimCluster | AttachedCluster
@@ -200,7 +202,7 @@ class Fleet:
         cluster.registration.set_pools(pools)
         self._save(msgspec.structs.replace(stored, profile=msgspec.structs.replace(stored.profile, pools=pools)))
 
-    async def _begin(self, stored: Stored) -> Member:
+    async def _begin(self, stored: Stored, tries: int = _PORT_TRIES) -> Member:
         profile, folder = stored.profile, self._folder(stored.profile.name)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if stored.attach:
@@ -221,10 +223,10 @@ class Fleet:
             await cluster.start()
         except OSError as error:
             await cluster.stop()
-            if error.errno != errno.EADDRINUSE or not stored.port:
+            if error.errno != errno.EADDRINUSE or not tries:
                 raise
-            log.warning("The port is taken, choosing another", cluster=profile.name, port=stored.port)
-            return await self._begin(msgspec.structs.replace(stored, port=0))
+            log.warning("The port is taken, choosing another", cluster=profile.name, port=port)
+            return await self._begin(msgspec.structs.replace(stored, port=0), tries - 1)
         except BaseException:
             await cluster.stop()
             raise

@@ -1,0 +1,182 @@
+"""What the light transport does by itself: connections that are kept and shared, and HTTP that is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.light import LightTransport, transport_for
+from karmada.kube.client.transport import Call, ConnectionFailed
+
+GET = Call("GET", "/x")
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+class Listening:
+    def __init__(self) -> None:
+        self.connections = 0
+        self.url = ""
+
+
+@asynccontextmanager
+async def listening(talk: Talk) -> AsyncIterator[Listening]:
+    here = Listening()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        here.connections += 1
+        try:
+            await talk(reader, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server:
+        here.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield here
+
+
+def saying(*answers: bytes, then_close: bool = True) -> Talk:
+    """One answer for each request."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in answers:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            await writer.drain()
+        if not then_close:
+            await reader.read()
+
+    return talk
+
+
+async def ask(url: str, call: Call = GET) -> object:
+    transport = LightTransport(RestConfig(server=url, timeout=5))
+    try:
+        return await transport.call(call)
+    finally:
+        await transport.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        (OK + b"Content-Length: 7\r\n\r\n" + b'{"a":1}', {"a": 1}),
+        (OK + b"\r\n" + b'{"a":1}', {"a": 1}),
+        (OK + b'transfer-encoding: chunked\r\n\r\n3\r\n{"a\r\n4;x=y\r\n":1}\r\n0\r\nX: y\r\n\r\n', {"a": 1}),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\n{}", {}),
+        (b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok", "ok"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", None),
+        (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", None),
+    ],
+)
+async def test_an_answer_is_understood_however_it_is_framed(answer: bytes, value: object) -> None:
+    async with listening(saying(answer)) as here:
+        assert await ask(here.url) == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"", "the server closed the connection without an answer"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "the server does not speak HTTP/1.1"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "the answer ended within its head"),
+        (b"HTTP/1.1 200 OK\r\n: x\r\n\r\n", "the head of the answer makes no sense"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000 + b"\r\n\r\n", "the head of the answer is too large"),
+        (OK + b"Content-Length: 9\r\n\r\n{}", "the connection broke within the answer"),
+        (OK + b"Content-Length: -1\r\n\r\n{}", "a length that makes no sense"),
+        (OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "a length that makes no sense"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "a piece without a size"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n", "a piece without a size"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n", "a piece of another size"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}", "the connection broke within the answer"),
+        (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "encoded as gzip, chunked"),
+        (OK + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", "packed as br"),
+        (OK + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "cannot be unpacked"),
+    ],
+)
+async def test_what_is_no_answer_is_a_failed_connection(answer: bytes, error: str) -> None:
+    async with listening(saying(answer)) as here:
+        with pytest.raises(ConnectionFailed, match=error):
+            await ask(here.url)
+
+
+async def test_connections_are_kept_and_shared_with_who_asks_the_same_place() -> None:
+    answer = OK + b"Content-Length: 2\r\n\r\n{}"
+    async with listening(saying(answer, answer, answer)) as here:
+        one, other = (LightTransport(RestConfig(server=f"{here.url}{path}")) for path in ("", "/proxy"))
+        await one.call(GET)
+        await one.call(GET)
+        await other.call(GET)
+        assert here.connections == 1
+        await one.close()
+        await other.close()
+
+
+async def test_a_kept_connection_that_has_ended_is_replaced() -> None:
+    async with listening(saying(OK + b"Content-Length: 2\r\n\r\n{}")) as here:
+        transport = LightTransport(RestConfig(server=here.url))
+        assert await transport.call(GET) == {}
+        assert await transport.call(GET) == {}
+        assert here.connections == 2
+        await transport.close()
+
+
+async def test_a_connection_is_not_kept_when_the_server_says_so_or_the_body_was_not_read() -> None:
+    closing = OK + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"
+    async with listening(saying(closing, then_close=False)) as here:
+        transport = LightTransport(RestConfig(server=here.url))
+        await transport.call(GET)
+        await transport.call(GET)
+        assert here.connections == 2
+        await transport.close()
+    endless = OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+    async with listening(saying(endless, then_close=False)) as here:
+        transport = LightTransport(RestConfig(server=here.url))
+        for _ in range(2):
+            stream = transport.stream(GET)
+            assert await anext(stream) == b"x"
+            await stream.aclose()  # type: ignore[attr-defined]
+        assert here.connections == 2
+        await transport.close()
+
+
+async def test_a_server_that_opens_no_connection_is_given_up() -> None:
+    async def silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with listening(silent) as here:
+        way = RestConfig(server=here.url.replace("http", "https"), insecure=True, timeout=30, connect_timeout=0.05)
+        transport = LightTransport(way)
+        with pytest.raises(ConnectionFailed, match=r"no connection within 0\.05s"):
+            await transport.call(GET)
+        await transport.close()
+        transport = LightTransport(RestConfig(server=here.url, timeout=0.05))
+        with pytest.raises(ConnectionFailed, match=r"no answer within 0\.05s"):
+            await transport.call(GET)
+        await transport.close()
+
+
+async def test_warnings_are_told() -> None:
+    answer = OK + b'Warning: 299 - "old \\"x\\""\r\nWarning: 299 - "older"\r\nContent-Length: 2\r\n\r\n{}'
+    async with listening(saying(answer)) as here:
+        transport = LightTransport(RestConfig(server=here.url))
+        told: list[str] = []
+        transport.on_warning = told.append
+        await transport.call(GET)
+        assert told == ['old "x"', "older"]
+        await transport.close()
+
+
+async def test_proxies_are_left_to_the_other_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert isinstance(transport_for(RestConfig(server="https://x")), LightTransport)
+    assert isinstance(transport_for(RestConfig(server="https://x", proxy_url="http://p:1")), HttpsTransport)
+    monkeypatch.setenv("HTTPS_PROXY", "http://p:1")
+    assert isinstance(transport_for(RestConfig(server="https://x")), HttpsTransport)
