@@ -19,6 +19,8 @@ from urllib.parse import quote, urlsplit
 
 import click
 
+from karmada.components.program import Program
+
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
     from karmada.kube.objects.types import Obj
@@ -202,7 +204,11 @@ def _names(_context: click.Context, _option: click.Parameter, value: str) -> tup
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(
+    "karmada-aggregated-apiserver",
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
 @click.option("--kubeconfig", default="", help="How the control plane is reached.  [default: as kubectl]")
 @click.option("--authentication-kubeconfig", default="", help="How it is asked about callers.  [default: the same]")
 @click.option("--authorization-kubeconfig", default="", help="How it is asked about rights.  [default: the same]")

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import click
 
+from karmada.components.program import Program
 from karmada.kube.server.config import DEFAULT_PORT, ServerConfig
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(
+    "karmada-apiserver", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from karmada.components.program import Program
+from karmada.components.running import ready_flag, start_unless, tell_ready
 from karmada.features import FEATURES, default_gates
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.server.config import DEFAULT_PORT, ServerConfig
@@ -25,7 +27,7 @@ def _seconds(_ctx: click.Context, param: click.Parameter, value: str) -> float:
         raise click.BadParameter(f'"{value}" is not a duration such as 10s or 1m30s', param=param) from None
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command("karmada", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -57,6 +59,7 @@ def _seconds(_ctx: click.Context, param: click.Parameter, value: str) -> float:
 @click.option("--cluster-startup-grace-period", callback=_seconds, default="60s", help="The same for a new cluster.")
 @click.option("--cluster-api-kubeconfig", default="", help="Cluster API's management cluster: its clusters join.")
 @click.option("--cluster-api-context", default="", help="The context in that kubeconfig.")
+@ready_flag
 @click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
 def main(
     data_dir: Path,
@@ -74,6 +77,7 @@ def main(
     cluster_startup_grace_period: float,
     cluster_api_kubeconfig: str,
     cluster_api_context: str,
+    ready_fd: int | None,
     verbosity: int,
 ) -> None:
     """Run a multi-cluster control plane: its API, everything behind it, and nothing else to install.
@@ -115,7 +119,6 @@ def main(
 
     async def serve() -> None:
         from karmada.components.controlplane import ControlPlane
-        from karmada.components.running import start_unless
         from karmada.kube.runtime.logging import setup
         from karmada.kube.runtime.tuning import tune_garbage_collection
         from karmada.kube.server.auth.shared_keys import share_keys_through
@@ -130,7 +133,7 @@ def main(
             stopping, share_keys_through(config.storage, config.data_dir / "pki")
         ):
             return
-        await run(ControlPlane(config, settings=settings, gates=gates), stopping)
+        await run(ControlPlane(config, settings=settings, gates=gates), stopping, ready_fd)
 
     try:
         uvloop.run(serve())
@@ -141,15 +144,14 @@ def main(
         raise click.ClickException(str(error)) from error
 
 
-async def run(plane: ControlPlane, stopping: asyncio.Event) -> None:
+async def run(plane: ControlPlane, stopping: asyncio.Event, ready_fd: int | None = None) -> None:
     """Until it is time to stop, which may be before everything has started."""
-    from karmada.components.running import start_unless
-
     started = await start_unless(stopping, plane.start())
     try:
         if started:
             click.echo(f"Control plane at {plane.server.url}")
             click.echo(f"  export KUBECONFIG={plane.server.kubeconfig}")
+            tell_ready(ready_fd)
             await stopping.wait()
     finally:
         click.echo("Stopping", file=sys.stderr)

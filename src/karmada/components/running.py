@@ -7,10 +7,28 @@ runs the process need not wait for that to be rid of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import click
 
 from karmada.kube.runtime.waiting import cancel_and_wait
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def ready_flag(command: F) -> F:
+    """--ready-fd, for whoever starts the process and waits for it."""
+    return click.option(
+        "--ready-fd", type=click.IntRange(min=3), help="Write a line to this open file descriptor once it serves."
+    )(command)
+
+
+def tell_ready(descriptor: int | None) -> None:
+    """The descriptor stays open: who waits at its other end also learns when the process ends."""
+    if descriptor is not None:
+        os.write(descriptor, b"ready\n")
 
 
 async def start_unless(stopping: asyncio.Event, start: Coroutine[Any, Any, None]) -> bool:

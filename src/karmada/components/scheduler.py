@@ -357,9 +357,9 @@ def _limits(flags: dict[str, Any]) -> Limits:
 @main.command()
 def version() -> None:
     """Say which version this is."""
-    from importlib.metadata import version as installed
+    from karmada.version import line
 
-    click.echo(f"{COMPONENT} version: {installed('pykarmada')}")
+    click.echo(line(COMPONENT))
 
 
 if __name__ == "__main__":

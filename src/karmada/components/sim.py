@@ -11,10 +11,15 @@ from pathlib import Path
 
 import click
 
+from karmada.components.program import Program
+from karmada.components.running import ready_flag, tell_ready
+
 DEFAULT_FOLDER = Path("~/.karmada/sim")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(
+    "karmada-sim", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -22,8 +27,9 @@ DEFAULT_FOLDER = Path("~/.karmada/sim")
     help="Where the clusters' state, certificates and kubeconfigs are; made with mode 0700 when it does not exist.",
 )
 @click.option("--in-memory", is_flag=True, help="Keep the clusters' state in memory only.")
+@ready_flag
 @click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
-def main(data_dir: Path, in_memory: bool, verbosity: int) -> None:
+def main(data_dir: Path, in_memory: bool, ready_fd: int | None, verbosity: int) -> None:
     """Run the simulated clusters of a folder, and take orders for more, until interrupted.
 
     \b
@@ -33,10 +39,10 @@ def main(data_dir: Path, in_memory: bool, verbosity: int) -> None:
     """
     import uvloop
 
-    uvloop.run(serve(data_dir.expanduser().absolute(), in_memory, verbosity))
+    uvloop.run(serve(data_dir.expanduser().absolute(), in_memory, verbosity, ready_fd))
 
 
-async def serve(folder: Path, in_memory: bool, verbosity: int) -> None:
+async def serve(folder: Path, in_memory: bool, verbosity: int, ready_fd: int | None = None) -> None:
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.sim.admin import AdminServer
@@ -54,6 +60,7 @@ async def serve(folder: Path, in_memory: bool, verbosity: int) -> None:
         await fleet.start(_show_progress)
         await admin.start()
         click.echo(f"{len(fleet.clusters)} simulated clusters; kubeconfig {fleet.kubeconfig}")
+        tell_ready(ready_fd)
         await stopping.wait()
     finally:
         click.echo("Stopping", file=sys.stderr)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from karmada.components.program import Program
+
 if TYPE_CHECKING:
     from aiohttp import web
 
@@ -166,7 +168,9 @@ def _make_certificate(directory: Path, cert_file: Path, key_file: Path) -> None:
 # the process
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(
+    "karmada-webhook", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.option("--bind-address", default="0.0.0.0", help="Address to listen on.")
 @click.option("--secure-port", default=8443, help="Port to listen on; 0 takes a free one.")
 @click.option(

@@ -1,0 +1,101 @@
+"""From what is asked for and what was asked for before to what is done.
+
+What is not said stays as it was. Members become more, never fewer: taking one away is for who knows what is in it. The
+store cannot change under a control plane; that is refused rather than begun with an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from karmada.kube.server.config import DEFAULT_PORT
+from karmada.local.folder import ETCD, SQLITE, Choices, Refused
+
+DEFAULT_MEMBERS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """None: nothing said."""
+
+    members: int | None = None
+    port: int | None = None
+    """0: any that is free."""
+    etcd: bool = False
+    etcd_server: str = ""
+
+
+def choose(
+    asked: Asked,
+    kept: Choices | None,
+    *,
+    has_database: bool,
+    is_free: Callable[[int], bool],
+    free_port: Callable[[], int],
+) -> tuple[Choices, list[str]]:
+    """What to do, and what people should know about it."""
+    port, notes = _port(asked.port, kept.port if kept else DEFAULT_PORT, is_free, free_port)
+    storage = _storage(asked, kept.storage if kept else None, has_database)
+    etcd_ports = kept.etcd_ports if kept else (0, 0)
+    if storage == ETCD:
+        client, peer = (own if own and is_free(own) else free_port() for own in etcd_ports)
+        etcd_ports = (client, peer)
+    members = kept.members if kept and asked.members is None else asked.members
+    choices = Choices(
+        members=DEFAULT_MEMBERS if members is None else members,
+        port=port,
+        storage=storage,
+        etcd_ports=etcd_ports,
+    )
+    return choices, notes
+
+
+def _port(
+    asked: int | None, usual: int, is_free: Callable[[int], bool], free_port: Callable[[], int]
+) -> tuple[int, list[str]]:
+    if asked == 0:
+        return free_port(), []
+    if asked is not None:
+        if not is_free(asked):
+            raise Refused(f"port {asked} is in use by another program; choose another --port, or 0 for any free one")
+        return asked, []
+    if is_free(usual):
+        return usual, []
+    other = free_port()
+    return other, [f"port {usual} is in use by another program; the control plane takes {other} instead"]
+
+
+def storage_of(asked: Asked) -> str | None:
+    """The store that is asked for; None when nothing is said."""
+    if asked.etcd and asked.etcd_server:
+        raise Refused("--etcd starts an etcd and --etcd-server uses one that runs: choose one of them")
+    return _address(asked.etcd_server) if asked.etcd_server else ETCD if asked.etcd else None
+
+
+def _storage(asked: Asked, kept: str | None, has_database: bool) -> str:
+    wanted = storage_of(asked)
+    if kept is None and has_database:
+        kept = SQLITE
+    if wanted is not None and kept is not None and wanted != kept:
+        raise Refused(
+            f"the state is in {_named(kept)}, not in {_named(wanted)}: leave the flag out, or take another --data-dir "
+            "(karmadactl backup and restore bring state from one store into another)"
+        )
+    return wanted or kept or SQLITE
+
+
+def _named(storage: str) -> str:
+    return {SQLITE: "SQLite", ETCD: "an etcd of its own"}.get(storage, f"the etcd at {storage.partition('?')[0]}")
+
+
+def _address(text: str) -> str:
+    """http://host:port, host:port, … as the address of a store."""
+    if text.startswith("etcd://"):
+        return text
+    if text.startswith("https://"):
+        raise Refused(
+            f"{text}: for TLS, name the files: --etcd-server "
+            f"'etcd://{text.removeprefix('https://').rstrip('/')}?cacert=ca.crt&cert=client.crt&key=client.key'"
+        )
+    return "etcd://" + ",".join(part.removeprefix("http://").rstrip("/") for part in text.split(","))

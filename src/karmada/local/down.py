@@ -1,0 +1,36 @@
+"""Stop a local environment, whoever has started it and however far it got."""
+
+from __future__ import annotations
+
+import asyncio
+
+from karmada.local import foreign, programs
+from karmada.local.folder import ETCD, Folder
+from karmada.local.programs import KARMADA, SIM
+from karmada.local.status import look
+from karmada.local.up import SUPERVISOR
+
+_SUPERVISED_SECONDS = 60.0
+
+
+async def down(folder: Folder) -> list[str]:
+    """The programs that were stopped. Who watches over them is asked first, and stops them in order."""
+    if not folder.run.exists():
+        return ["simulated clusters"] if await foreign.stop_simulator(folder) else []
+    ran = list(programs.found(folder))
+    await programs.end(programs.mark_of(folder, SUPERVISOR), _SUPERVISED_SECONDS)
+    await programs.stop_found(folder, [KARMADA, SIM, ETCD])
+    if await foreign.stop_simulator(folder):
+        ran.append("simulated clusters")
+    return ran
+
+
+async def attached_names(folder: Folder) -> list[str]:
+    """Members that are somebody's own clusters, if it runs: what was brought to them does not end with it."""
+    simulated = {path.name for path in (folder.sim / "clusters").glob("*")}
+    return [member.name for member in (await look(folder)).clusters if member.name not in simulated]
+
+
+async def purge(folder: Folder) -> None:
+    foreign.check_control_plane(folder)
+    await asyncio.to_thread(folder.purge)

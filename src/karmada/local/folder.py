@@ -1,0 +1,112 @@
+"""What lies where in the folder of a local environment, and what is remembered of how it was asked for.
+
+The control plane has the folder itself as its data directory and the simulated clusters have `sim` in it, so that the
+bare programs find the same state. The two kubeconfigs for people are links to those that the programs write: whenever
+one of them writes a new one, in one step, the link shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from karmada.kube.server.auth.files import read_optional, write_private
+
+CONTROL_PLANE_CONTEXT = "karmada-apiserver"
+SQLITE = "sqlite"
+ETCD = "etcd"
+
+
+class Refused(Exception):
+    """What cannot be done, and what to do instead; for people."""
+
+
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """What a start was asked for: the next one goes on with it."""
+
+    members: int
+    port: int
+    storage: str = SQLITE
+    """`sqlite`, `etcd` (our own, in the folder), or the address of somebody else's."""
+    etcd_ports: tuple[int, int] = (0, 0)
+    """For clients, for peers."""
+
+    @property
+    def member_names(self) -> list[str]:
+        return [f"member{number}" for number in range(1, self.members + 1)]
+
+
+class Folder:
+    def __init__(self, root: Path) -> None:
+        self.root = root.expanduser().absolute()
+        self.sim = self.root / "sim"
+        self.etcd = self.root / "etcd"
+        self.logs = self.root / "logs"
+        self.run = self.root / "run"
+        self.database = self.root / "state.db"
+        self.control_kubeconfig = self.root / "karmada-apiserver.config"
+        self.members_kubeconfig = self.root / "members.config"
+        self._choices = self.root / "local.json"
+        self._links = {
+            self.control_kubeconfig: self.root / "admin.kubeconfig",
+            self.members_kubeconfig: self.sim / "members.config",
+        }
+
+    def make(self) -> None:
+        for path in (self.root, self.logs, self.run):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def log(self, program: str) -> Path:
+        return self.logs / f"{program}.log"
+
+    # what was asked for
+
+    def choices(self) -> Choices | None:
+        content = read_optional(self._choices)
+        if content is None:
+            return None
+        try:
+            return msgspec.json.decode(content, type=Choices)
+        except msgspec.MsgspecError as error:
+            raise Refused(f"{self._choices} cannot be read ({error}); mend it or remove it") from error
+
+    def keep(self, choices: Choices) -> None:
+        content = msgspec.json.encode(choices)
+        if read_optional(self._choices) != content:
+            write_private(self._choices, content)
+
+    # kubeconfigs
+
+    def link_kubeconfigs(self) -> None:
+        """Point to what the programs write. A file that somebody put there instead is replaced: the names are ours."""
+        for link, target in self._links.items():
+            wanted = os.path.relpath(target, link.parent)
+            if link.is_symlink() and os.readlink(link) == wanted:
+                continue
+            temporary = link.with_name(f".{link.name}.{secrets.token_hex(4)}")
+            temporary.symlink_to(wanted)
+            temporary.replace(link)
+
+    # the end of it
+
+    def purge(self) -> None:
+        """Remove what the programs made; whatever else is in the folder stays, and then the folder too."""
+        for name in ("state.db", "state.db-wal", "state.db-shm", "state.db.lock", "admin.kubeconfig", ".lock"):
+            (self.root / name).unlink(missing_ok=True)
+        for link in self._links:
+            link.unlink(missing_ok=True)
+        for folder in (self.sim, self.etcd, self.logs, self.root / "pki", self.run):
+            shutil.rmtree(folder, ignore_errors=True)
+        self._choices.unlink(missing_ok=True)
+        if self.root.is_dir() and not any(self.root.iterdir()):
+            self.root.rmdir()
+
+
+def shown(path: Path) -> str:
+    """A path as people write it."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path != home and path.is_relative_to(home) else str(path)

@@ -1,0 +1,112 @@
+"""A cluster that is to be a member is one, whatever was there before.
+
+Joining makes a Cluster and never touches one that exists. Here one that exists is looked at: do the credentials that
+the control plane holds open this very cluster, at this very address? If not (the port is another one, the cluster was
+made anew under its old name, somebody removed the accounts), what differs is replaced, and the rest of the Cluster,
+with everything that was placed there, stays.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import replace
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.joining import objects
+from karmada.joining.join import JoinError, Joining, cluster_id_of, ensure, join, prepare_member
+from karmada.joining.objects import SECRETS
+from karmada.joining.waiting import wait_for
+from karmada.kube.client.client import Client
+from karmada.kube.client.config import Impersonation, Material, RestConfig
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects import meta
+from karmada.kube.objects.clock import SYSTEM
+from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.types import Obj
+
+_GONE_SECONDS = 60.0
+
+
+async def ensure_joined(control: Client, member: Client, way: RestConfig, name: str, *, renew: bool) -> str:
+    """What was done, in a word. With `renew` the name may be given to another cluster than the one that had it."""
+    cluster = await _existing(control, name)
+    if cluster is None:
+        try:
+            await join(control, member, Joining.to(way, name))
+        except JoinError:
+            cluster = await _existing(control, name)  # perhaps somebody else was faster
+            if cluster is None:
+                raise
+        else:
+            return "joined"
+    cluster_id = await cluster_id_of(member)
+    if cluster["spec"].get("id") != cluster_id and not renew:
+        raise JoinError(f"cluster {name} is another one, with the id {cluster['spec'].get('id')}; take another name")
+    if cluster["spec"].get("apiEndpoint") == way.server and await _opens(control, cluster, way, cluster_id):
+        return "was joined"
+    await _renew(control, member, cluster, way, cluster_id)
+    return "joined again"
+
+
+async def _existing(control: Client, name: str) -> Obj | None:
+    """The Cluster, unless it is on its way out, which is waited for."""
+
+    def settled(found: Obj | None) -> list[Obj] | None:
+        if found is None:
+            return []
+        return None if meta.is_deleting(found) else [found]
+
+    try:
+        found = await wait_for(control, Cluster.gvr, name, "", settled, clock=SYSTEM, seconds=_GONE_SECONDS)
+    except TimeoutError:
+        raise JoinError(f"cluster {name} is still being deleted after {_GONE_SECONDS:g}s") from None
+    return found[0] if found else None
+
+
+async def _opens(control: Client, cluster: Obj, way: RestConfig, cluster_id: str) -> bool:
+    """Whether what the control plane holds is good for this cluster."""
+    where = cluster["spec"].get("secretRef") or {}
+    try:
+        secret = await control.get(SECRETS, where.get("name", ""), where.get("namespace", ""))
+        held = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+    except (NotFound, binascii.Error):
+        return False
+    if "token" not in held:
+        return "kubeconfig" in held  # somebody has put it there: theirs to keep right
+    plain = replace(way, certificate=Material(), key=Material(), username="", password="", exec=None, token_file="")
+    own = replace(
+        plain, token=held["token"].decode(), ca=Material(data=held.get("caBundle", b"")), impersonate=Impersonation()
+    )
+    client = Client(HttpsTransport(own))
+    try:
+        return await cluster_id_of(client) == cluster_id
+    except (ApiError, ConnectionFailed):
+        return False
+    finally:
+        await client.close()
+
+
+async def _renew(control: Client, member: Client, cluster: Obj, way: RestConfig, cluster_id: str) -> None:
+    name, spec = meta.name(cluster), cluster["spec"]
+    where = (spec.get("secretRef") or {}).get("namespace") or well_known.NAMESPACE_CLUSTER
+    impersonator, account = await prepare_member(member, name, where)
+    spoken_for = well_known.impersonator_secret_name(name)
+    data = {
+        name: {"caBundle": account["data"].get("ca.crt", ""), "token": account["data"]["token"]},
+        spoken_for: {"token": impersonator["data"]["token"]},
+    }
+    owner = {"ownerReferences": [meta.make_owner(cluster)]}
+    for secret, content in data.items():
+        await ensure(control, objects.NAMESPACES, objects.namespace(where))
+        await ensure(control, SECRETS, objects.credentials(where, secret, content))
+        await control.patch(SECRETS, secret, where, {"metadata": owner, "data": content})
+    wanted = {
+        "id": cluster_id,
+        "apiEndpoint": way.server,
+        "secretRef": {"namespace": where, "name": name},
+        "impersonatorSecretRef": {"namespace": where, "name": spoken_for},
+    }
+    await control.patch(Cluster.gvr, name, "", {"spec": wanted})

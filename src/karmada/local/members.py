@@ -1,0 +1,152 @@
+"""The members of a local environment: made where they are missing, joined where they are not, and awaited.
+
+All at once and each for itself: a member joins as soon as it and the control plane are there, and one that does not
+come along keeps no other from it. Doing it again changes nothing, so it may be cut short anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from karmada.api.cluster import Cluster
+from karmada.joining.join import JoinError
+from karmada.joining.waiting import wait_for
+from karmada.kube.client.client import Client
+from karmada.kube.client.kubeconfig import KubeconfigError
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.clock import SYSTEM
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.meta import get_condition
+from karmada.kube.objects.types import Obj
+from karmada.kube.sim.admin_client import AdminClient, AdminError
+from karmada.local.attaching import Attached
+from karmada.local.board import Board
+from karmada.local.folder import Choices, Folder
+from karmada.local.joined import ensure_joined
+from karmada.local.reaching import connected, way
+
+READY_SECONDS = 40.0
+_VERSION = "1.36"
+Arrival = Callable[[], Awaitable[None]]
+
+
+async def bring_members(
+    folder: Folder,
+    choices: Choices,
+    board: Board,
+    plane: Arrival,
+    simulator: Arrival,
+    attach: Sequence[Attached] = (),
+) -> None:
+    """Until every member is Ready, or is told as failed. `plane` and `simulator` end when these serve."""
+    async with _alone(folder.run / "members.lock"):
+        bringing = _Bringing(folder, board, plane, simulator)
+        ways = [bringing.simulated(name) for name in choices.member_names]
+        ways += [bringing.attached(one) for one in attach]
+        await asyncio.gather(*ways)
+
+
+@asynccontextmanager
+async def _alone(path: Path) -> AsyncIterator[None]:
+    """Of two who come at once, one waits for the other."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(0.1)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class _Bringing:
+    def __init__(self, folder: Folder, board: Board, plane: Arrival, simulator: Arrival) -> None:
+        self._folder, self._board = folder, board
+        self._plane, self._simulator = plane, simulator
+        self._admin = AdminClient(folder.sim)
+        self._listed: asyncio.Task[dict[str, Any]] | None = None
+
+    async def simulated(self, name: str) -> None:
+        self._board.doing(name, "waits for the simulator")
+
+        async def bring() -> None:
+            await self._simulator()
+            await self._exists(name)
+            await self._join(name, self._folder.members_kubeconfig, name, renew=True)
+
+        await self._tell_failure(name, bring)
+
+    async def attached(self, wanted: Attached) -> None:
+        async def bring() -> None:
+            await self._join(wanted.name, wanted.kubeconfig, wanted.context, renew=False)
+
+        await self._tell_failure(wanted.name, bring)
+
+    async def _tell_failure(self, name: str, bring: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await bring()
+        except (AdminError, ApiError, ConnectionFailed, JoinError, KubeconfigError, TimeoutError) as error:
+            self._board.fail(name, str(error) or type(error).__name__)
+
+    async def _exists(self, name: str) -> None:
+        if self._listed is None:
+            self._listed = asyncio.create_task(self._list())
+        known = (await self._listed).get(name)
+        if known is None:
+            self._board.doing(name, "is made")
+            order = {"profile": {"name": name, "version": _VERSION}}
+            await asyncio.to_thread(self._admin.ask, "POST", "/clusters", order)
+        elif "error" in known:
+            raise AdminError(f"does not start: {known['error']} (karmadactl sim delete {name} forgets it)")
+
+    async def _list(self) -> dict[str, Any]:
+        return {cluster["name"]: cluster for cluster in await asyncio.to_thread(self._admin.ask, "GET", "/clusters")}
+
+    async def _join(self, name: str, kubeconfig: Path, context: str, *, renew: bool) -> None:
+        self._board.doing(name, "waits for the control plane")
+        await self._plane()
+        self._board.doing(name, "joins")
+        config = way(kubeconfig, context)
+        async with connected(way(self._folder.control_kubeconfig)) as control:
+            async with connected(config) as member:
+                await ensure_joined(control, member, config, name, renew=renew)
+            self._board.doing(name, "is looked at")
+            cluster = await _ready(control, name)
+        self._board.done(name, summary(cluster))
+
+
+async def _ready(control: Client, name: str) -> Obj:
+    """The Cluster once it is Ready; TimeoutError says how it is instead."""
+    last: Obj = {}
+
+    def look(cluster: Obj | None) -> Obj | None:
+        nonlocal last
+        last = ready_condition(cluster or {})
+        return cluster if last.get("status") == "True" else None
+
+    try:
+        return await wait_for(control, Cluster.gvr, name, "", look, clock=SYSTEM, seconds=READY_SECONDS)
+    except TimeoutError:
+        why = f"{last.get('reason')}: {last.get('message')}" if last else "nothing is known of it yet"
+        raise TimeoutError(f"joined, but is not Ready after {READY_SECONDS:g} s ({why})") from None
+
+
+def ready_condition(cluster: Obj) -> Obj:
+    return get_condition((cluster.get("status") or {}).get("conditions"), "Ready") or {}
+
+
+def summary(cluster: Obj) -> str:
+    """How a member that is Ready is doing."""
+    status = cluster.get("status") or {}
+    nodes = (status.get("nodeSummary") or {}).get("totalNum")
+    parts = ["Ready", status.get("kubernetesVersion"), f"{nodes} nodes" if nodes else ""]
+    return ", ".join(part for part in parts if part)

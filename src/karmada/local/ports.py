@@ -1,0 +1,22 @@
+"""Ports of this machine that nobody listens on."""
+
+from __future__ import annotations
+
+import socket
+
+
+def is_free(port: int) -> bool:
+    """Whether a server can have it now; connections that are only just over do not count."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,278 @@
+"""Start a local environment, or find it running, and bring it to what is asked for.
+
+The programs start at the same time, with one exception: members that exist already start before the control plane,
+since the first look of a control plane at a cluster counts at once, and it would find them all dead. Then the members
+are made, joined and awaited. Whoever starts it in the foreground stays, and stops everything at an interrupt or as soon
+as one of the programs ends by itself. What is left of a start that was killed is stopped first; the state goes on as it
+is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from karmada.kube.client.kubeconfig import KubeconfigError
+from karmada.kube.client.transport import ConnectionFailed
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.sim.admin_client import AdminClient
+from karmada.local import etcd, foreign, programs
+from karmada.local.attaching import Attached
+from karmada.local.board import Board
+from karmada.local.choosing import Asked, choose, storage_of
+from karmada.local.folder import ETCD, SQLITE, Choices, Folder, Refused, shown
+from karmada.local.marks import Holder, Mark, Taken
+from karmada.local.members import bring_members
+from karmada.local.ports import free_port, is_free
+from karmada.local.programs import KARMADA, SIM, Program, Running
+from karmada.local.reaching import connected, way
+
+SUPERVISOR = "local-up"
+PLANE_ROW, SIM_ROW = "control plane", "simulator"
+_OTHERS_SECONDS = 60.0
+_PAUSE_SECONDS = 0.1
+_QUICK = (
+    "--cluster-status-update-frequency=5s",
+    "--cluster-failure-threshold=10s",
+    "--cluster-success-threshold=5s",
+)
+"""On one machine nothing gets lost on the way: who looks more often knows sooner, and need not doubt so long."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    choices: Choices
+    already: bool = False
+    """It ran before we came, and is not ours to stop."""
+
+
+class Interrupted(Exception):
+    """Somebody wants it to stop before it has started."""
+
+
+class Up:
+    """One start."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        board: Board,
+        *,
+        detach: bool = False,
+        flags: Sequence[str] = (),
+        attach: Sequence[Attached] = (),
+    ) -> None:
+        self._folder = folder
+        self._board = board
+        self._detach = detach
+        self._flags = flags
+        self._attach = attach
+        self._supervisor = programs.mark_of(folder, SUPERVISOR)
+        self._lock = -1
+        self._running: dict[str, Running] = {}
+        self._stopping = asyncio.Event()
+        self._died: asyncio.Future[Running] = asyncio.get_running_loop().create_future()
+
+    # the whole of it
+
+    async def start(self, asked: Asked) -> Outcome:
+        """Refused or Interrupted, after which nothing runs that did not before."""
+        self._folder.make()
+        try:
+            self._lock = self._supervisor.take()
+        except Taken:
+            return await self._beside(asked)
+        Mark.write(self._lock, Holder(os.getpid(), self._detach))
+        try:
+            if self._runs_detached():
+                self._release()
+                return await self._beside(asked)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
+            return Outcome(await self._watched(self._start(asked)))
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def until_told(self) -> None:
+        """Watch over it until somebody wants it to stop; Refused when a program has ended by itself."""
+        try:
+            await self._watched(_forever())
+        except Interrupted:
+            return
+
+    async def stop(self) -> None:
+        """In order: what one still needs ends after it."""
+        for name in (KARMADA, SIM, ETCD):
+            if name in self._running:
+                await self._running.pop(name).stop()
+        self._release()
+
+    def leave(self) -> None:
+        """Let the programs go on without us."""
+        for running in self._running.values():
+            running.let_go()
+        self._running.clear()
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    async def _watched(self, work: Coroutine[Any, Any, T]) -> T:
+        """The work's result, unless it is to stop or a program dies before."""
+        task, told = asyncio.create_task(work), asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({task, told, self._died}, return_when=asyncio.FIRST_COMPLETED)
+            if self._stopping.is_set():
+                raise Interrupted
+            if self._died.done():
+                raise Refused(self._died.result().obituary())
+            return task.result()
+        finally:
+            await cancel_and_wait(task, told)
+
+    # a start from nothing that runs
+
+    async def _start(self, asked: Asked) -> Choices:
+        folder, board = self._folder, self._board
+        if await programs.stop_found(folder, [KARMADA, SIM, ETCD]):
+            board.say("stopped what an earlier start had left running")
+        foreign.check_control_plane(folder)
+        if await foreign.stop_simulator(folder):
+            board.say("stopped the simulated clusters that ran in the folder by themselves; they start again now")
+        kept = folder.choices()
+        choices, notes = choose(
+            asked, kept, has_database=folder.database.exists(), is_free=is_free, free_port=free_port
+        )
+        if choices.storage == ETCD:
+            etcd.check_installed()
+        folder.keep(choices)
+        folder.link_kubeconfigs()
+        if kept is not None and choices.members < kept.members:
+            notes.append(
+                f"members beyond {choices.members} stay as they are; karmadactl unjoin and sim delete end them"
+            )
+        for note in notes:
+            board.say(note)
+        self._check_names(choices)
+        await self._bring_up(choices)
+        return choices
+
+    def _check_names(self, choices: Choices) -> None:
+        for wanted in self._attach:
+            if wanted.name in choices.member_names:
+                raise Refused(f"--attach: {wanted.name} is the name of a simulated member; add =NAME")
+
+    async def _bring_up(self, choices: Choices) -> None:
+        board = self._board
+        board.doing(PLANE_ROW, "starts")
+        board.doing(SIM_ROW, "starts")
+        if choices.storage == ETCD:
+            board.doing(ETCD, "starts")
+            self._launch(etcd.program(self._folder, choices))
+            board.done(ETCD, f"127.0.0.1:{choices.etcd_ports[0]}")
+        simulator = self._launch(programs.module(SIM, "karmada.components.sim", "--data-dir", str(self._folder.sim)))
+        if any((self._folder.sim / "clusters").glob("*/cluster.json")):
+            await simulator.served()
+        plane = self._launch(self._control_plane(choices))
+
+        async def plane_serves() -> None:
+            await plane.served()
+            board.done(PLANE_ROW, way(self._folder.control_kubeconfig).server)
+
+        async def simulator_serves() -> None:
+            await simulator.served()
+            board.done(SIM_ROW, "serves")
+
+        await asyncio.gather(
+            plane_serves(),
+            simulator_serves(),
+            bring_members(self._folder, choices, board, plane_serves, simulator_serves, self._attach),
+        )
+
+    def _control_plane(self, choices: Choices) -> Program:
+        storage = {SQLITE: "", ETCD: etcd.address(self._folder, choices)}.get(choices.storage, choices.storage)
+        where = ["--data-dir", str(self._folder.root), "--port", str(choices.port)]
+        return programs.module(
+            KARMADA,
+            "karmada.components.karmada",
+            *where,
+            *(["--storage", storage] if storage else []),
+            *_QUICK,
+            *self._flags,
+        )
+
+    def _launch(self, program: Program) -> Running:
+        running = self._running[program.name] = programs.start(self._folder, program, detached=self._detach)
+
+        def ended(_: object) -> None:
+            if program.name in self._running and not self._died.done():
+                self._died.set_result(running)
+
+        running.ended.add_done_callback(ended)
+        return running
+
+    # one that runs already
+
+    def _runs_detached(self) -> bool:
+        choices, holders = self._folder.choices(), programs.found(self._folder)
+        return choices is not None and all(
+            name in holders and holders[name].detached for name in programs.names_of(choices)
+        )
+
+    async def _beside(self, asked: Asked) -> Outcome:
+        """Leave what runs as it is, and add what is missing."""
+        choices = await self._others()
+        if asked.port not in (None, choices.port) or storage_of(asked) not in (None, choices.storage):
+            raise Refused(
+                f"it runs already in {shown(self._folder.root)} with another port or store; karmadactl local-down first"
+            )
+        if self._flags:
+            raise Refused(f"it runs already in {shown(self._folder.root)}; karmadactl local-down first to change flags")
+        wanted = msgspec.structs.replace(choices, members=choices.members if asked.members is None else asked.members)
+        self._check_names(wanted)
+        self._folder.keep(wanted)
+        await bring_members(self._folder, wanted, self._board, _at_once, _at_once, self._attach)
+        return Outcome(wanted, already=True)
+
+    async def _others(self) -> Choices:
+        """What the one was asked for that runs it, once it serves."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _OTHERS_SECONDS
+        while loop.time() < end:
+            choices = self._folder.choices()
+            if choices is not None and await self._serves():
+                return choices
+            if self._supervisor.holder() is None and not self._runs_detached():
+                raise Refused(f"what ran in {shown(self._folder.root)} has just ended; start it again")
+            await asyncio.sleep(_PAUSE_SECONDS)
+        raise Refused(
+            f"another process starts it in {shown(self._folder.root)} and does not get along; "
+            "karmadactl local-status tells more, karmadactl local-down stops it"
+        )
+
+    async def _serves(self) -> bool:
+        try:
+            async with connected(way(self._folder.control_kubeconfig)) as control:
+                await control.raw("GET", "/readyz")
+        except (ApiError, ConnectionFailed, KubeconfigError, TimeoutError):
+            return False
+        return await asyncio.to_thread(AdminClient(self._folder.sim).running)
+
+
+async def _forever() -> None:
+    await asyncio.Event().wait()
+
+
+async def _at_once() -> None:
+    """It serves already."""
