@@ -134,15 +134,15 @@ def test_what_an_attached_cluster_cannot_do_is_refused(
         return done.err.strip()
 
     assert refused("fail", "extra", "down") == (
-        "Error: extra is a real cluster: only a simulated one can be made to fail"
+        "error: extra is a real cluster: only a simulated one can be made to fail"
     )
     again = refused("create", "twice", "--attach", str(target.kubeconfig))
-    assert again == f'Error: {target.url} has simulated nodes already, those of "extra"'
+    assert again == f'error: {target.url} has simulated nodes already, those of "extra"'
     config = yaml.safe_load(target.kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
     (tmp_path / "nowhere").write_text(yaml.safe_dump(config))
     nowhere = refused("create", "nowhere", "--attach", str(tmp_path / "nowhere"))
-    assert nowhere.startswith("Error: the cluster's API: https://127.0.0.1:1")
+    assert nowhere.startswith("error: the cluster's API: https://127.0.0.1:1")
     (tmp_path / "nonsense").write_text("hello")
     assert "not a kubeconfig" in refused("create", "nowhere", "--attach", str(tmp_path / "nonsense"))
     assert attached.ctl("list", "-o", "name").lines == ["extra"]

@@ -51,6 +51,10 @@ def backup(file: Path, storage: str) -> None:
 
     The copy has every object with its uid, Secrets included: FILE is made readable for you alone. The certificates and
     keys in the data directory are not part of it.
+
+    \b
+    Example:
+      karmadactl backup monday.backup --storage sqlite:///home/me/.karmada/state.db
     """
 
     async def work() -> int:
@@ -74,6 +78,10 @@ def restore(file: Path, storage: str) -> None:
     """Put what FILE holds into an empty store; no server may use it meanwhile.
 
     Objects come back as they were, uids included. Their resourceVersions are new, so clients list again.
+
+    \b
+    Example:
+      karmadactl restore monday.backup --storage etcd://10.0.0.1:2379
     """
 
     async def work() -> int:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator
 
     from karmada.kube.client.client import Client
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 USER_AGENT = "karmadactl"
-_NOISE = re.compile(r" ssl:<[^>]*>")
-"""What says nothing to anybody."""
+CONNECT_SECONDS = 10.0
+"""A person waits no longer for a server that does not even open a connection."""
+_LOGGED_FROM = 6
+"""The verbosity from which on requests are logged."""
 _MISSING = (
     "missing or incomplete configuration info. Please point to an existing, complete config file: "
     "1. Via the command-line flag {flag}; 2. Via the KUBECONFIG environment variable; "
@@ -116,9 +118,21 @@ def control_config(kubeconfig: str = "", context: str = "") -> RestConfig:
             raise failure(_MISSING.format(flag="--kubeconfig"))
         return Kubeconfig.load(path).resolve(context)
     except KubeconfigError as error:
-        raise failure(
-            f"failed to get control plane rest config. context: {context}, kube-config: {kubeconfig}, error: {error}"
-        ) from error
+        raise failure(_unreadable(str(error), [path] if path else default_paths())) from error
+
+
+def _unreadable(problem: str, paths: Sequence[Path]) -> str:
+    """What is wrong with a kubeconfig, in kubectl's words."""
+    for path in paths:
+        what = problem.removeprefix(f"{path}: ")
+        if what == problem:
+            continue
+        if what == os.strerror(errno.ENOENT):
+            return f"stat {path}: no such file or directory"
+        if what == os.strerror(errno.EACCES):
+            what = f"open {path}: permission denied"
+        return f'error loading config file "{path}": {what.removeprefix("error converting YAML to JSON: ")}'
+    return problem
 
 
 def member_config(kubeconfig: str = "", context: str = "", *, flag: str = "--cluster-kubeconfig") -> RestConfig:
@@ -147,13 +161,38 @@ async def _connected(config: RestConfig) -> AsyncIterator[Client]:
     from dataclasses import replace
 
     from karmada.kube.client.client import Client
-    from karmada.kube.client.https import HttpsTransport
+    from karmada.kube.client.light import transport_for
 
-    client = Client(HttpsTransport(replace(config, user_agent=USER_AGENT)), field_manager=USER_AGENT)
+    transport = transport_for(replace(config, user_agent=USER_AGENT, connect_timeout=CONNECT_SECONDS))
+    transport.on_warning = _warner()
+    client = Client(_logged(transport), field_manager=USER_AGENT)
     try:
         yield client
     finally:
         await client.close()
+
+
+def _logged(transport: Any) -> Any:
+    """The transport, or one that tells of every request when that much is to be logged."""
+    from karmada.kube.runtime.logging import verbosity
+
+    if verbosity() < _LOGGED_FROM:
+        return transport
+    from karmada.cli.logged import LoggedTransport
+
+    return LoggedTransport(transport)
+
+
+def _warner() -> Callable[[str], None]:
+    """Shows what a server warns of, each warning once."""
+    told: set[str] = set()
+
+    def warn(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            click.echo(f"Warning: {text}", err=True)
+
+    return warn
 
 
 def connected(config: RestConfig) -> AbstractAsyncContextManager[Client]:
@@ -170,6 +209,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     try:
         return asyncio.run(work)
+    except BrokenPipeError:  # of standard output; those of a server are ConnectionFailed
+        raise
     except ApiError as error:
         raise Failure(describe(error)) from error
     except ConnectionFailed as error:
@@ -200,7 +241,9 @@ def describe(error: Any) -> str:
         return f"error: You must be logged in to the server ({error.message})"
     if error.status_reason == "Invalid":
         details = error.details
-        return f'The {details.get("kind", "")} "{details.get("name", "")}" is invalid: {_causes(error)}'
+        named = details.get("kind") or details.get("name")
+        what = f'The {details.get("kind", "")} "{details.get("name", "")}"' if named else "The request"
+        return f"{what} is invalid: {_causes(error)}"
     reason = f" ({error.status_reason})" if error.status_reason else ""
     return f"Error from server{reason}: {error.message}"
 
@@ -213,12 +256,41 @@ def _causes(error: Any) -> str:
 
 
 def _unreachable(error: Exception) -> str:
+    """A server that gave no answer, in kubectl's words where it has any."""
+    import socket
+    import ssl
+
     server, _, why = str(error).partition(": ")
-    cause = error.__cause__
+    host = server.partition("://")[2] or server
+    cause = _innermost(error)
     if getattr(cause, "errno", None) == errno.ECONNREFUSED or isinstance(cause, ConnectionRefusedError):
-        host = server.partition("://")[2] or server
         return f"The connection to the server {host} was refused - did you specify the right host or port?"
-    return f"Unable to connect to the server: {server}: {_NOISE.sub('', why)}"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        why = f"tls: failed to verify certificate: x509: {_distrust(cause)}"
+    elif isinstance(cause, socket.gaierror):
+        why = f"dial tcp: lookup {host.partition('/')[0].rpartition(':')[0] or host}: no such host"
+    elif "no connection within" in why:
+        why = f"dial tcp {host}: i/o timeout ({why})"
+    else:
+        why = f"{server}: {why}"
+    return f"Unable to connect to the server: {why}"
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What an error came from, in the end: HTTP libraries wrap the system's errors."""
+    inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error.__cause__
+    return error if inner is None or inner is error else _innermost(inner)
+
+
+_EXPIRED, _WRONG_NAME, _WRONG_ADDRESS = 10, 62, 64
+
+
+def _distrust(error: ssl.SSLCertVerificationError) -> str:
+    if error.verify_code == _EXPIRED:
+        return "certificate has expired or is not yet valid"
+    if error.verify_code in (_WRONG_NAME, _WRONG_ADDRESS):
+        return error.verify_message.rstrip(".")
+    return f"certificate signed by unknown authority ({error.verify_message})"
 
 
 def tell(step: str) -> None:

@@ -35,6 +35,10 @@ def crds(output: str, everything: bool, webhook_url: str, webhook_ca: Path | Non
     """Write the CustomResourceDefinitions as YAML.
 
     The embedded API server has these kinds without them.
+
+    \b
+    Example:
+      karmadactl crds | kubectl apply --server-side -f -
     """
     try:
         webhook = Webhook(webhook_url, webhook_ca.read_bytes() if webhook_ca is not None else b"")
@@ -43,6 +47,8 @@ def crds(output: str, everything: bool, webhook_url: str, webhook_ca: Path | Non
             click.echo(b"---\n".join(map(dump_yaml, manifests)), nl=False)
         else:
             _write(manifests, Path(output))
+    except BrokenPipeError:  # nobody reads on
+        raise
     except OSError as error:
         raise click.ClickException(str(error)) from error
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from karmada.cli import connect
+from karmada.cli import connect, program
 
 if TYPE_CHECKING:
     from karmada.kube.client.discovery import Catalog, Mapping
@@ -22,6 +22,13 @@ class Target:
     mapping: Mapping
     namespace: str
     name: str = ""
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Failure for words that cannot be, whatever a server has."""
+    if any("/" in word for word in words):
+        for word in words:
+            _split(word)
 
 
 def parse_targets(catalog: Catalog, words: Sequence[str], namespace: str) -> list[Target]:
@@ -45,17 +52,24 @@ def resource_types(catalog: Catalog, word: str) -> list[Mapping]:
 
 
 def _slashed(catalog: Catalog, word: str, namespace: str) -> Target:
+    kind, name = _split(word)
+    [mapping, *_] = resource_types(catalog, kind)
+    return Target(mapping, _namespace(mapping, namespace), name)
+
+
+def _split(word: str) -> tuple[str, str]:
     kind, slash, name = word.partition("/")
     if not slash:
         raise connect.failure(
             "there is no need to specify a resource type as a separate argument when passing arguments in "
-            "resource/name form (e.g. 'karmadactl get resource/<resource_name>' instead of "
-            "'karmadactl get resource resource/<resource_name>'"
+            f"resource/name form (e.g. '{program.command()} get resource/<resource_name>' instead of "
+            f"'{program.command()} get resource resource/<resource_name>'"
         )
-    if not kind or not name or "/" in name:
-        raise connect.failure(f"arguments in resource/name form may not have more than one slash: {word}")
-    [mapping, *_] = resource_types(catalog, kind)
-    return Target(mapping, _namespace(mapping, namespace), name)
+    if "/" in name:
+        raise connect.failure("arguments in resource/name form may not have more than one slash")
+    if not kind or not name:
+        raise connect.failure("arguments in resource/name form must have a single resource and name")
+    return kind, name
 
 
 def _namespace(mapping: Mapping, namespace: str) -> str:

@@ -20,13 +20,13 @@ class Scope(click.ParamType[str]):
     name = "scope"
 
     def __init__(self, *scopes: str) -> None:
-        self._scopes = scopes
+        self.scopes = scopes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
         text = str(value)
         if text and text not in (KARMADA, MEMBERS, ALL):
             raise connect.failure(f"not support OperationScope: {text}")
-        if text and text not in self._scopes:
+        if text and text not in self.scopes:
             raise connect.failure(f"not support operation scope: {text}")
         return text
 

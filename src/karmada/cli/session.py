@@ -16,6 +16,7 @@ from karmada.cli import connect
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
+    from karmada.kube.objects.gvk import GVR
 
 T = TypeVar("T")
 CONTROL_PLANE = "Karmada"
@@ -44,27 +45,43 @@ async def control_plane(kubeconfig: str = "", context: str = "", namespace: str 
 @asynccontextmanager
 async def member(control: Session, cluster: str) -> AsyncIterator[Session]:
     """The member behind the control plane's proxy, which need not be well; ApiError when there is no such cluster."""
-    from karmada.api.cluster import Cluster
-
-    await control.client.get(Cluster.gvr, cluster)
+    await control.client.get(_clusters(), cluster)
     async with through_proxy(control, cluster) as session:
         yield session
 
 
 @asynccontextmanager
-async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session]:
-    """The member, of which the caller knows already that it exists."""
+async def one_server(
+    kubeconfig: str = "", context: str = "", cluster: str = "", namespace: str = ""
+) -> AsyncIterator[Session]:
+    """The member, or with "" the control plane."""
+    async with control_plane(kubeconfig, context, namespace) as control:
+        if not cluster:
+            yield control
+            return
+        async with member(control, cluster) as session:
+            yield session
+
+
+def _clusters() -> GVR:
+    """Named here, because the typed kinds take long to import."""
+    from karmada.kube.objects.gvk import GVR
+
+    return GVR("cluster.karmada.io", "v1alpha1", "clusters")
+
+
+@asynccontextmanager
+async def through_proxy(control: Session, cluster: str, *, timeout: float | None = None) -> AsyncIterator[Session]:
+    """The member, of which the caller knows already that it exists; `timeout` is for each request."""
     url = f"{control.config.server.rstrip('/')}/apis/cluster.karmada.io/v1alpha1/clusters/{cluster}/proxy"
-    config = replace(control.config, server=url)
+    config = replace(control.config, server=url, timeout=control.config.timeout if timeout is None else timeout)
     async with connect.connected(config) as client:
         yield replace(control, name=cluster, config=config, client=client)
 
 
 async def chosen_members(control: Session, names: Sequence[str] = ()) -> list[str]:
     """The named clusters, or all there are; Failure tells which of the named do not exist."""
-    from karmada.api.cluster import Cluster
-
-    listed = await control.client.list_all(Cluster.gvr)
+    listed = await control.client.list_all(_clusters(), metadata_only=True)
     existing = [cluster["metadata"]["name"] for cluster in listed.items]
     wanted = [name for word in names for name in word.split(",") if name]
     missing = [name for name in wanted if name not in existing]

@@ -12,44 +12,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from karmada.kube.objects.times import parse_duration
-from karmada.kube.sim.admin_client import AdminClient, AdminError
+from karmada.cli.sim_faults import fail
+from karmada.cli.sim_orders import Pairs, ask
+from karmada.kube.sim.admin_client import AdminClient
 
 _START_SECONDS = 120.0
 DEFAULT_VERSION = "1.36"
-_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
-
-
-class Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, (int, float)):
-            return float(value)
-        try:
-            return float(value) if value.replace(".", "", 1).isdigit() else parse_duration(value)
-        except ValueError:
-            self.fail(f'"{value}" is not a duration such as 30s or 1m30s', param, ctx)
-
-
-class Pairs(click.ParamType[dict[str, str]]):
-    """key=value,key=value"""
-
-    name = "key=value,…"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
-        if isinstance(value, dict):
-            return value
-        pairs = [part.partition("=") for part in value.split(",") if part]
-        if any(not key or not equals for key, equals, _ in pairs):
-            self.fail(f'"{value}" is not of the form key=value,key=value', param, ctx)
-        return {key: text for key, _, text in pairs}
 
 
 @click.group()
@@ -71,13 +44,6 @@ def sim(ctx: click.Context, data_dir: Path) -> None:
       karmadactl sim fail member1 down --for 1m
     """
     ctx.obj = data_dir.expanduser().absolute()
-
-
-def _ask(folder: Path, method: str, path: str, body: object = None, timeout: float = 120.0) -> Any:
-    try:
-        return AdminClient(folder).ask(method, path, body, timeout=timeout)
-    except AdminError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _ensure_running(folder: Path) -> None:
@@ -179,7 +145,7 @@ def create(
         if attach is not None:
             stored |= {"attach": str(attach.absolute()), "context": context_name}
         began = time.monotonic()
-        made = _ask(folder, "POST", "/clusters", stored)
+        made = ask(folder, "POST", "/clusters", stored)
         click.echo(f"cluster {name} created in {time.monotonic() - began:.1f} s: {made['server']}")
     click.echo(f"kubeconfig: {folder / 'members.config'}")
 
@@ -228,7 +194,7 @@ def list_clusters(folder: Path, output: str | None) -> None:
     Example:
       karmadactl sim list -o wide
     """
-    found = _ask(folder, "GET", "/clusters")
+    found = ask(folder, "GET", "/clusters")
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     elif output == "name":
@@ -278,9 +244,9 @@ def delete(folder: Path, names: tuple[str, ...], everything: bool) -> None:
     if bool(names) == everything:
         raise click.UsageError("give the names of clusters, or --all")
     if everything:
-        names = tuple(cluster["name"] for cluster in _ask(folder, "GET", "/clusters"))
+        names = tuple(cluster["name"] for cluster in ask(folder, "GET", "/clusters"))
     for name in names:
-        clean = _ask(folder, "DELETE", f"/clusters/{name}")["clean"]
+        clean = ask(folder, "DELETE", f"/clusters/{name}")["clean"]
         click.echo(f"cluster {name} deleted" + ("" if clean else "; it did not answer, so its simulated nodes stay"))
 
 
@@ -296,7 +262,7 @@ def scale(folder: Path, name: str, nodes: int, pool: str) -> None:
     Example:
       karmadactl sim scale member1 --nodes 10
     """
-    clusters = {cluster["name"]: cluster for cluster in _ask(folder, "GET", "/clusters")}
+    clusters = {cluster["name"]: cluster for cluster in ask(folder, "GET", "/clusters")}
     if name not in clusters or "error" in clusters[name]:
         raise click.ClickException(f'no simulated cluster "{name}" (known: {", ".join(clusters) or "none"})')
     pools = clusters[name]["pools"]
@@ -306,7 +272,7 @@ def scale(folder: Path, name: str, nodes: int, pool: str) -> None:
             f'cluster "{name}" has no pool "{pool}" (has: {", ".join(p["name"] for p in pools)})'
         )
     chosen["count"] = nodes
-    _ask(folder, "PUT", f"/clusters/{name}/pools", pools)
+    ask(folder, "PUT", f"/clusters/{name}/pools", pools)
     click.echo(f"cluster {name}: pool {chosen['name']} has {nodes} nodes")
 
 
@@ -320,7 +286,7 @@ def start(folder: Path) -> None:
       karmadactl sim start
     """
     _ensure_running(folder)
-    found = _ask(folder, "GET", "/clusters")
+    found = ask(folder, "GET", "/clusters")
     for cluster in found:
         if "error" in cluster:
             click.echo(f"cluster {cluster['name']} did not start: {cluster['error']}", err=True)
@@ -337,7 +303,7 @@ def stop(folder: Path) -> None:
     Example:
       karmadactl sim stop
     """
-    _ask(folder, "POST", "/stop")
+    ask(folder, "POST", "/stop")
     end = time.monotonic() + _START_SECONDS
     while _in_use(folder):
         if time.monotonic() > end:
@@ -392,7 +358,7 @@ def load(
         raise click.BadParameter(f'"{target}" is not of the form deployment/web', param_hint="KIND/NAME")
     label = f"{namespace}/{target.lower()}"
     if clear:
-        _ask(folder, "DELETE", f"/clusters/{name}/load?setting={label}")
+        ask(folder, "DELETE", f"/clusters/{name}/load?setting={label}")
         click.echo(f"cluster {name}: no more load on {target}")
         return
     if not (amounts or on_object or external):
@@ -405,7 +371,7 @@ def load(
         "object": _amounts(on_object),
         "external": _amounts(external),
     }
-    _ask(folder, "POST", f"/clusters/{name}/load", {"name": label, "setting": setting})
+    ask(folder, "POST", f"/clusters/{name}/load", {"name": label, "setting": setting})
     click.echo(f"cluster {name}: {target} has {' '.join([*amounts, *on_object, *external])}")
 
 
@@ -426,232 +392,6 @@ def _amounts(words: tuple[str, ...]) -> dict[str, str]:
     return {what: amount for what, _, amount in pairs}
 
 
-# faults
-
-
-class _Faults(click.Group):
-    """Every fault may say how long it lasts and what it is called."""
-
-    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        cmd.params += _common()
-        super().add_command(cmd, name)
-
-
-def _common() -> list[click.Parameter]:
-    def note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        if value is not None:
-            ctx.meta[f"{__name__}.{param.name}"] = value
-
-    flags = (
-        ("--for", "seconds", Duration(), "Heal by itself after this time."),
-        ("--as", "fault_name", str, "A name to heal it by.  [default: that of the fault]"),
-    )
-    return [
-        click.Option([flag, name], type=type_, help=text, callback=note, expose_value=False)
-        for flag, name, type_, text in flags
-    ]
-
-
-@sim.group(cls=_Faults)
-@click.argument("name")
-@click.pass_context
-def fail(ctx: click.Context, name: str) -> None:
-    """Let something go wrong with cluster NAME, until `karmadactl sim heal NAME`, or only --for a while.
-
-    \b
-    Example:
-      karmadactl sim fail member1 down --for 1m
-      karmadactl sim fail member1 node member1-node-1 --as lost
-      karmadactl sim fail member1 image-pull nginx
-    """
-    ctx.obj = _Break(ctx.obj, name)
-
-
-class _Break:
-    """One order to break something."""
-
-    def __init__(self, folder: Path, cluster: str) -> None:
-        self._folder, self._cluster = folder, cluster
-
-    def __call__(self, kind: str, **settings: Any) -> None:
-        meta = click.get_current_context().meta
-        seconds, called = meta.get(f"{__name__}.seconds"), meta.get(f"{__name__}.fault_name", "")
-        fault = {"type": kind, **{key: value for key, value in settings.items() if value not in (None, "", ())}}
-        order = {"fault": fault, "name": called, "seconds": seconds}
-        name = _ask(self._folder, "POST", f"/clusters/{self._cluster}/faults", order)["name"]
-        until = f" for {seconds:g} s" if seconds is not None else ""
-        click.echo(f'cluster {self._cluster}: fault "{name}"{until}')
-
-
-def _requests(function: Callable[..., None]) -> Callable[..., None]:
-    """The flags that say which requests a fault touches."""
-    for option in (
-        click.option("--percent", default=100.0, help="Of how many of those requests.", show_default=True),
-        click.option("--agent", "agents", default="", help="Only clients whose User-Agent matches."),
-        click.option("--user", "users", default="", help="Only users whose name matches."),
-        click.option("--resource", "resources", multiple=True, help="Only this resource, such as deployments.apps."),
-        click.option("--verb", "verbs", multiple=True, help="Only this verb, such as list."),
-    ):
-        function = option(function)
-    return function
-
-
-@fail.command()
-@click.pass_obj
-def down(broken: _Break) -> None:
-    """Nothing listens any more."""
-    broken("down")
-
-
-@fail.command()
-@click.option("--up", type=Duration(), default=10.0, help="How long it is up.  [default: 10s]")
-@click.option("--down", type=Duration(), default=10.0, help="How long it is down.  [default: 10s]")
-@click.pass_obj
-def flap(broken: _Break, up: float, down: float) -> None:
-    """Down and up again, in turns."""
-    broken("flap", up=up, down=down)
-
-
-@fail.command()
-@click.option("--delay", type=Duration(), default=2.0, help="How much longer each answer takes.  [default: 2s]")
-@click.option("--jitter", type=Duration(), default=0.0, help="And up to so much more, at random.")
-@_requests
-@click.pass_obj
-def slow(broken: _Break, /, delay: float, jitter: float, **which: Any) -> None:
-    """Answers come late."""
-    broken("slow", seconds=delay, jitter=jitter, **which)
-
-
-@fail.command("black-hole")
-@_requests
-@click.pass_obj
-def black_hole(broken: _Break, /, **which: Any) -> None:
-    """Requests are accepted and never answered."""
-    broken("black-hole", **which)
-
-
-@fail.command()
-@click.option("--how", type=click.Choice(["hang", "refuse", "watches"]), default="hang", show_default=True)
-@_requests
-@click.pass_obj
-def partition(broken: _Break, /, how: str, **which: Any) -> None:
-    """The control plane cannot reach the cluster, everybody else can."""
-    broken("partition", how=how, **which)
-
-
-@fail.command()
-@click.option("--code", type=click.Choice(["401", "403", "409", "413", "429", "500", "503", "504"]), default="500")
-@click.option("--retry-after", default=0, help="Seconds, as a header.")
-@_requests
-@click.pass_obj
-def errors(broken: _Break, /, code: str, retry_after: int, **which: Any) -> None:
-    """Requests are answered with an error."""
-    broken("errors", code=int(code), retry_after=retry_after, **which)
-
-
-@fail.command("read-only")
-@_requests
-@click.pass_obj
-def read_only(broken: _Break, /, **which: Any) -> None:
-    """The store takes no writes."""
-    broken("read-only", **which)
-
-
-@fail.command()
-@click.option("--how", type=click.Choice(["cut", "stall", "expire"]), default="cut", show_default=True)
-@_requests
-@click.pass_obj
-def watches(broken: _Break, /, how: str, **which: Any) -> None:
-    """Watches break, fall silent or expire."""
-    broken("watches", how=how, **which)
-
-
-@fail.command()
-@click.option("--page", "pages", multiple=True, help="Which page.  [default: /readyz]")
-@click.option("--code", default=500, show_default=True)
-@click.pass_obj
-def unhealthy(broken: _Break, pages: tuple[str, ...], code: int) -> None:
-    """The health pages say no."""
-    broken("unhealthy", pages=pages, code=code)
-
-
-@fail.command("kind")
-@click.argument("what", nargs=-1, required=True)
-@click.pass_obj
-def kind(broken: _Break, what: tuple[str, ...]) -> None:
-    """Kinds are not served: WHAT is a resource (deployments.apps) or a group-version (batch/v1)."""
-    broken("unavailable", what=what)
-
-
-@fail.command()
-@click.argument("nodes", nargs=-1)
-@click.option("--pool", default="", help="All nodes of a pool.")
-@click.option("--zone", default="", help="All nodes of a zone.")
-@click.pass_obj
-def node(broken: _Break, nodes: tuple[str, ...], pool: str, zone: str) -> None:
-    """Nodes are lost: those named, those of a pool or a zone."""
-    if not (nodes or pool or zone):
-        raise click.UsageError("name nodes, --pool or --zone")
-    broken("node", nodes=nodes, pool=pool, zone=zone)
-
-
-@fail.command("image-pull")
-@click.argument("image")
-@click.pass_obj
-def image_pull(broken: _Break, image: str) -> None:
-    """Images cannot be pulled; IMAGE is a regular expression."""
-    broken("pods", rule={"image": image, "outcome": {"kind": "image-pull-error"}})
-
-
-@fail.command()
-@click.argument("outcome")
-@click.option("-n", "--namespace", default="", help="Only pods of this namespace.")
-@click.option("-l", "--labels", type=Pairs(), default={}, help="Only pods with these labels.")
-@click.option("--image", default="", help="Only pods with an image that matches.")
-@click.option("--node", default="", help="Only pods on this node.")
-@click.pass_obj
-def pods(broken: _Break, outcome: str, namespace: str, labels: dict[str, str], image: str, node: str) -> None:
-    """Pods behave badly: OUTCOME is crash-loop, never-ready, oom, evicted, "ready-after 10s", …"""
-    import msgspec
-
-    from karmada.kube.sim.behaviours import parse_outcome
-
-    try:
-        parsed = msgspec.to_builtins(parse_outcome(outcome))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="OUTCOME") from None
-    which = {"namespace": namespace, "labels": labels, "image": image, "node": node}
-    broken("pods", rule={"outcome": parsed, **{key: value for key, value in which.items() if value}})
-
-
-@fail.command()
-@click.argument("nodes", nargs=-1)
-@click.option("--pool", default="", help="All nodes of a pool.")
-@click.option("--zone", default="", help="All nodes of a zone.")
-@click.option("--of", "condition", type=click.Choice(_PRESSURES), default=_PRESSURES[0])
-@click.pass_obj
-def pressure(broken: _Break, nodes: tuple[str, ...], pool: str, zone: str, condition: str) -> None:
-    """Nodes run short of something: they are tainted and take no more pods."""
-    broken("pressure", nodes=nodes, pool=pool, zone=zone, condition=condition)
-
-
-@fail.command()
-@click.argument("component")
-@click.pass_obj
-def pause(broken: _Break, component: str) -> None:
-    """A part of the cluster stops working: scheduler, kubelet, deployment, …"""
-    broken("pause", component=component)
-
-
-@fail.command()
-@click.option("--rate", default=1.0, help="How many times as fast it runs.")
-@click.option("--skip", type=Duration(), default=0.0, help="How far it jumps ahead.")
-@click.pass_obj
-def clock(broken: _Break, rate: float, skip: float) -> None:
-    """The cluster's clock is wrong."""
-    broken("clock", rate=rate, skip=skip)
-
-
 @sim.command()
 @click.argument("name")
 @click.argument("fault", default="")
@@ -663,5 +403,8 @@ def heal(folder: Path, name: str, fault: str) -> None:
     Example:
       karmadactl sim heal member1
     """
-    healed = _ask(folder, "DELETE", f"/clusters/{name}/faults" + (f"?fault={fault}" if fault else ""))["healed"]
+    healed = ask(folder, "DELETE", f"/clusters/{name}/faults" + (f"?fault={fault}" if fault else ""))["healed"]
     click.echo(f"cluster {name}: healed {', '.join(healed) or 'nothing, all was well'}")
+
+
+sim.add_command(fail)

@@ -21,6 +21,10 @@ def webhook_config(url: str, ca: Path | None) -> None:
     """Write the webhook configurations of karmada-webhook as YAML.
 
     The embedded API server applies the same rules without them.
+
+    \b
+    Example:
+      karmadactl webhook-config --url https://localhost:8443 --ca ./certs/ca.crt | kubectl apply -f -
     """
     try:
         bundle = ca.read_bytes() if ca is not None else b""

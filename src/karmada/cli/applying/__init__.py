@@ -1,0 +1,1 @@
+"""What `karmadactl apply` does, step by step."""

@@ -1,0 +1,54 @@
+"""A transport that logs what goes over it: every request from -v 6 on, and what was sent from -v 8 on."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from karmada.kube.client.transport import Call, ConnectionFailed
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.runtime.logging import get_logger
+
+log = get_logger("requests").v(6)
+
+
+class LoggedTransport:
+    """Calls are logged with how they ended; whatever else a transport can do, the one below does."""
+
+    def __init__(self, below: Any) -> None:
+        self._below = below
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._below, name)
+
+    async def call(self, call: Call) -> Any:
+        began = time.monotonic()
+        status = "OK"
+        if call.body is not None:
+            log.v(8).info("Request Body", body=_showable(call.body))
+        try:
+            return await self._below.call(call)
+        except ApiError as error:
+            status = f"{error.http_code} {error.status_reason}"
+            raise
+        except ConnectionFailed as error:
+            status = str(error)
+            raise
+        finally:
+            milliseconds = round((time.monotonic() - began) * 1000)
+            log.info("Response", verb=call.method, **self._where(call), status=status, milliseconds=milliseconds)
+
+    def watch(self, call: Call) -> Any:
+        log.info("Watch", **self._where(call))
+        return self._below.watch(call)
+
+    def stream(self, call: Call) -> Any:
+        log.info("Stream", **self._where(call))
+        return self._below.stream(call)
+
+    def _where(self, call: Call) -> dict[str, Any]:
+        return {"url": f"{self._below.config.server.rstrip('/')}{call.path}", "query": dict(call.query)}
+
+
+def _showable(body: Any) -> Any:
+    return "(a Secret)" if isinstance(body, dict) and body.get("kind") == "Secret" else body

@@ -1,0 +1,136 @@
+"""The layer of scripts: ResourceInterpreterCustomizations by the kind they speak of.
+
+Several may speak of one kind: ordered by their names, the first that has a script for an operation answers. Only for
+dependencies all of them are asked, and their answers are put together. `load` replaces everything at once.
+
+A script that has been quick runs right here; one that was never run, or was slow, runs in a thread, so that even an
+endless loop keeps nobody waiting but its caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import orjson
+
+from karmada.api.interpreter_context import Operation
+from karmada.interpreter.lua import functions
+from karmada.interpreter.lua.library import Library
+from karmada.interpreter.lua.pool import Pool
+from karmada.interpreter.lua.script import LuaScript
+from karmada.interpreter.operations import (
+    AGGREGATE_STATUS,
+    INTERPRET_COMPONENT,
+    INTERPRET_DEPENDENCY,
+    INTERPRET_HEALTH,
+    INTERPRET_REPLICA,
+    INTERPRET_STATUS,
+    RETAIN,
+    REVISE_REPLICA,
+    Replicas,
+    gvk_of,
+)
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+
+T = TypeVar("T")
+RULES: dict[Operation, str] = {
+    RETAIN: "retention",
+    INTERPRET_REPLICA: "replicaResource",
+    INTERPRET_COMPONENT: "componentResource",
+    REVISE_REPLICA: "replicaRevision",
+    INTERPRET_STATUS: "statusReflection",
+    AGGREGATE_STATUS: "statusAggregation",
+    INTERPRET_HEALTH: "healthInterpretation",
+    INTERPRET_DEPENDENCY: "dependencyInterpretation",
+}
+"""The field of a customization for each operation, in the order in which people are shown them."""
+_QUICK = 0.01
+
+
+def script_of(customization: Obj, operation: Operation) -> str:
+    """The text of a customization for an operation, "" when it has none."""
+    rules = (customization.get("spec") or {}).get("customizations") or {}
+    return (rules.get(RULES[operation]) or {}).get("luaScript") or ""
+
+
+def target_of(customization: Obj) -> GVK:
+    target = (customization.get("spec") or {}).get("target") or {}
+    return GVK.parse(target.get("apiVersion") or "", target.get("kind") or "")
+
+
+class Declarative:
+    """A Layer. Each operation on a kind it is not enabled for is a KeyError."""
+
+    def __init__(
+        self, customizations: Iterable[Obj] = (), *, library: Library | None = None, pool: Pool | None = None
+    ) -> None:
+        self._library = library
+        self._pool = pool
+        self._scripts: dict[tuple[GVK, Operation], list[LuaScript]] = {}
+        self._quick: set[str] = set()
+        self.load(customizations)
+
+    def load(self, customizations: Iterable[Obj]) -> None:
+        """These, and no others."""
+        scripts: dict[tuple[GVK, Operation], list[LuaScript]] = {}
+        for customization in sorted(customizations, key=lambda obj: str(obj["metadata"].get("name") or "")):
+            gvk = target_of(customization)
+            for operation in RULES:
+                text = script_of(customization, operation)
+                if text:
+                    script = LuaScript(text, library=self._library, pool=self._pool)
+                    scripts.setdefault((gvk, operation), []).append(script)
+        self._quick &= {script.source for found in scripts.values() for script in found}
+        self._scripts = scripts
+
+    def enabled(self, gvk: GVK, operation: Operation) -> bool:
+        return (gvk, operation) in self._scripts
+
+    async def get_replicas(self, obj: Obj) -> Replicas:
+        return await self._ask(obj, INTERPRET_REPLICA, functions.get_replicas, obj)
+
+    async def get_components(self, obj: Obj) -> list[Obj]:
+        return await self._ask(obj, INTERPRET_COMPONENT, functions.get_components, obj)
+
+    async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
+        return await self._ask(obj, REVISE_REPLICA, functions.revise_replica, obj, replicas)
+
+    async def retain(self, desired: Obj, observed: Obj) -> Obj:
+        return await self._ask(desired, RETAIN, functions.retain, desired, observed)
+
+    async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
+        return await self._ask(obj, AGGREGATE_STATUS, functions.aggregate_status, obj, items)
+
+    async def get_dependencies(self, obj: Obj) -> list[Obj]:
+        found: dict[Any, Obj] = {}
+        for script in self._scripts[gvk_of(obj), INTERPRET_DEPENDENCY]:
+            for reference in await self._run(script, functions.get_dependencies, obj):
+                key = object() if "labelSelector" in reference else orjson.dumps(reference, option=orjson.OPT_SORT_KEYS)
+                found.setdefault(key, reference)
+        fields = ("apiVersion", "kind", "namespace", "name")
+        return sorted(found.values(), key=lambda reference: [reference.get(field) or "" for field in fields])
+
+    async def reflect_status(self, obj: Obj) -> Obj | None:
+        return await self._ask(obj, INTERPRET_STATUS, functions.reflect_status, obj)
+
+    async def interpret_health(self, obj: Obj) -> bool:
+        return await self._ask(obj, INTERPRET_HEALTH, functions.interpret_health, obj)
+
+    async def _ask(self, obj: Obj, operation: Operation, function: Callable[..., T], *arguments: Any) -> T:
+        return await self._run(self._scripts[gvk_of(obj), operation][0], function, *arguments)
+
+    async def _run(self, script: LuaScript, function: Callable[..., T], *arguments: Any) -> T:
+        started = time.monotonic()
+        if script.source in self._quick:
+            result = function(script, *arguments)
+        else:
+            result = await asyncio.to_thread(function, script, *arguments)
+        if time.monotonic() - started < _QUICK:
+            self._quick.add(script.source)
+        else:
+            self._quick.discard(script.source)
+        return result

@@ -1,0 +1,52 @@
+"""`kubectl karmada`: the same commands as a plug-in of a real kubectl."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+_SCRIPT = "#!{python}\nimport sys\nfrom karmada.cli.{module} import main\nsys.exit(main())\n"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    for name, module in (("kubectl-karmada", "karmadactl"), ("kubectl_complete-karmada", "complete")):
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(_SCRIPT.format(python=sys.executable, module=module))
+        path.chmod(0o755)
+    return {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path), "KUBECONFIG": ""}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "out", "err"),
+    [
+        ("version", 0, "kubectl karmada version: version.Info{", ""),
+        ("help cordon", 0, "Place nothing new on CLUSTER", ""),
+        ("cordon --foo", 1, "", "error: unknown flag: --foo\nSee 'kubectl karmada cordon --help' for usage.\n"),
+        ("gte", 1, "", 'error: unknown command "gte" for "kubectl karmada"\n\nDid you mean this?\n\tget\n\n'),
+        ("--kubeconfig=/none cordon m1", 1, "", "error: stat /none: no such file or directory\n"),
+        ("init", 1, "", "error: init is not available yet in this version. Start a control plane on this machine with "
+         "'kubectl karmada local-up', or run 'karmada' as a server\n"),
+    ],
+)  # fmt: skip
+def test_kubectl_karmada(
+    kubectl_path: str, environment: dict[str, str], args: str, code: int, out: str, err: str
+) -> None:
+    done = subprocess.run([kubectl_path, "karmada", *args.split()], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, err)
+    assert done.stdout.startswith(out)
+    assert bool(done.stdout) == bool(out)
+    assert "karmadactl" not in done.stdout
+
+
+def test_kubectl_completes_its_plugin(kubectl_path: str, environment: dict[str, str]) -> None:
+    words = [kubectl_path, "__complete", "karmada", "cor"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0].startswith("cordon\t")

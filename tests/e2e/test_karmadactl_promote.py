@@ -1,0 +1,93 @@
+"""promote and interpret as people use them: the pages that tell of them can be pasted, and nothing restarts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from karmada.kube.objects.gvk import GVR
+from propagating import CONFIG_MAPS, DEPLOYMENTS, MANAGED, Propagation
+
+pytestmark = pytest.mark.e2e
+DOCS = Path(__file__).parents[2] / "docs"
+PODS = GVR("", "v1", "pods")
+
+
+def blocks(page: str, mark: str = "sh") -> list[str]:
+    return re.findall(rf"^```{mark}\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def paste(script: str, env: dict[str, str], folder: Path) -> str:
+    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail"], input=script, capture_output=True, text=True, cwd=folder, timeout=120,
+        env={**env, "PATH": tools}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def uids(fleet: Propagation, label: str) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in fleet.members["member1"].list(PODS, "default", label)}
+
+
+@pytest.fixture
+def cleaned(three_members: Propagation) -> Callable[[], None]:
+    def clean() -> None:
+        fleet = three_members
+        for name in ("legacy", "everywhere", "old"):
+            for kind in ("propagationpolicy", "deployment", "configmap"):
+                found = fleet.kubectl("get", kind, "-o", "name").lines
+                mine = [line for line in found if f"/{name}" in line]
+                if mine:
+                    fleet.kubectl("delete", "--wait=false", *mine)
+            for member in fleet.members:
+                fleet.sims.kubectl(member)("delete", "deploy,cm", name, f"{name}-settings", "--ignore-not-found")
+
+    return clean
+
+
+def test_the_page_on_promotion_can_be_pasted(three_members: Propagation, cleaned: Callable[[], None]) -> None:
+    fleet = three_members
+    script = "\n".join(blocks("promote.md")).replace("~/.karmada/sim/members.config", str(fleet.sims.kubeconfig))
+    try:
+        said = paste(script, fleet.kubectl.env, fleet.sims.home)
+        for line in (*blocks("promote.md", "text")[0].splitlines(), "configmap/everywhere created"):
+            assert line in said, f"{line!r} is not in what the page says:\n{said}"
+        fleet.members["member2"].until(DEPLOYMENTS, "legacy", lambda obj: obj)
+        for name in ("member1", "member2"):
+            fleet.members[name].until(CONFIG_MAPS, "everywhere", lambda obj: obj)
+    finally:
+        cleaned()
+
+
+def test_what_is_promoted_goes_on_running(three_members: Propagation, cleaned: Callable[[], None]) -> None:
+    fleet = three_members
+    member = fleet.members["member1"]
+    try:
+        fleet.sims.kubectl("member1")("create", "deployment", "old", "--image=nginx:1.27", "--replicas=2")
+        member.until(DEPLOYMENTS, "old", lambda obj: obj.get("status", {}).get("readyReplicas") == 2)
+        before = uids(fleet, "app=old")
+        fleet.ctl("promote", "deployment", "old", "-C", "member1")
+        member.until(DEPLOYMENTS, "old", lambda obj: obj["metadata"].get("labels", {}).get(MANAGED) == "true")
+        assert len(before) == 2
+        assert uids(fleet, "app=old") == before
+    finally:
+        cleaned()
+
+
+def test_the_page_on_customizations_can_be_pasted(tmp_path: Path) -> None:
+    """There is no server, and none is missed."""
+    env = {**os.environ, "HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "none")}
+    said = paste("\n".join(blocks("interpret.md")), env, tmp_path)
+    assert said.count("PASS") == 4
+    assert blocks("interpret.md", "text")[0] in said
+    assert "workers: 2" in said
+    assert "# [1/1] healthy:\ntrue\n" in said
+    assert said.endswith("status:\n  ready: 4\n")
