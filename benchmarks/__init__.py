@@ -1,1 +1,1 @@
-"""Measurements of the API server, each in a process of its own on a core of its own: `make bench`."""
+"""Measurements that can be repeated, compared and plotted: `make bench`, `python -m benchmarks list`."""

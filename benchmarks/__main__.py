@@ -1,170 +1,238 @@
-"""`make bench`: the scenarios one after the other; each figure stands beside its goal.
-
-The scenario here is the server: what one on one core does, with SQLite durability on, measured from the other core.
-"""
+"""`python -m benchmarks`: measure, list, profile, compare, and put the figures into the documentation."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import os
+import signal
 import sys
-import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
-import orjson
-import uvloop
+import click
 
-from bench import clusters, fleet, informer, propagation, scheduling, scheduling_service
-from bench.report import show
-from bench.server import Running, running
-from bench.wire import Rate, Target, Watcher, run_load
+from benchmarks import documentation, members, profiling, report
+from benchmarks.machine import require_linux
+from benchmarks.measuring import Failed
+from benchmarks.registry import UnknownScenario, scenario, selected
+from benchmarks.results import Results
+from benchmarks.run import Options, Run
+from benchmarks.scenario import Foreign, Scenario
+from benchmarks.terminal import Terminal
 
-CONNECTIONS = 16
-
-
-def deployment(name: str, namespace: str = "default") -> bytes:
-    labels = {"app": name, "tier": "web"}
-    container = {
-        "name": "web",
-        "image": "nginx:1.27",
-        "ports": [{"containerPort": 80}],
-        "env": [{"name": "MODE", "value": "production"}],
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "500m", "memory": "256Mi"}},
-        "readinessProbe": {"httpGet": {"path": "/healthz", "port": 80}},
-    }
-    spec = {
-        "replicas": 2,
-        "selector": {"matchLabels": {"app": name}},
-        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-    }
-    meta = {"name": name, "namespace": namespace, "labels": labels}
-    return orjson.dumps({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+F = TypeVar("F", bound=Callable[..., Any])
+BUILD = Path("build/benchmarks")
+DOCS = Path("docs")
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+PROFILED = "propagation.deployments"
+PROFILED_SIZE = 3_000
 
 
-def latencies(rate: Rate) -> str:
-    return f"p50 {rate.percentile(0.5) * 1e3:.2f} ms, p99 {rate.percentile(0.99) * 1e3:.2f} ms"
+class Default(click.Group):
+    """What is not the name of a command is an argument of `run`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
 
 
-async def creates(target: Target, total: int) -> None:
-    path = "/apis/apps/v1/namespaces/default/deployments"
-    rate = await run_load(
-        target, CONNECTIONS, total, lambda n: target.request("POST", path, deployment(f"web-{n:06d}")), 201
-    )
-    show(
-        "creates/s",
-        rate.per_second,
-        f"p50 {rate.percentile(0.5) * 1e3:.1f} ms, p99 {rate.percentile(0.99) * 1e3:.1f} ms",
-    )
-
-
-async def gets(target: Target, total: int, names: int) -> None:
-    path = "/apis/apps/v1/namespaces/default/deployments"
-    rate = await run_load(
-        target, CONNECTIONS, total, lambda n: target.request("GET", f"{path}/web-{n % names:06d}"), 200
-    )
-    show(
-        "gets/s", rate.per_second, f"p50 {rate.percentile(0.5) * 1e3:.2f} ms, p99 {rate.percentile(0.99) * 1e3:.2f} ms"
-    )
-
-
-async def lists(target: Target, objects: int) -> None:
-    path = "/apis/apps/v1/namespaces/default/deployments?limit=5000"
-    rate = await run_load(target, 1, 10, lambda _: target.request("GET", path), 200)
-    show(f"list of {min(objects, 5000):,} Deployments, ms", rate.percentile(0.5) * 1e3)
-
-
-async def watches(target: Target, watchers: int, events: int) -> None:
-    """Events delivered to all watchers, from the first write until the last watcher has the last one."""
-    path = "/api/v1/namespaces/default/configmaps"
-    received, everything = 0, asyncio.get_running_loop().create_future()
-
-    def on_event(count: int) -> None:
-        nonlocal received
-        received += count
-        if received >= watchers * events and not everything.done():
-            everything.set_result(None)
-
-    loop = asyncio.get_running_loop()
-    request = target.request("GET", f"{path}?watch=1&labelSelector=bench%3Dwatch")
-    opened = []
-    for _ in range(watchers):
-        _, watcher = await loop.create_connection(
-            lambda: Watcher(request, on_event), target.host, target.port, ssl=target.tls
-        )
-        await watcher.ready()
-        opened.append(watcher)
-    started = time.perf_counter()
-
-    def make(number: int) -> bytes:
-        meta = {"name": f"event-{number}", "labels": {"bench": "watch"}}
-        return target.request("POST", path, orjson.dumps({"metadata": meta, "data": {"n": str(number)}}))
-
-    writes = await run_load(target, CONNECTIONS, events, make, 201)
-    async with asyncio.timeout(120):
-        await everything
-    seconds = time.perf_counter() - started
-    show(f"events/s to {watchers} watchers", received / seconds, f"while writing {writes.per_second:,.0f}/s")
-    for watcher in opened:
-        watcher.transport.close()
-
-
-def measure(server: Running, share: float) -> None:
-    objects = int(10_000 * share)
-    os.sched_setaffinity(0, {1} if (os.cpu_count() or 1) > 1 else {0})
-    uvloop.run(creates(server.target, objects))
-    uvloop.run(gets(server.target, int(30_000 * share), objects))
-    uvloop.run(lists(server.target, objects))
-    show("resident with 10,000 Deployments, MB", server.resident_mb(), "" if share == 1 else f"(with {objects:,})")
-    uvloop.run(watches(server.target, 100, int(1_000 * share)))
-
-
-def server(share: float) -> None:
-    everywhere = os.sched_getaffinity(0)
-    with tempfile.TemporaryDirectory(prefix="bench-") as place:
-        with running(core=0, data_dir=Path(place)) as running_server:
-            show("first start (makes certificates), s", running_server.seconds_to_ready)
-        with running(core=0, data_dir=Path(place)) as running_server:
-            show("cold start, s", running_server.seconds_to_ready)
-            try:
-                measure(running_server, share)
-            finally:
-                os.sched_setaffinity(0, everywhere)
-        with running(core=0, data_dir=Path(place)) as running_server:
-            show("start with those objects, s", running_server.seconds_to_ready)
-
-
-def informers(share: float) -> None:
-    with tempfile.TemporaryDirectory(prefix="bench-") as place:
-        uvloop.run(informer.measure(Path(place), share))
-
-
-SCENARIOS: dict[str, Callable[[float], None]] = {
-    "server": server,
-    "informers": informers,
-    "fleet": fleet.measure,
-    "clusters": clusters.measure,
-    "scheduling": scheduling.measure,
-    "scheduler": scheduling_service.measure,
-    "propagation": propagation.measure,
-}
-
-
+@click.group(cls=Default, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the load")
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of: {', '.join(SCENARIOS)}; all by default")
-    asked = parser.parse_args()
-    unknown = [name for name in asked.scenarios if name not in SCENARIOS]
-    if unknown:
-        parser.error(f'unknown scenario "{unknown[0]}" (known: {", ".join(SCENARIOS)})')
-    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores")
-    for name in asked.scenarios or SCENARIOS:
-        print(f"-- {name}", flush=True)
-        SCENARIOS[name](0.1 if asked.quick else 1.0)
+    """Measure how fast it is, what it costs, and how that grows. Without a command: run.
+
+    \b
+    Example:
+      python -m benchmarks --quick
+      python -m benchmarks propagation server --repeats 5
+      python -m benchmarks propagation --control-plane karmada.config --members a.config --members b.config
+    """
+    require_linux()
+
+
+# options
+
+
+def _pids(_ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for pair in value:
+        name, _, pid = pair.partition("=")
+        if not name or not pid.isdigit():
+            raise click.BadParameter(f'"{pair}" is not of the form NAME=PID', param=param)
+        found[name] = int(pid)
+    return found
+
+
+def _numbers(_ctx: click.Context, param: click.Parameter, value: str) -> list[int]:
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if not all(part.isdigit() and int(part) for part in parts):
+        raise click.BadParameter("sizes are numbers greater than 0", param=param)
+    return [int(part) for part in parts]
+
+
+_RUN_OPTIONS = (
+    click.option("--quick", is_flag=True, help="Small sizes, each once: does it still run, and about how fast?"),
+    click.option("--repeats", type=click.IntRange(min=1), help="How often each size is measured.  [default: up to 3]"),
+    click.option(
+        "--growth/--no-growth",
+        default=None,
+        help="Three and ten times the size as well, and how cost grows.  [default: unless --quick]",
+    ),
+    click.option(
+        "--sizes", default="", callback=_numbers, help="Others than the scenario's, with commas between them."
+    ),
+    click.option("--timeout", "seconds", default=900.0, help="Seconds after which a measurement has failed."),
+    click.option("--folder", type=FOLDER, default=BUILD, help="Where everything is stored while it runs."),
+)
+_FOREIGN_OPTIONS = (
+    click.option("--control-plane", default="", help="Kubeconfig of a control plane that runs already: measure it."),
+    click.option("--members", multiple=True, help="KUBECONFIG[:context] of one of its members; repeat for each."),
+    click.option("--join", is_flag=True, help="Join members that are not joined yet."),
+    click.option(
+        "--pid", "pids", multiple=True, callback=_pids, help="NAME=PID of one of its processes; repeat for each."
+    ),
+)
+
+
+def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def added(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+def _options(quick: bool, growth: bool | None, **others: Any) -> Options:
+    return Options(quick=quick, growth=not quick if growth is None else growth, **others)
+
+
+def _foreign(control_plane: str, members: Sequence[str], join: bool, pids: dict[str, int]) -> Foreign | None:
+    if control_plane:
+        return Foreign(control_plane, members, join, pids)
+    if members or join or pids:
+        raise click.UsageError("--members, --join and --pid say something about a --control-plane")
+    return None
+
+
+def _chosen(names: Sequence[str], foreign: Foreign | None = None) -> list[Scenario]:
+    try:
+        found = selected(names)
+    except UnknownScenario as error:
+        raise click.UsageError(str(error)) from None
+    if foreign is None:
+        return found
+    if len(foreign.members) < 2:
+        raise click.UsageError("a --control-plane needs at least two --members")
+    refused = [one.name for one in found if not one.foreign]
+    if names and refused:
+        raise click.UsageError(f"cannot be measured on another control plane: {', '.join(refused)}")
+    return [one for one in found if one.foreign]
+
+
+# commands
+
+
+@main.command()
+@click.argument("names", nargs=-1, metavar="[NAME]…")
+@with_options(*_RUN_OPTIONS)
+@click.option("--json", "target", type=FILE, help="Where the results go.  [default: results.json in --folder]")
+@with_options(*_FOREIGN_OPTIONS)
+def run(
+    names: tuple[str, ...],
+    target: Path | None,
+    control_plane: str,
+    members: tuple[str, ...],
+    join: bool,
+    pids: dict[str, int],
+    **others: Any,
+) -> None:
+    """Measure scenarios (all, or those named) and write what was found."""
+    foreign = _foreign(control_plane, members, join, pids)
+    options = _options(**others, foreign=foreign)
+    file = target or options.folder / _file_name(options)
+    results = _measured(_chosen(names, foreign), options, file)
+    for name, drawing in documentation.drawings(results).items():
+        file.with_name(name).write_text(drawing)
+    click.echo(f"Results: {file}")
+    if any(result.errors for result in results.scenarios):
+        sys.exit(1)
+
+
+def _file_name(options: Options) -> str:
+    return "control-plane.json" if options.foreign else "quick.json" if options.quick else "results.json"
+
+
+def _measured(scenarios: Sequence[Scenario], options: Options, file: Path) -> Results:
+    return Run(scenarios, options, Terminal()).all(lambda results: results.write(file))
+
+
+@main.command("list")
+def list_scenarios() -> None:
+    """Show what can be measured."""
+    known = selected([])
+    width = max(len(one.name) for one in known)
+    for one in known:
+        sizes = ", ".join(f"{size:,}" for size in one.sizes.of(quick=False, growth=True))
+        anywhere = "; on any control plane" if one.foreign else ""
+        click.echo(f"{one.name:{width}}  {one.title} ({sizes} {one.counted}{anywhere})")
+
+
+@main.command()
+@click.argument("name", default=PROFILED)
+@click.option("--size", default=PROFILED_SIZE, help="How much of it.")
+@click.option("--native", is_flag=True, help="C functions as well; slower, and it slows what it looks at.")
+@click.option("--folder", type=FOLDER, default=BUILD, help="Where the samples and the drawing go.")
+def profile(name: str, size: int, native: bool, folder: Path) -> None:
+    """Show where the control plane spends its time in a scenario, by room and by function."""
+    chosen = _chosen([PROFILED if name == "propagation" else name])[0]
+    try:
+        found = profiling.profiled(chosen, size, folder, native=native)
+    except Failed as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(report.profile_table(found.profile))
+    click.echo(f"Samples: {found.folded}\nDrawing: {found.drawing}")
+
+
+@main.command()
+@click.argument("one", type=FILE)
+@click.argument("other", type=FILE)
+def compare(one: Path, other: Path) -> None:
+    """Show the figures of two runs side by side, and by how much ONE is better."""
+    click.echo(report.compared(Results.read(one), Results.read(other)))
+
+
+@main.command()
+@click.option("--from", "source", type=FILE, help="Results that are there already; otherwise everything is measured.")
+@click.option("--profile/--no-profile", "with_profile", default=True, help="Look where the time goes as well.")
+@click.option("--docs", type=FOLDER, default=DOCS, help="The folder with the page.")
+@click.option("--folder", type=FOLDER, default=BUILD, help="Where everything is stored while it runs.")
+def docs(source: Path | None, with_profile: bool, docs: Path, folder: Path) -> None:
+    """Put figures, plots and profile into docs/performance.md."""
+    if source is not None:
+        results = Results.read(source)
+    else:
+        results = _measured(_chosen([]), Options(folder=folder), folder / "results.json")
+    flame = ""
+    if with_profile:
+        found = profiling.profiled(scenario(PROFILED), PROFILED_SIZE, folder)
+        results.profile, flame = found.profile, found.drawing.read_text()
+    elif results.profile is None:
+        results.profile = documentation.profile_shown(docs)
+    for path in documentation.refresh(docs, results, flame):
+        click.echo(path)
+
+
+@main.command("members")
+@click.argument("folder", type=FOLDER)
+@click.argument("count", type=click.IntRange(min=1))
+def serve_members(folder: Path, count: int) -> None:
+    """Run COUNT bare members until interrupted, for a control plane that is not ours to join."""
+    import uvloop
+
+    uvloop.run(members.serve(folder, count))
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what was started is stopped
+    main(prog_name="python -m benchmarks")

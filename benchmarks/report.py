@@ -1,35 +1,167 @@
-"""One line a figure, beside its goal."""
+"""Results as people read them: tables for a terminal and for the documentation, and a comparison of two runs."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 
-GOALS: dict[str, tuple[float, Callable[[float, float], bool]]] = {
-    "creates/s": (2000, operator.ge),
-    "gets/s": (6000, operator.ge),
-    "cold start, s": (1.5, operator.le),
-    "resident with 10,000 Deployments, MB": (200, operator.le),
-    "100 clusters × 50 nodes × 500 pods: start, s": (20, operator.le),
-    "… resident, MB": (3000, operator.le),
-    "… CPU at rest, % of a core": (20, operator.le),
-    "one Deployment to both members: p50, ms": (25, operator.le),
-    "Works/s, 1,000 Deployments × 2": (300, operator.ge),
-    "Works/s, 10,000 Deployments × 2": (300, operator.ge),
-    "… control plane with 10,000 Deployments, MB": (400, operator.le),
-    "scheduled/s, 100 clusters: Aggregated": (1000, operator.ge),
-    "scheduled/s, 100 clusters: dynamic weight": (1000, operator.ge),
-    "one cluster joined and Ready, s": (3, operator.le),
-    "of 100 clusters, 20 dead: Ready": (80, operator.ge),
-    "update to handler, in-process: p50, ms": (1, operator.lt),
-    "update to handler, TLS: p50, ms": (5, operator.lt),
-}
+from benchmarks.machine import Machine
+from benchmarks.results import FigureResult, Profile, Results, ScenarioResult, SizeResult, Spread, UseResult
+
+DISTURBED = 0.1
+"""Cores that others used; more than that is told."""
+_SHOWN = 12
+"""So many lines of a profile."""
 
 
-def show(name: str, value: float, note: str = "") -> None:
-    goal = GOALS.get(name)
-    against = ""
-    if goal is not None:
-        wanted, holds = goal
-        against = f"  goal {wanted:,g}: {'reached' if holds(value, wanted) else 'MISSED'}"
-    print(f"{name:46s} {value:12,.2f}{against}{'  ' + note if note else ''}", flush=True)
+def number(value: float) -> str:
+    """Three digits that mean something, or all before the point."""
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.3g}"
+
+
+def spread(found: Spread) -> str:
+    if len(found.values) == 1:
+        return "once"
+    return f"{number(found.min)} … {number(found.max)} ({found.relative:.0%})"
+
+
+def goal(figure: FigureResult) -> str:
+    if figure.goal is None:
+        return ""
+    return f"{number(figure.goal)}: {'reached' if figure.reached else 'MISSED'}"
+
+
+def use(name: str, found: UseResult) -> str:
+    proportional = f", {number(found.proportional.median)} proportional" if found.proportional else ""
+    return (
+        f"{name}: {number(found.cpu_seconds.median)} s CPU, {number(found.resident.median)} MiB resident"
+        f"{proportional}, {number(found.peak.median)} peak"
+    )
+
+
+def growth(result: ScenarioResult) -> list[str]:
+    return [f"{name} ~ size^{found.exponent:.2f}" for name, found in result.growth.items()]
+
+
+def described(machine: Machine) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if version)
+    return (
+        f"{machine.cores} × {machine.model}, {machine.memory:,} MiB, Linux {machine.kernel}, {machine.filesystem}; "
+        f"{machine.python}; {versions}; commit {machine.commit or 'unknown'}; load average {machine.load[0]:.2f}"
+    )
+
+
+# for a terminal
+
+
+def table(result: ScenarioResult) -> str:
+    rows: list[tuple[str, ...]] = [("", "", "median", "least … greatest", "goal")]
+    for size in result.sizes:
+        rows += _rows(size)
+    lines = [f"{result.name}: {result.title}"]
+    lines += aligned(rows) if result.sizes else []
+    for size in result.sizes:
+        lines += [f"  {size.size:,}: {use(name, found)}" for name, found in size.processes.items()]
+        lines += [f"  {size.size:,}: {note}" for note in size.notes]
+        if size.others > DISTURBED:
+            lines.append(f"  {size.size:,}: DISTURBED, others used {size.others:.2f} cores meanwhile")
+    lines += [f"  growth: {line}" for line in growth(result)]
+    lines += [f"  skipped: {reason}" for reason in result.skipped]
+    lines += [f"  FAILED: {error}" for error in result.errors]
+    return "\n".join(lines)
+
+
+def _rows(size: SizeResult) -> Iterator[tuple[str, ...]]:
+    label = f"{size.size:,}"
+    for name, figure in size.figures.items():
+        yield label, name, f"{number(figure.spread.median)} {figure.unit}", spread(figure.spread), goal(figure)
+        label = ""
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The first two columns to the left, as names are; the others to the right, as numbers are."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return lines
+
+
+def profile_table(found: Profile) -> str:
+    lines = [f"{found.scenario}, {found.size:,}: {found.samples:,} samples of the control plane at work"]
+    for heading, shares in (("room", found.rooms), ("function", found.functions)):
+        rows = [("", heading, "self", "with callees")]
+        rows += [("", share.name, f"{share.self:.1%}", f"{share.cumulative:.1%}") for share in shares[:_SHOWN]]
+        lines += aligned(rows)
+    return "\n".join(lines)
+
+
+# for the documentation
+
+
+def markdown(result: ScenarioResult) -> str:
+    head = [f"| {result.counted} | | median | least … greatest | goal |", "|---:|---|---:|---:|---|"]
+    rows = [f"| {' | '.join(row)} |" for size in result.sizes for row in _rows(size)]
+    uses = [
+        f"| {size.size:,} | {name} | {' | '.join(_amounts(found))} |"
+        for size in result.sizes
+        for name, found in size.processes.items()
+    ]
+    lines = [*head, *rows]
+    if uses:
+        lines += ["", "| | process | CPU | resident | proportional | peak |", "|---:|---|---:|---:|---:|---:|", *uses]
+    if result.growth:
+        lines += ["", "Growth: " + "; ".join(growth(result)) + "."]
+    return "\n".join(lines)
+
+
+def _amounts(found: UseResult) -> list[str]:
+    memory = (found.resident, found.proportional, found.peak)
+    sizes = [f"{number(amount.median)} MiB" if amount else "" for amount in memory]
+    return [f"{number(found.cpu_seconds.median)} s", *sizes]
+
+
+def profile_markdown(found: Profile) -> str:
+    lines = []
+    for heading, shares in (("Room", found.rooms), ("Function", found.functions)):
+        lines += [f"| {heading} | itself | with what it calls |", "|---|---:|---:|"]
+        lines += [f"| `{share.name}` | {share.self:.1%} | {share.cumulative:.1%} |" for share in shares[:_SHOWN]]
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+# two runs
+
+
+def compared(one: Results, other: Results) -> str:
+    """Every figure that both have; the factor says how much better the first is."""
+    rows: list[tuple[str, ...]] = [("", "", one.plane, other.plane, "better by")]
+    for mine in one.scenarios:
+        theirs = other.scenario(mine.name)
+        sizes = {size.size: size for size in theirs.sizes} if theirs else {}
+        for size in mine.sizes:
+            if size.size in sizes:
+                rows += _compared(mine.name, size, sizes[size.size])
+    return "\n".join(aligned(rows))
+
+
+def _compared(name: str, mine: SizeResult, theirs: SizeResult) -> Iterator[tuple[str, ...]]:
+    label = f"{name}, {mine.size:,}"
+    for title, figure in mine.figures.items():
+        other = theirs.figures.get(title)
+        if other is None:
+            continue
+        values = figure.spread.median, other.spread.median
+        factor = _factor(*values) if figure.better == "higher" else _factor(*reversed(values))
+        yield label, f"{title}, {figure.unit}", number(values[0]), number(values[1]), factor
+        label = ""
+
+
+def _factor(good: float, bad: float) -> str:
+    return f"× {number(good / bad)}" if bad else ""

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import yaml
+
+from benchmarks.timings import percentile
 
 
 @dataclass
@@ -15,8 +23,21 @@ class Target:
     port: int
     tls: ssl.SSLContext
 
+    @classmethod
+    def of(cls, kubeconfig: Path) -> Target:
+        """Of a kubeconfig with certificates in it, as our servers write them; a file beside it has them for TLS."""
+        config = yaml.safe_load(kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        pair = kubeconfig.with_name("client.pem")
+        pair.touch(mode=0o600)
+        pair.write_bytes(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
+        context.load_cert_chain(pair)
+        parts = urlsplit(cluster["server"])
+        return cls(str(parts.hostname), int(parts.port or 443), context)
+
     def request(self, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> bytes:
-        head = f"{method} {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nUser-Agent: bench/1\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nUser-Agent: benchmarks\r\n"
         head += "Accept: application/json\r\n"
         if body:
             head += f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
@@ -32,7 +53,7 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]
+        self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -78,8 +99,7 @@ class Rate:
         return self.count / self.seconds if self.seconds else 0.0
 
     def percentile(self, share: float) -> float:
-        ordered = sorted(self.latencies)
-        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
+        return percentile(self.latencies, share)
 
 
 async def run_load(target: Target, connections: int, total: int, make: Callable[[int], bytes], expect: int) -> Rate:
@@ -117,8 +137,8 @@ class Watcher(asyncio.Protocol):
         self._headers = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        transport.write(self._request)  # type: ignore[attr-defined]
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         if not self._started.done():

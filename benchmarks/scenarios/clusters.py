@@ -1,239 +1,118 @@
-"""Cluster status: a fleet with dead members, and one member with very many nodes and pods.
+"""Cluster status: members join one by one, a fifth of them dies, half of those by hanging.
 
-The members live in a process of their own (`python -m bench.clusters members FOLDER COUNT NODES PODS`), reached over
-TLS; the control plane is in this one, so its CPU time is what is measured here.
+What counts is that the others stay Ready, and what the control plane needs when nothing happens.
 """
 
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
-import uvloop
+import msgspec
 
-from bench.report import show
-from bench.server import resident_mb
+from benchmarks.planes import connected, is_ready, plane_config, started_plane
+from benchmarks.processes import CONTROL_PLANE, MEMBERS, Meter, at_rest
+from benchmarks.scenario import Figure, Measurement, Place, Sizes
+from benchmarks.simulated import Simulated, simulated
+from karmada.api.cluster import Cluster
+from karmada.joining.join import Joining, join
+from karmada.kube.client.client import Client
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.sim.fleet import Stored
+from karmada.kube.sim.profile import NodePool, Profile
 
 _DEAD_SHARE = 5
-"""One in so many members is dead, half of those by hanging."""
-_REST_SECONDS = 30.0
+"""One in so many members dies."""
+_FLAGS = ("--cluster-status-update-frequency=2s", "--cluster-failure-threshold=2s")
+"""Asked five times as often as by default: what asking costs shows sooner."""
+_REST_SECONDS = 6.0
+"""Three rounds of asking the members."""
+_STEPS = (10, 30, 100)
 
 
-def measure(share: float) -> None:
-    uvloop.run(_fleet(max(5, int(100 * share))))
-    uvloop.run(_large_member(int(5_000 * share), int(20_000 * share)))
-
-
-@contextmanager
-def members(folder: Path, count: int, *, nodes: int = 3, pods: int = 0) -> Iterator[Path]:
-    """Simulated clusters member0, member1, … in another process; their common kubeconfig."""
-    command = [sys.executable, "-m", "bench.clusters", "members", str(folder), str(count), str(nodes), str(pods)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        if process.stdout.readline().strip() != "ready":
-            raise RuntimeError("the members did not start")
-        yield folder / "members.config"
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-async def _plane(folder: Path) -> Any:
-    from karmada.components.controlplane import ControlPlane
-    from karmada.kube.server.config import ServerConfig
-
-    plane = ControlPlane(ServerConfig(data_dir=folder / "plane", port=0))
-    await plane.start()
-    return plane
-
-
-async def _join(plane: Any, kubeconfig: Path, name: str) -> None:
-    from karmada.joining.join import Joining, join
-    from karmada.kube.client.client import Client
-    from karmada.kube.client.https import HttpsTransport
-    from karmada.kube.client.kubeconfig import load_config
-
-    config = load_config(kubeconfig, context=name)
-    transport = HttpsTransport(config)
-    try:
-        await join(plane.server.client(user_agent="bench"), Client(transport), Joining.to(config, name))
-    finally:
-        await transport.close()
-
-
-def _clusters(plane: Any) -> list[Any]:
-    from karmada.api.cluster import Cluster
-
-    found: list[Any] = plane.manager.informers.of(Cluster.gvr).list()
-    return found
-
-
-def _ready(cluster: Any, status: str = "True") -> bool:
-    conditions = cluster.get("status", {}).get("conditions", ())
-    return any(c["type"] == "Ready" and c["status"] == status for c in conditions)
-
-
-async def _until(plane: Any, condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    from karmada.api.cluster import Cluster
-
-    async with asyncio.timeout(seconds):
-        await plane.manager.informers.of(Cluster.gvr).until(condition)
-
-
-async def _fleet(count: int) -> None:
-    from karmada.kube.sim.admin_client import AdminClient
-
-    note = "" if count == 100 else f"(with {count})"
-    with tempfile.TemporaryDirectory(prefix="bench-") as place, members(Path(place) / "sim", count) as kubeconfig:
-        plane = await _plane(Path(place))
-        began = time.perf_counter()
-        await _join(plane, kubeconfig, "member0")
-        await _until(plane, lambda: all(map(_ready, _clusters(plane))))
-        show("one cluster joined and Ready, s", time.perf_counter() - began)
-        began = time.perf_counter()
-        for number in range(1, count):
-            await _join(plane, kubeconfig, f"member{number}")
-        await _until(plane, lambda: len(_clusters(plane)) == count and all(map(_ready, _clusters(plane))))
-        show("100 clusters joined one by one and Ready, s", time.perf_counter() - began, note)
-        admin = AdminClient(Path(place) / "sim")
-        dead = range(0, count, _DEAD_SHARE)
-        for number in dead:
-            fault = {"type": "down" if number % 10 else "black-hole"}
-            await asyncio.to_thread(admin.ask, "POST", f"/clusters/member{number}/faults", {"fault": fault})
-        await _until(plane, lambda: sum(_ready(c, "False") for c in _clusters(plane)) == len(dead))
-        busy, since = time.process_time(), time.perf_counter()
-        await asyncio.sleep(_REST_SECONDS)
-        cpu = 100 * (time.process_time() - busy) / (time.perf_counter() - since)
-        alive = sum(_ready(c) for c in _clusters(plane))
-        show("of 100 clusters, 20 dead: Ready", alive, note)
-        show("… CPU of the control plane at rest, %", cpu, note)
-        show("… resident size of the control plane, MB", resident_mb("self"), note)
-        await plane.stop()
-
-
-async def _large_member(nodes: int, pods: int) -> None:
-    note = f"({nodes:,} nodes, {pods:,} pods)"
-    with (
-        tempfile.TemporaryDirectory(prefix="bench-") as place,
-        members(Path(place) / "sim", 1, nodes=nodes, pods=pods) as kubeconfig,
-    ):
-        plane = await _plane(Path(place))
-        began = time.perf_counter()
-        await _join(plane, kubeconfig, "member0")
-        await _until(plane, lambda: all(map(_ready, _clusters(plane))))
-        show("a large member: Ready, s", time.perf_counter() - began, note)
-
-        def counted() -> bool:
-            summary = _clusters(plane)[0]["status"].get("nodeSummary") or {}
-            return bool(summary.get("totalNum") == nodes)
-
-        await _until(plane, counted)
-        show("… first summary, s", time.perf_counter() - began)
-        await plane.stop()
-    _one_pod(nodes, pods)
-
-
-def _one_pod(nodes: int, pods: int) -> None:
-    """What one changed pod costs beside so many others."""
-    from karmada.api.cluster import default_resource_models
-    from karmada.controllers.cluster_status.summary import Summary, slim_node, slim_pod
-
-    summary = Summary()
-    summary.grade_by(default_resource_models())
-    for number in range(nodes):
-        summary.node_changed(None, slim_node(_node(number)))
-    for number in range(pods):
-        summary.pod_changed(None, slim_pod(_pod(number, number % nodes)))
-    changes = 20_000
-    before, after = _pod(pods, 0), _pod(pods, 1)
-    began = time.perf_counter()
-    for number in range(changes):
-        new, old = (after, before) if number % 2 else (before, after)
-        summary.pod_changed(None if number == 0 else slim_pod(old), slim_pod(new))
-    show("… one pod changes, µs", (time.perf_counter() - began) / changes * 1e6)
-
-
-def _node(number: int) -> Any:
-    conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}]
-    size = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-    meta = {"name": f"node-{number}", "uid": f"n{number}", "resourceVersion": "1"}
-    return {"metadata": meta, "status": {"allocatable": size, "capacity": size, "conditions": conditions}}
-
-
-def _pod(number: int, node: int) -> Any:
-    requests = {"cpu": "100m", "memory": "128Mi"}
-    meta = {"name": f"web-{number}", "namespace": "default", "uid": f"p{number}", "resourceVersion": "1"}
-    container = {"name": "web", "image": "nginx", "resources": {"requests": requests}}
-    return {
-        "metadata": meta,
-        "spec": {"nodeName": f"node-{node}", "containers": [container]},
-        "status": {"phase": "Running"},
-    }
-
-
-async def _serve_members(folder: Path, count: int, nodes: int) -> None:
-    from karmada.kube.sim.admin import AdminServer
-    from karmada.kube.sim.fleet import Fleet, Stored
-    from karmada.kube.sim.profile import NodePool, Profile
-
-    fleet = Fleet(folder, in_memory=True)
-    await fleet.start()
-    stopping = asyncio.Event()
-    admin = AdminServer(fleet, stopping.set)
-    await admin.start()
-    for number in range(count):
-        profile = Profile(f"member{number}", pools=(NodePool(count=nodes),))
-        await fleet.create(Stored(profile=profile))
-    print("ready", flush=True)
-    await stopping.wait()
-
-
-async def _serve_large(folder: Path, nodes: int, pods: int) -> None:
-    """An API server with so many objects and nobody who works on them: their number is what matters here."""
-    from karmada.kube.objects.gvk import GVR
-    from karmada.kube.server.app import ApiServer
-    from karmada.kube.server.config import ServerConfig
-
-    server = ApiServer(
-        ServerConfig(
-            data_dir=folder,
-            storage="memory://",
-            port=0,
-            context="member0",
-            disabled_admission=frozenset({"ServiceAccount"}),
-        )
+class Clusters:
+    name = "clusters"
+    title = "Members join, and a fifth of them dies"
+    counted = "members"
+    sizes = Sizes(quick=5, base=10)
+    foreign = False
+    figures = (
+        Figure(name="the first joined and Ready", unit="s", goals=dict.fromkeys(_STEPS, 3)),
+        Figure(name="all joined one by one and Ready", unit="s"),
+        Figure(name="the dead are known", unit="s"),
+        Figure(name="Ready of those alive", unit="%", better="higher", goals=dict.fromkeys(_STEPS, 100)),
+        Figure(name="CPU at rest, asking every 2 s", unit="% of a core"),
+        Figure(name="control plane, resident", unit="MiB"),
     )
-    await server.start()
-    client = server.client(user_agent="bench")
-    for number in range(nodes):
-        await client.create(GVR("", "v1", "nodes"), _new("Node", _node(number)))
-    for number in range(pods):
-        await client.create(GVR("", "v1", "pods"), _new("Pod", _pod(number, number % nodes)))
-    (folder / "members.config").write_bytes(server.kubeconfig.read_bytes())
-    print("ready", flush=True)
-    await asyncio.Event().wait()
+
+    async def run(self, size: int, place: Place) -> Measurement:
+        with simulated(place) as sim, started_plane(place, *_FLAGS) as process:
+            await asyncio.to_thread(_make, sim, size)
+            meter = Meter({CONTROL_PLANE: process.pid, MEMBERS: sim.process.pid})
+            async with connected(plane_config(place.folder)) as control, _following(control) as clusters:
+                figures = await _join(control, clusters, sim, size)
+                joining = meter.cpu()[CONTROL_PLANE]
+                dead = set(range(0, size, _DEAD_SHARE))
+                began = time.perf_counter()
+                await asyncio.to_thread(_kill, sim, dead)
+                await clusters.until(lambda: _count(clusters, "False") == len(dead))
+                figures["the dead are known"] = time.perf_counter() - began
+                figures["CPU at rest, asking every 2 s"] = 100 * await at_rest([process.pid], _REST_SECONDS)
+                figures["Ready of those alive"] = 100 * _count(clusters, "True") / (size - len(dead))
+            uses = meter.use()
+        figures["control plane, resident"] = uses[CONTROL_PLANE].resident
+        costs = {"CPU of joining, s": joining, "CPU at rest, %": figures["CPU at rest, asking every 2 s"]}
+        return Measurement(figures=figures, processes=uses, costs=costs)
 
 
-def _new(kind: str, obj: Any) -> Any:
-    metadata = {key: value for key, value in obj["metadata"].items() if key in ("name", "namespace")}
-    return {"apiVersion": "v1", "kind": kind, **obj, "metadata": metadata}
+@asynccontextmanager
+async def _following(control: Client) -> AsyncIterator[Informer]:
+    informer = Informer(control, Cluster.gvr)
+    informer.start()
+    try:
+        await informer.wait_synced()
+        yield informer
+    finally:
+        await informer.stop()
 
 
-def main() -> None:
-    _, folder, count, nodes, pods = sys.argv[1:]
-    if int(pods):
-        uvloop.run(_serve_large(Path(folder), int(nodes), int(pods)))
-    else:
-        uvloop.run(_serve_members(Path(folder), int(count), int(nodes)))
+def _make(sim: Simulated, count: int) -> None:
+    for number in range(count):
+        profile = Profile(_name(number), pools=(NodePool(count=3),))
+        sim.ask("POST", "/clusters", msgspec.to_builtins(Stored(profile=profile)))
 
 
-if __name__ == "__main__":
-    main()
+def _kill(sim: Simulated, numbers: set[int]) -> None:
+    for number in sorted(numbers):
+        fault = {"type": "down" if number // _DEAD_SHARE % 2 else "black-hole"}
+        sim.ask("POST", f"/clusters/{_name(number)}/faults", {"fault": fault})
+
+
+def _name(number: int) -> str:
+    return f"member{number}"
+
+
+async def _join(control: Client, clusters: Informer, sim: Simulated, size: int) -> dict[str, float]:
+    began = time.perf_counter()
+    await _join_one(control, sim, 0)
+    await clusters.until(lambda: _count(clusters, "True") == 1)
+    first = time.perf_counter() - began
+    for number in range(1, size):
+        await _join_one(control, sim, number)
+    await clusters.until(lambda: _count(clusters, "True") == size)
+    return {"the first joined and Ready": first, "all joined one by one and Ready": time.perf_counter() - began}
+
+
+async def _join_one(control: Client, sim: Simulated, number: int) -> None:
+    config = load_config(sim.kubeconfig, context=_name(number))
+    async with connected(config) as member:
+        await join(control, member, Joining.to(config, _name(number)))
+
+
+def _count(clusters: Informer, status: str) -> int:
+    by_status: Callable[[Obj], bool] = lambda cluster: is_ready(cluster, status)
+    return sum(map(by_status, clusters.list()))

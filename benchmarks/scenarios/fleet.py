@@ -1,7 +1,7 @@
-"""A fleet of simulated clusters in one process: filled once, then started from its folder and left at rest.
+"""Simulated clusters in one process: made and filled once, then started from their folder and left at rest.
 
-Each half runs as a process of its own (`python -m bench.fleet fill|rest FOLDER CLUSTERS`), so that what the other half
-needed does not count; it prints its figures as JSON.
+A process of its own fills them (`python -m benchmarks.scenarios.fleet FOLDER CLUSTERS`), so that what it needed does
+not count when `karmada-sim` is looked at.
 """
 
 from __future__ import annotations
@@ -10,67 +10,86 @@ import asyncio
 import gc
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 
-import orjson
-import uvloop
+import msgspec
 
-from bench.report import show
-from bench.server import resident_mb
+from benchmarks.processes import Meter, at_rest, started, until_at_rest
+from benchmarks.scenario import Figure, Measurement, Place, Sizes
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.sim.cluster import SimCluster
+from karmada.kube.sim.controllers.podcontrol import PODS as POD_RESOURCE
+from karmada.kube.sim.controllers.podstate import is_ready
+from karmada.kube.sim.fleet import Fleet, Stored
+from karmada.kube.sim.profile import NodePool, Profile
 
 NODES, PODS = 50, 500
 _WORKLOADS = 20
-_REST_SECONDS = 20.0
+_REST_SECONDS = 5.0
+_ASK_AGAIN = 0.25
+_SIM = "simulated clusters"
 
 
-def measure(share: float) -> None:
-    clusters = max(1, int(100 * share))
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        filled = _half("fill", folder, clusters)
-        rest = _half("rest", folder, clusters)
-    of_all = "" if share == 1 else f"(with {clusters})"
-    show("100 clusters × 50 nodes: made, s", filled["made"], of_all)
-    show("their 50,000 pods running, s", filled["filled"], of_all)
-    show("100 clusters × 50 nodes × 500 pods: start, s", rest["start"], of_all)
-    show("… resident, MB", rest["resident"], of_all)
-    show("… CPU at rest, % of a core", rest["cpu"], of_all)
+class SimulatedFleet:
+    name = "fleet"
+    title = f"Simulated clusters of {NODES} nodes and {PODS} pods each, in one process"
+    counted = "clusters"
+    sizes = Sizes(quick=2, base=5)
+    foreign = False
+    figures = (
+        Figure(name="made", unit="s"),
+        Figure(name="all pods running", unit="s"),
+        Figure(name="start", unit="s", goals={50: 10}),
+        Figure(name="resident", unit="MiB", goals={50: 1_500}),
+        Figure(name="CPU at rest", unit="% of a core", goals={50: 10}),
+    )
+
+    async def run(self, size: int, place: Place) -> Measurement:
+        folder = place.folder / "sim"
+        figures = await asyncio.to_thread(_filled, folder, size)
+        began = time.perf_counter()
+        command = ("karmada.components.sim", "--data-dir", str(folder))
+        with started(*command, says="simulated clusters", log=place.folder / "sim.log") as process:
+            figures["start"] = time.perf_counter() - began
+            meter = Meter({_SIM: process.pid})
+            await until_at_rest([process.pid])
+            figures["CPU at rest"] = 100 * await at_rest([process.pid], _REST_SECONDS)
+            uses = meter.use()
+        figures["resident"] = uses[_SIM].resident
+        costs = {f"{name}, s": figures[name] for name in ("made", "all pods running", "start")}
+        return Measurement(figures=figures, processes=uses, costs={**costs, "resident, MiB": figures["resident"]})
 
 
-def _half(which: str, folder: str, clusters: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.fleet", which, folder, str(clusters)]
+def _filled(folder: Path, clusters: int) -> dict[str, float]:
+    command = [sys.executable, "-m", __name__, str(folder), str(clusters)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    figures: dict[str, float] = orjson.loads(done.stdout)
-    return figures
+    return msgspec.json.decode(done.stdout, type=dict[str, float])
 
 
-async def fill(folder: Path, clusters: int) -> dict[str, float]:
-    from karmada.kube.sim.fleet import Fleet, Stored
-    from karmada.kube.sim.profile import NodePool, Profile
+# the process that fills
 
+
+async def _fill(folder: Path, count: int) -> dict[str, float]:
     fleet = Fleet(folder)
     await fleet.start()
     gc.disable()  # everything that is made here stays
     began = time.perf_counter()
-    for number in range(clusters):
+    for number in range(count):
         await fleet.create(Stored(profile=Profile(f"member{number}", pools=(NodePool(count=NODES),))))
     made = time.perf_counter() - began
     began = time.perf_counter()
-    await asyncio.gather(*(_workloads(cluster) for cluster in fleet.clusters.values()))
-    await _until(lambda: all(_running(cluster) >= PODS for cluster in fleet.clusters.values()))
+    clusters = [cluster for cluster in fleet.clusters.values() if isinstance(cluster, SimCluster)]
+    await asyncio.gather(*map(_workloads, clusters))
+    await _until_running(clusters)
     filled = time.perf_counter() - began
     await fleet.stop()
-    return {"made": made, "filled": filled}
+    return {"made": made, "all pods running": filled}
 
 
-async def _workloads(cluster: object) -> None:
-    from karmada.kube.objects.gvk import GVR
-    from karmada.kube.sim.cluster import SimCluster
-
-    assert isinstance(cluster, SimCluster)
-    client = cluster.server.client(user_agent="bench")
+async def _workloads(cluster: SimCluster) -> None:
+    client = cluster.server.client(user_agent="benchmarks")
     for number in range(_WORKLOADS):
         labels = {"app": f"web-{number}"}
         container = {"name": "web", "image": "nginx:1.27", "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}}}
@@ -87,43 +106,19 @@ async def _workloads(cluster: object) -> None:
         await client.create(GVR("apps", "v1", "deployments"), deployment, "default")
 
 
-def _running(cluster: object) -> int:
-    from karmada.kube.sim.cluster import SimCluster
-    from karmada.kube.sim.controllers.podcontrol import PODS as RESOURCE
-    from karmada.kube.sim.controllers.podstate import is_ready
-
-    assert isinstance(cluster, SimCluster)
-    return sum(map(is_ready, cluster.context.informers.of(RESOURCE).list("default")))
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - many clusters' caches, looked at together
-        await asyncio.sleep(1)
-
-
-async def rest(folder: Path) -> dict[str, float]:
-    from karmada.kube.runtime.tuning import tune_garbage_collection
-    from karmada.kube.sim.fleet import Fleet
-
-    tune_garbage_collection()
-    began = time.perf_counter()
-    fleet = Fleet(folder)
-    await fleet.start()
-    start = time.perf_counter() - began
-    await _until(lambda: all(_running(cluster) >= PODS for cluster in fleet.clusters.values()))
-    await asyncio.sleep(_REST_SECONDS / 2)
-    busy, since = time.process_time(), time.perf_counter()
-    await asyncio.sleep(_REST_SECONDS)
-    cpu = 100 * (time.process_time() - busy) / (time.perf_counter() - since)
-    figures = {"start": start, "resident": resident_mb("self"), "cpu": cpu}
-    await fleet.stop()
-    return figures
+async def _until_running(clusters: Iterable[SimCluster]) -> None:
+    """Many clusters' caches, one after the other: the last to be asked is mostly done by then."""
+    for cluster in clusters:
+        pods = cluster.context.informers.of(POD_RESOURCE)
+        while sum(map(is_ready, pods.list("default"))) < PODS:  # noqa: ASYNC110 - at every change would cost too much
+            await asyncio.sleep(_ASK_AGAIN)
 
 
 def main() -> None:
-    which, folder, clusters = sys.argv[1:]
-    work = fill(Path(folder), int(clusters)) if which == "fill" else rest(Path(folder))
-    sys.stdout.buffer.write(orjson.dumps(uvloop.run(work)))
+    import uvloop
+
+    folder, clusters = sys.argv[1:]
+    sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(_fill(Path(folder), int(clusters)))))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""How long an informer takes to hold many objects, what it costs, and an update's way from the write to its handler."""
+"""An informer that holds many objects, over TLS and in the server's process.
+
+How long until it does, what it weighs, and how long an update takes from the write to its handler at 500 a second.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import time
 import uuid
 from pathlib import Path
 
-from bench.report import show
-from bench.server import running
+from benchmarks.processes import Meter, memory
+from benchmarks.scenario import Figure, Measurement, Place, Sizes
+from benchmarks.servers import running
+from benchmarks.timings import percentile
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
@@ -22,90 +27,112 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.entry import encode_value, storage_key
 from karmada.kube.server.storage.sqlite import SqliteStore
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
-UPDATES_PER_SECOND = 500
+_CONFIG_MAPS = GVR("", "v1", "configmaps")
+_UPDATES_PER_SECOND = 500
+_UPDATES = 1_000
+_BATCH = 1_000
+_STEPS = (10_000, 30_000, 100_000)
+_SERVER, _INFORMER = "API server", "informer"
+TLS, IN_PROCESS = "TLS", "in-process"
 
 
-def resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+class Informers:
+    name = "informers"
+    title = "One informer of many objects"
+    counted = "ConfigMaps"
+    sizes = Sizes(quick=2_000, base=10_000)
+    foreign = False
+    figures = (
+        Figure(name="server starts with them", unit="s"),
+        Figure(name="sync, TLS", unit="s"),
+        Figure(name="memory of the cache, TLS", unit="MiB"),
+        Figure(name="update to handler, TLS: half within", unit="ms", goals=dict.fromkeys(_STEPS, 5)),
+        Figure(name="update to handler, TLS: 99 of 100 within", unit="ms"),
+        Figure(name="sync, in-process", unit="s"),
+        Figure(name="update to handler, in-process: half within", unit="ms", goals=dict.fromkeys(_STEPS, 1)),
+        Figure(name="update to handler, in-process: 99 of 100 within", unit="ms"),
+    )
+
+    async def run(self, size: int, place: Place) -> Measurement:
+        data = place.folder / "server"
+        data.mkdir(mode=0o700)
+        await _fill(data, size)
+        tune_garbage_collection()
+        figures = {}
+        with running("karmada.components.apiserver", data) as server:
+            figures["server starts with them"] = server.seconds_to_ready
+            meter = Meter({_SERVER: server.process.pid, _INFORMER: os.getpid()})
+            client = Client(HttpsTransport(load_config(server.kubeconfig)))
+            try:
+                figures |= await _follow(client, TLS)
+            finally:
+                await client.close()
+            uses = meter.use()
+        figures |= await _in_process(data)
+        costs = {"sync over TLS, s": figures["sync, TLS"], "sync in-process, s": figures["sync, in-process"]}
+        del figures["memory of the cache, in-process"]
+        return Measurement(figures=figures, processes=uses, costs=costs)
 
 
-def config_map(number: int) -> Obj:
-    meta = {
+def _config_map(number: int) -> Obj:
+    metadata = {
         "name": f"item-{number:06d}",
         "namespace": "default",
         "uid": str(uuid.uuid4()),
         "creationTimestamp": "2026-01-01T00:00:00Z",
         "labels": {"app": f"app-{number % 100}"},
     }
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"value": "x" * 50}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": "x" * 50}}
 
 
-async def fill(data_dir: Path, objects: int) -> None:
+async def _fill(data: Path, objects: int) -> None:
     """Put the objects into a server's store before it starts."""
-    store = SqliteStore(data_dir / "state.db")
+    store = SqliteStore(data / "state.db")
     await store.open()
-    for first in range(0, objects, 1000):
-        items = [config_map(number) for number in range(first, min(first + 1000, objects))]
-        keys = [storage_key(CONFIG_MAPS.group_resource, "default", item["metadata"]["name"]) for item in items]
+    for first in range(0, objects, _BATCH):
+        items = [_config_map(number) for number in range(first, min(first + _BATCH, objects))]
+        keys = [storage_key(_CONFIG_MAPS.group_resource, "default", item["metadata"]["name"]) for item in items]
         writes = [store.write(key, encode_value(item), expected=0) for key, item in zip(keys, items, strict=True)]
         await asyncio.gather(*writes)
     await store.close()
 
 
-async def follow(client: Client, label: str, updates: int) -> None:
+async def _follow(client: Client, way: str) -> dict[str, float]:
     """Sync an informer, then time updates at a steady rate."""
-    informer = Informer(client, CONFIG_MAPS, "default")
+    informer = Informer(client, _CONFIG_MAPS, "default")
     sent: dict[str, float] = {}
     taken: list[float] = []
 
     def heard(old: Obj | None, new: Obj | None) -> None:
-        if old is not None and new is not None and (started := sent.pop(new["metadata"]["name"], None)):
-            taken.append(time.perf_counter() - started)
+        if old is not None and new is not None and (began := sent.pop(new["metadata"]["name"], None)):
+            taken.append((time.perf_counter() - began) * 1e3)
 
     informer.add_handler(heard)
-    before, started = resident_mb(), time.perf_counter()
+    before, began = memory(os.getpid())[0], time.perf_counter()
     informer.start()
     await informer.wait_synced()
-    seconds = time.perf_counter() - started
-    show(f"informer of {len(informer):,}, {label}: sync, s", seconds, f"+{resident_mb() - before:,.0f} MB")
+    seconds = time.perf_counter() - began
+    weight = memory(os.getpid())[0] - before
     begin = time.perf_counter()
-    for number in range(updates):
-        name = f"item-{number % len(informer):06d}"
+    for number in range(_UPDATES):
+        name = f"item-{number:06d}"
         sent[name] = time.perf_counter()
-        await client.patch(CONFIG_MAPS, name, "default", {"data": {"value": f"{label} {number}"}})
-        await asyncio.sleep(max(0.0, begin + (number + 1) / UPDATES_PER_SECOND - time.perf_counter()))
-    await informer.until(lambda: len(taken) >= updates)
-    rate = updates / (time.perf_counter() - begin)
-    ordered = sorted(taken)
-    note = f"at {rate:,.0f} updates/s, p99 {ordered[int(len(ordered) * 0.99)] * 1e3:.2f} ms"
-    show(f"update to handler, {label}: p50, ms", ordered[len(ordered) // 2] * 1e3, note)
+        await client.patch(_CONFIG_MAPS, name, "default", {"data": {"value": f"{way} {number}"}})
+        await asyncio.sleep(max(0.0, begin + (number + 1) / _UPDATES_PER_SECOND - time.perf_counter()))
+    await informer.until(lambda: len(taken) >= _UPDATES)
     await informer.stop()
+    return {
+        f"sync, {way}": seconds,
+        f"memory of the cache, {way}": weight,
+        f"update to handler, {way}: half within": percentile(taken, 0.5),
+        f"update to handler, {way}: 99 of 100 within": percentile(taken, 0.99),
+    }
 
 
-async def over_tls(kubeconfig: Path, updates: int) -> None:
-    client = Client(HttpsTransport(load_config(kubeconfig)))
-    try:
-        await follow(client, "TLS", updates)
-    finally:
-        await client.close()
-
-
-async def in_process(data_dir: Path, updates: int) -> None:
-    server = ApiServer(ServerConfig(data_dir=data_dir, port=0))
+async def _in_process(data: Path) -> dict[str, float]:
+    server = ApiServer(ServerConfig(data_dir=data, port=0))
     await server.start()
     try:
-        await follow(server.client(), "in-process", updates)
+        return await _follow(server.client(), IN_PROCESS)
     finally:
         await server.stop()
-
-
-async def measure(place: Path, share: float) -> None:
-    objects, updates = int(100_000 * share), int(5_000 * share)
-    await fill(place, objects)
-    tune_garbage_collection()
-    with running(core=0, data_dir=place) as server:
-        show(f"start with {objects:,} objects, s", server.seconds_to_ready)
-        await over_tls(place / "admin.kubeconfig", updates)
-    await in_process(place, updates)

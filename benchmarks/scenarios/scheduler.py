@@ -7,89 +7,117 @@ scheduled. After that, single bindings are made one by one, each when the one be
 from __future__ import annotations
 
 import asyncio
-import tempfile
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
 
-import uvloop
+from benchmarks.processes import Meter
+from benchmarks.propagating import each
+from benchmarks.scenario import Figure, Measurement, Place, Sizes
+from benchmarks.timings import percentile
+from benchmarks.workloads import bindings, cluster, cluster_name
+from karmada.api.cluster import Cluster
+from karmada.api.work import ResourceBinding
+from karmada.apiserver.mount import mount, until_served
+from karmada.controllers.context import Context
+from karmada.kube.client.client import Client
+from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.manager import Manager
+from karmada.kube.runtime.tuning import tune_garbage_collection
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from karmada.members.members import Members
+from karmada.scheduler.service.scheduler import scheduler_parts
 
-from bench import scheduling
-from bench.report import show
-
-CLUSTERS = 100
-STRATEGIES = ("Duplicated", "Aggregated", "dynamic weight", "spread by region")
+_CLUSTERS = 100
+_STRATEGIES = ("Duplicated", "Aggregated", "dynamic weight", "spread by region")
 _MAKERS = 16
 _SINGLE = 50
-_SECONDS = 300
+_STEPS = (300, 1_000, 3_000)
+_GOALS = {"Aggregated": 1_000.0, "dynamic weight": 1_000.0}
 
 
-def measure(share: float) -> None:
-    for strategy in STRATEGIES:
-        uvloop.run(_run(strategy, max(int(share * 3000), 300)))
+class Scheduler:
+    name = "scheduler"
+    title = f"The scheduler and its server, with {_CLUSTERS} clusters"
+    counted = "bindings"
+    sizes = Sizes(quick=100, base=300)
+    foreign = False
+    figures = (
+        *(
+            Figure(name=name, unit="/s", better="higher", goals={3_000: _GOALS[name]} if name in _GOALS else {})
+            for name in _STRATEGIES
+        ),
+        *(Figure(name=f"{name}: a single one, half within", unit="ms") for name in _STRATEGIES),
+    )
 
-
-async def _run(strategy: str, count: int) -> None:
-    from karmada.controllers.context import Context
-    from karmada.kube.objects.meta import without_managed_fields
-    from karmada.kube.runtime.manager import Manager
-    from karmada.kube.runtime.tuning import tune_garbage_collection
-    from karmada.members.members import Members
-    from karmada.scheduler.service.scheduler import scheduler_parts
-
-    tune_garbage_collection()
-    async with _server() as server:
-        client = server.client(user_agent="bench")
-        await _make_clusters(client)
-        specs = _specs(strategy, count + _SINGLE)
-        await _make(client, list(enumerate(specs))[:count])
-        manager = Manager(client, transform=without_managed_fields)
-        context = Context(
-            lambda name: server.client(user_agent=name),
-            manager.informers,
-            manager.clock,
-            Members(manager.informers, manager.clock),
-        )
-        for part in scheduler_parts(context):
-            manager.add(part)
-        for recorder in context.recorders.values():
-            manager.add_component(recorder)
-        done = _Done(manager.informers, count)
-        began, cpu = time.perf_counter(), time.process_time()
-        async with manager:
-            await done.wait()
-            seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-            single = [await _single(client, manager.informers, count + n, specs[count + n]) for n in range(_SINGLE)]
-        note = f"{cpu / count * 1e3:.2f} ms of a core each, single: p50 {sorted(single)[_SINGLE // 2] * 1e3:.1f} ms"
-    show(f"scheduled/s, {CLUSTERS} clusters: {strategy}", count / seconds, note)
+    async def run(self, size: int, place: Place) -> Measurement:
+        tune_garbage_collection()
+        meter = Meter({"scheduler and server": os.getpid()})
+        figures: dict[str, float] = {}
+        costs: dict[str, float] = {}
+        for number, strategy in enumerate(_STRATEGIES):
+            place.tell(strategy)
+            async with _serving(place.folder / str(number)) as server:
+                rate, cpu, single = await _run(server, strategy, size)
+            figures |= {strategy: rate, f"{strategy}: a single one, half within": single}
+            costs[f"CPU, {strategy}, s"] = cpu
+        return Measurement(figures=figures, processes=meter.use(), costs=costs)
 
 
 @asynccontextmanager
-async def _server() -> AsyncIterator[Any]:
-    from karmada.apiserver.mount import mount, until_served
-    from karmada.kube.server.app import ApiServer
-    from karmada.kube.server.config import ServerConfig
-
-    with tempfile.TemporaryDirectory() as folder:
-        server = ApiServer(ServerConfig(data_dir=Path(folder), port=0))
-        mount(server)
-        await server.start()
-        try:
-            await until_served(server)
-            yield server
-        finally:
-            await server.stop()
+async def _serving(folder: Path) -> AsyncIterator[ApiServer]:
+    server = ApiServer(ServerConfig(data_dir=folder, port=0))
+    mount(server)
+    await server.start()
+    try:
+        await until_served(server)
+        yield server
+    finally:
+        await server.stop()
 
 
-async def _make_clusters(client: Any) -> None:
-    from karmada.api.cluster import Cluster
+async def _run(server: ApiServer, strategy: str, count: int) -> tuple[float, float, float]:
+    """Bindings a second, CPU seconds for all of them, milliseconds for one alone."""
+    client = server.client(user_agent="benchmarks")
+    await _make_clusters(client)
+    specs = _specs(strategy, count + _SINGLE)
 
-    random = Random(CLUSTERS)
-    for number in range(CLUSTERS):
-        made = scheduling.cluster(random, number)
+    async def make(number: int) -> None:
+        await client.create(ResourceBinding.gvr, _binding(number, specs[number]))
+
+    await each(range(count), make, _MAKERS)
+    manager = _manager(server, client)
+    done = _Done(manager.informers, count)
+    began, cpu = time.perf_counter(), time.process_time()
+    async with manager:
+        await done.wait()
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        taken = [await _single(client, manager.informers, number, specs) for number in range(count, count + _SINGLE)]
+    return count / seconds, cpu, percentile(taken, 0.5)
+
+
+def _manager(server: ApiServer, client: Client) -> Manager:
+    manager = Manager(client, transform=without_managed_fields)
+    members = Members(manager.informers, manager.clock)
+    context = Context(lambda name: server.client(user_agent=name), manager.informers, manager.clock, members)
+    for part in scheduler_parts(context):
+        manager.add(part)
+    for recorder in context.recorders.values():
+        manager.add_component(recorder)
+    return manager
+
+
+async def _make_clusters(client: Client) -> None:
+    random = Random(_CLUSTERS)
+    for number in range(_CLUSTERS):
+        made = cluster(random, number)
         metadata = {"name": made["metadata"]["name"], "labels": made["metadata"]["labels"]}
         spec = {"syncMode": "Push", **{key: made["spec"][key] for key in ("region", "zones")}}
         head = {"apiVersion": Cluster.gvk.api_version, "kind": "Cluster", "metadata": metadata}
@@ -97,69 +125,48 @@ async def _make_clusters(client: Any) -> None:
         await client.patch(Cluster.gvr, metadata["name"], "", {"status": made["status"]}, subresource="status")
 
 
-def _specs(strategy: str, count: int) -> list[Any]:
-    names = [f"member{number:04d}" for number in range(CLUSTERS)]
+def _specs(strategy: str, count: int) -> list[Obj]:
+    names = [cluster_name(number) for number in range(_CLUSTERS)]
     found = []
-    for number, spec in enumerate(scheduling.bindings(Random(count), strategy, count, names)):
+    for number, spec in enumerate(bindings(Random(count), strategy, count, names)):
         resource = {**spec["resource"], "namespace": "default"}
         plain = {key: value for key, value in spec.items() if key != "clusters"}
         found.append({**plain, "resource": resource, "replicas": number % 20 + 1})
     return found
 
 
-def _binding(number: int, spec: Any) -> Any:
-    labels = {"propagationpolicy.karmada.io/permanent-id": "bench"}
+def _binding(number: int, spec: Obj) -> Obj:
+    labels = {"propagationpolicy.karmada.io/permanent-id": "benchmark"}
     metadata = {"name": f"web-{number}-deployment", "namespace": "default", "labels": labels}
     return {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": metadata, "spec": spec}
-
-
-async def _make(client: Any, specs: list[tuple[int, Any]]) -> None:
-    from karmada.api.work import ResourceBinding
-
-    waiting = iter(specs)
-
-    async def make() -> None:
-        for number, spec in waiting:
-            await client.create(ResourceBinding.gvr, _binding(number, spec))
-
-    await asyncio.gather(*(make() for _ in range(_MAKERS)))
 
 
 class _Done:
     """When so many bindings are scheduled."""
 
-    def __init__(self, informers: Any, count: int) -> None:
-        from karmada.api.work import ResourceBinding
-
+    def __init__(self, informers: Informers, count: int) -> None:
         self._left = count
         self._over = asyncio.Event()
         self._remove = informers.of(ResourceBinding.gvr).add_handler(self._heard)
 
-    def _heard(self, old: Any, new: Any) -> None:
-        if _is_scheduled(new) and not (old is not None and _is_scheduled(old)):
+    def _heard(self, old: Obj | None, new: Obj | None) -> None:
+        if _is_scheduled(new) and not _is_scheduled(old):
             self._left -= 1
             if self._left == 0:
                 self._over.set()
 
     async def wait(self) -> None:
-        await asyncio.wait_for(self._over.wait(), _SECONDS)
+        await self._over.wait()
         self._remove()
 
 
-def _is_scheduled(binding: Any) -> bool:
-    return bool((binding.get("status") or {}).get("schedulerObservedGeneration"))
+def _is_scheduled(binding: Obj | None) -> bool:
+    return bool(((binding or {}).get("status") or {}).get("schedulerObservedGeneration"))
 
 
-async def _single(client: Any, informers: Any, number: int, spec: Any) -> float:
-    from karmada.api.work import ResourceBinding
-    from karmada.kube.runtime.keys import Key
-
+async def _single(client: Client, informers: Informers, number: int, specs: list[Obj]) -> float:
     informer, key = informers.of(ResourceBinding.gvr), Key("default", f"web-{number}-deployment")
     began = time.perf_counter()
-    await client.create(ResourceBinding.gvr, _binding(number, spec))
-    await informer.until(lambda: _is_scheduled(informer.get(key) or {}))
-    return time.perf_counter() - began
-
-
-if __name__ == "__main__":
-    measure(1.0)
+    await client.create(ResourceBinding.gvr, _binding(number, specs[number]))
+    await informer.until(lambda: _is_scheduled(informer.get(key)))
+    return (time.perf_counter() - began) * 1e3

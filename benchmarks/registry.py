@@ -1,0 +1,54 @@
+"""All scenarios by name, in the order in which they run.
+
+Each is imported when it is used, so that none weighs on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from benchmarks.scenario import Scenario
+
+_WHERE = {
+    "server": "api_server:ApiServer",
+    "informers": "informers:Informers",
+    "fleet": "fleet:SimulatedFleet",
+    "clusters": "clusters:Clusters",
+    "large-member": "large_member:LargeMember",
+    "scheduling": "scheduling:Scheduling",
+    "scheduler": "scheduler:Scheduler",
+    "propagation.latency": "propagation.latency:Latency",
+    "propagation.deployments": "propagation.rollout:Deployments",
+    "propagation.wide": "propagation.rollout:Wide",
+    "propagation.configmaps": "propagation.rollout:ConfigMaps",
+    "propagation.overrides": "propagation.rollout:Overridden",
+    "propagation.updates": "propagation.updates:Updates",
+    "propagation.deletion": "propagation.deletion:Deletion",
+    "restart": "restart:Restart",
+    "cli": "cli:CommandLine",
+    "memory": "memory:Memory",
+}
+NAMES = tuple(_WHERE)
+
+
+class UnknownScenario(ValueError):
+    """A name that none has."""
+
+
+def scenario(name: str) -> Scenario:
+    module, _, attribute = _WHERE[name].partition(":")
+    found: Scenario = getattr(import_module(f"benchmarks.scenarios.{module}"), attribute)()
+    return found
+
+
+def selected(names: Sequence[str]) -> list[Scenario]:
+    """All for no name; a name stands for the scenario and for the family it is the first word of."""
+    for name in names:
+        if not any(_means(name, known) for known in NAMES):
+            raise UnknownScenario(f'unknown scenario "{name}" (known: {", ".join(NAMES)})')
+    return [scenario(known) for known in NAMES if not names or any(_means(name, known) for name in names)]
+
+
+def _means(name: str, known: str) -> bool:
+    return known == name or known.startswith(f"{name}.")

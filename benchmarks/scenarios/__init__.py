@@ -1,0 +1,1 @@
+"""One file a scenario; the registry knows all of them."""

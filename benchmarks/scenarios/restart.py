@@ -1,0 +1,97 @@
+"""A control plane that starts on a store with many propagated Deployments; its members have been there all the time.
+
+Ready is when /readyz answers; it works again when a Deployment that is made then has arrived in both members.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from benchmarks.objects import DEPLOYMENTS, deployment
+from benchmarks.planes import (
+    Member,
+    Plane,
+    bare_members,
+    connected,
+    join_all,
+    plane_config,
+    started_members,
+    started_plane,
+    until_ready,
+)
+from benchmarks.processes import CONTROL_PLANE, MEMBERS, Meter, cpu_seconds, until_at_rest
+from benchmarks.propagating import Arrivals, space
+from benchmarks.scenario import Figure, Measurement, Place, Sizes, Use
+from benchmarks.servers import running
+
+_MEMBERS = 2
+_NEW = "after-the-restart"
+
+
+class Restart:
+    name = "restart"
+    title = "The control plane starts again, with Deployments in two members"
+    counted = "Deployments"
+    sizes = Sizes(quick=100, base=2_000)
+    foreign = False
+    figures = (
+        Figure(name="API ready", unit="s"),
+        Figure(name="a new Deployment is in both members", unit="s"),
+        Figure(name="CPU until at rest", unit="s"),
+        Figure(name="resident", unit="MiB"),
+        Figure(name="peak", unit="MiB"),
+    )
+
+    async def run(self, size: int, place: Place) -> Measurement:
+        with started_members(place.folder, _MEMBERS) as others:
+            async with bare_members(place.folder, _MEMBERS) as members:
+                namespace = await _filled(place, members, size)
+                arrivals = [Arrivals(member, DEPLOYMENTS, namespace) for member in members]
+                await asyncio.gather(*(one.start() for one in arrivals))
+                figures, uses = await _restarted(place, arrivals, namespace, others.pid)
+                await asyncio.gather(*(one.stop() for one in arrivals))
+        costs = {f"{name}, s": figures[name] for name in ("API ready", "a new Deployment is in both members")}
+        costs["CPU until at rest, s"] = figures["CPU until at rest"]
+        return Measurement(figures=figures, processes=uses, costs=costs)
+
+
+async def _filled(place: Place, members: Sequence[Member], size: int) -> str:
+    """The namespace that the Deployments are in."""
+    place.tell(f"propagating {size:,} Deployments")
+    with started_plane(place) as process:
+        async with connected(plane_config(place.folder)) as control:
+            await join_all(control, members)
+            await until_ready(control, [member.name for member in members])
+            async with space(Plane(control, members, {}, ours=True), DEPLOYMENTS) as where:
+                await where.make(size)
+                await where.until_there(size)
+            await until_at_rest([process.pid])
+            return where.namespace
+
+
+async def _restarted(
+    place: Place, arrivals: Sequence[Arrivals], namespace: str, members: int
+) -> tuple[dict[str, float], dict[str, Use]]:
+    began = time.perf_counter()
+    with running(place.program, place.folder / "plane") as server:
+        pid = server.process.pid
+        meter = Meter({CONTROL_PLANE: pid, MEMBERS: members})
+        async with connected(plane_config(place.folder)) as control:
+            await control.create(DEPLOYMENTS, deployment(_NEW, namespace))
+            await asyncio.gather(*(one.until_has(_NEW) for one in arrivals))
+            works = time.perf_counter() - began
+            await until_at_rest([pid])
+            uses = meter.use()
+        control_plane = structs.replace(uses[CONTROL_PLANE], cpu_seconds=cpu_seconds(pid))
+        figures = {
+            "API ready": server.seconds_to_ready,
+            "a new Deployment is in both members": works,
+            "CPU until at rest": control_plane.cpu_seconds,
+            "resident": control_plane.resident,
+            "peak": control_plane.peak,
+        }
+    return figures, {**uses, CONTROL_PLANE: control_plane}
