@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -65,13 +64,6 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 def tail(log: Path) -> str:
     return "\n".join(log.read_text().splitlines()[-_LOG_LINES:]) if log.exists() else ""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 # what they use

@@ -93,12 +93,6 @@ class ScenarioResult(msgspec.Struct, kw_only=True):
     skipped: list[str] = []
     errors: list[str] = []
 
-    @property
-    def reached(self) -> bool:
-        """No goal was missed, and nothing failed."""
-        figures = (figure for size in self.sizes for figure in size.figures.values())
-        return not self.errors and all(figure.reached is not False for figure in figures)
-
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """Of the samples of a profile: those in this place itself, and those in it or in what it called."""

@@ -29,7 +29,7 @@ class Wide(Rollout):
     name = "propagation.wide"
     title = f"{WIDE_DEPLOYMENTS:,} Deployments to many members"
     counted = "members"
-    sizes = Sizes(quick=3, base=5)
+    sizes = Sizes(quick=2, base=5)
 
     def shape(self, size: int) -> tuple[int, int]:
         return WIDE_DEPLOYMENTS, size
