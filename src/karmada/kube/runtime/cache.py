@@ -101,7 +101,13 @@ class Cache:
     def set(self, key: Key, obj: Obj) -> Obj | None:
         """Store the object and return the one it replaces."""
         old = self.get(key)
-        self._objects[key] = self._hold(obj)
+        self.replace(key, old, obj)
+        return old
+
+    def replace(self, key: Key, old: Obj | None, obj: Obj) -> Obj:
+        """Store the object in place of the one that is there; as it is shown from now on."""
+        held = self._objects[key] = self._hold(obj)
+        obj = self._show(held)
         for name, function in self._functions.items():
             values = list(function(obj))
             if old is not None:
@@ -110,7 +116,7 @@ class Cache:
                     continue
                 _remove(self._indexes[name], before, key)
             _insert(self._indexes[name], values, key)
-        return old
+        return obj
 
     def pop(self, key: Key) -> Obj | None:
         old = self.get(key)

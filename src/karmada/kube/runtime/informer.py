@@ -259,8 +259,7 @@ class Informer:
                 old = None
             elif same_history and was.get("resourceVersion") == now.get("resourceVersion"):
                 return
-        self.cache.set(key, obj)
-        self._tell(old, self.cache.get(key))
+        self._tell(old, self.cache.replace(key, old, obj))
 
     def _forget(self, key: Key, last: Obj | None) -> None:
         """`last` is the object's final state where the server told it."""

@@ -67,17 +67,18 @@ def _find_duplicates(value: Any, path: list[str | int], found: list[str]) -> Non
             path.pop()
 
 
-def normalize(node: Node, obj: Obj, *, custom: bool = False) -> list[str]:
+def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None = None) -> list[str]:
     """In place: bring a freshly parsed object into the form of its type; the paths of unknown fields, now removed.
 
     Built-in types: nulls and empty optional values go, structs held by value appear, numbers, quantities, times and
     base64 become canonical; a value of the wrong type raises DecodeError. Custom resources are only pruned: what their
-    schema says of types and nulls is for validation; their metadata is treated as a built-in.
+    schema says of types and nulls is for validation; their metadata is treated as a built-in. What they share with an
+    object that is `known` to be in form is passed over.
     """
     path = Path()
     try:
         if custom:
-            _prune_resource(node, obj, path)
+            _prune_resource(node, obj, path, known)
         else:
             walker(node)(obj, path)
     except Mismatch as error:
@@ -87,11 +88,14 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False) -> list[str]:
     return path.unknown
 
 
-def _prune_resource(node: Node, obj: Any, path: Path) -> None:
+def _prune_resource(node: Node, obj: Any, path: Path, known: Obj | None = None) -> None:
     """An object with apiVersion, kind and metadata: the root, or one embedded in it."""
     if not isinstance(obj, dict):
         return
-    _prune_struct(node, obj, path, _EMBEDDED)
+    keep = _EMBEDDED
+    if known is not None:
+        keep = keep.union(key for key, value in obj.items() if known.get(key) is value)
+    _prune_struct(node, obj, path, keep)
     metadata, schema = obj.get("metadata"), node.properties.get("metadata")
     if metadata is not None and schema is not None and schema.definition:
         path.append("metadata")

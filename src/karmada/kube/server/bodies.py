@@ -98,15 +98,18 @@ class Bodies:
         self.normalize(parsed, _DELETE_OPTIONS, self._definitions.node(DELETE_OPTIONS))
         return parsed
 
-    def normalize(self, obj: Obj, gvk: GVK, node: Node, *, custom: bool = False) -> list[str]:
-        """In place: prune and check against the schema; what a strict reader says of the fields that went."""
+    def normalize(self, obj: Obj, gvk: GVK, node: Node, *, custom: bool = False, known: Obj | None = None) -> list[str]:
+        """In place: prune and check against the schema; what a strict reader says of the fields that went.
+
+        What `obj` shares with a `known` object has been through this before.
+        """
         meta = obj.get("metadata")
         if meta is None:
             obj.pop("metadata", None)
         elif meta.__class__ is dict and meta.get("managedFields") == []:
             meta["managedFields"] = [{}]  # the same wish, in the form that is not taken for nothing said
         try:
-            return [f'unknown field "{path}"' for path in normalize(node, obj, custom=custom)]
+            return [f'unknown field "{path}"' for path in normalize(node, obj, custom=custom, known=known)]
         except DecodeError as error:
             raise BadRequest(
                 f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {error}'

@@ -111,9 +111,9 @@ class Patcher:
 
     async def change(self, live: Obj) -> Obj:
         """`live` and the result may share what the patch left alone; nothing of the patch itself is in the result."""
-        return self._checked(self._apply(live))
+        return self._checked(self._apply(live), live)
 
-    def _checked(self, patched: Obj) -> Obj:
+    def _checked(self, patched: Obj, live: Obj | None = None) -> Obj:
         """The result must still be an object of this kind; unknown fields are handled as the client asked."""
         if not isinstance(patched, dict):
             raise BadRequest("the patch does not leave an object")
@@ -122,7 +122,8 @@ class Patcher:
                 raise BadRequest(f"the {key} of the object may not be changed by a patch")
         strict = self._options.validation == "Strict"
         shown = orjson.dumps(patched) if strict else b""
-        complaints = self._bodies.normalize(patched, self._gvk, self._node, custom=self._custom) + self._complaints
+        complaints = self._bodies.normalize(patched, self._gvk, self._node, custom=self._custom, known=live)
+        complaints += self._complaints
         if complaints and strict:
             raise _nameless_invalid(shown.decode(), strict_text(complaints))
         if complaints and self._options.validation == "Warn":

@@ -39,6 +39,11 @@ def slim(obj: Obj) -> Obj:
     return {"metadata": {key: meta[key] for key in _KEPT if key in meta}}
 
 
+def _tied(obj: Obj) -> Obj:
+    """All of a slim object that can change and matters here."""
+    return {**obj["metadata"], "resourceVersion": ""}
+
+
 @dataclass(slots=True)
 class Node:
     gvr: GVR
@@ -151,7 +156,7 @@ class GarbageCollector:
             if new is None:
                 assert old is not None
                 self._deleted(old["metadata"]["uid"])
-            else:
+            elif old is None or _tied(old) != _tied(new):
                 self._learn(gvr, new["metadata"])
 
         return changed
