@@ -28,6 +28,7 @@ from karmada.scheduler.estimators.merge import (
 from karmada.scheduler.estimators.protocol import EstimateError, LocalEstimator, Question, RemoteEstimator
 from karmada.scheduler.failures import Failure, error, no_fit
 from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.meter import ERROR, NOBODY, SCORE, SUCCESS, UNSCHEDULABLE, Meter
 from karmada.scheduler.ranking import rank
 from karmada.scheduler.request import Request
 from karmada.scheduler.room import Ints
@@ -49,16 +50,21 @@ class Profile:
     """Whether workloads of several components are fitted as a whole."""
     propagate_empty: bool = False
     """Whether selected clusters that get no replicas are targets all the same."""
+    meter: Meter = NOBODY
 
 
 def schedule(
     request: Request, fleet: Fleet, estimators: Sequence[LocalEstimator], profile: Profile | None = None
 ) -> Decision:
-    steps = decide(request, fleet, profile or default_profile())
+    profile = profile or default_profile()
+    steps, meter = decide(request, fleet, profile), profile.meter
     try:
         question = next(steps)
         while True:
-            question = steps.send(settle(ask_locally(question, estimators), question))
+            began = meter.now()
+            estimate = settle(ask_locally(question, estimators, meter), question)
+            _tell(meter, question, estimate, began)
+            question = steps.send(estimate)
     except StopIteration as done:
         decision: Decision = done.value
         return decision
@@ -72,24 +78,37 @@ async def schedule_remotely(
     profile: Profile | None = None,
 ) -> Decision:
     """The same, with estimators that are awaited."""
-    steps = decide(request, fleet, profile or default_profile())
+    profile = profile or default_profile()
+    steps, meter = decide(request, fleet, profile), profile.meter
     try:
         question = next(steps)
         while True:
-            estimate = ask_locally(question, estimators)
-            await _ask_remotely(question, estimate, remote)
-            question = steps.send(settle(estimate, question))
+            began = meter.now()
+            estimate = ask_locally(question, estimators, meter)
+            await _ask_remotely(question, estimate, remote, meter)
+            settle(estimate, question)
+            _tell(meter, question, estimate, began)
+            question = steps.send(estimate)
     except StopIteration as done:
         decision: Decision = done.value
         return decision
 
 
-async def _ask_remotely(question: Question, estimate: Estimate, remote: Sequence[RemoteEstimator]) -> None:
+def _tell(meter: Meter, question: Question, estimate: Estimate, began: float) -> None:
+    meter.estimated(meter.now() - began, sets=question.sets, failed=len(estimate.failures) > 0)
+
+
+async def _ask_remotely(
+    question: Question, estimate: Estimate, remote: Sequence[RemoteEstimator], meter: Meter
+) -> None:
     async def ask(estimator: RemoteEstimator) -> Ints | EstimateError:
+        began = meter.now()
         try:
             return by_slot(question, await estimator.ask(question))
         except EstimateError as wrong:
             return wrong
+        finally:
+            meter.estimator(estimator.name, meter.now() - began, sets=question.sets)
 
     for estimator, answer in zip(remote, await asyncio.gather(*map(ask, remote)), strict=True):
         if isinstance(answer, EstimateError):
@@ -128,12 +147,18 @@ def decide(request: Request, fleet: Fleet, profile: Profile) -> Steps:
 
 
 def _attempt(request: Request, index: int, fleet: Fleet, profile: Profile) -> Generator[Question, Estimate, Attempt]:
-    attempt = Attempt(request, index, profile.filters.candidates(request, fleet))
+    meter = profile.meter
+    began = meter.now()
+    attempt = Attempt(request, index, profile.filters.candidates(request, fleet, meter))
     slots = attempt.candidates.slots
+    filtered = meter.now()
+    meter.filtered(SUCCESS if len(slots) else UNSCHEDULABLE, filtered - began)
     if not len(slots):
         attempt.failure = no_fit(fleet.count, (reason for _, _, reason in attempt.candidates.reasons()))
         return attempt
-    score = _score(request, fleet, slots, profile.scores)
+    score = _score(request, fleet, slots, profile)
+    scored = meter.now()
+    meter.scored(ERROR if isinstance(score, Failure) else SUCCESS, scored - filtered)
     if isinstance(score, Failure):
         attempt.failure = score
         return attempt
@@ -142,22 +167,29 @@ def _attempt(request: Request, index: int, fleet: Fleet, profile: Profile) -> Ge
     attempt.estimate = unlimited(question) if nothing_to_estimate(question) else (yield question)
     attempt.ranking = rank(request, fleet, slots, score, attempt.estimate.room)
     selected = select(request, attempt.ranking, sets=sets)
+    chosen = meter.now()
+    meter.selected(chosen - scored)
     if isinstance(selected, Failure):
         attempt.failure = selected.during("failed to select clusters")
         return attempt
     attempt.selected = selected
     failure = _assign(attempt, profile)
+    meter.assigned(meter.now() - chosen)
     if failure is not None:
         attempt.failure = failure.during("failed to assign replicas")
     return attempt
 
 
-def _score(request: Request, fleet: Fleet, slots: Ints, scores: Sequence[Score]) -> Ints | Failure | None:
+def _score(request: Request, fleet: Fleet, slots: Ints, profile: Profile) -> Ints | Failure | None:
     total: Ints | None = None
-    for one in scores:
+    meter = profile.meter
+    for one in profile.scores:
+        began = meter.now()
         try:
             points = one.points(request, fleet, slots)
+            meter.plugin(one.name, SCORE, SUCCESS, meter.now() - began)
         except ScoreError as wrong:
+            meter.plugin(one.name, SCORE, ERROR, meter.now() - began)
             return error(f'failed to prioritize clusters: plugin "{one.name}" failed with: {wrong}')
         if points is not None:
             total = points if total is None else total + points

@@ -16,6 +16,7 @@ import numpy as np
 
 from karmada.scheduler.filters.protocol import BindingFilter, ClusterFilter, Filter, Refusal
 from karmada.scheduler.fleet import Facet, Fleet
+from karmada.scheduler.meter import FILTER, NOBODY, SUCCESS, UNSCHEDULABLE, Meter
 from karmada.scheduler.request import Request
 from karmada.scheduler.room import Bools, Ints
 
@@ -51,21 +52,24 @@ class FilterSet:
 
     # what the filters say of each cluster
 
-    def answers(self, one: ClusterFilter, request: Request, fleet: Fleet) -> Ints:
+    def answers(self, one: ClusterFilter, request: Request, fleet: Fleet, meter: Meter = NOBODY) -> Ints:
         """For each slot the number of the reason why this filter refuses it."""
 
         def compute(fleet: Fleet, rows: Ints) -> list[int]:
-            return [self.number(one.check(request, fleet.cluster(row))) for row in rows.tolist()]
+            began = meter.now()
+            numbers = [self.number(one.check(request, fleet.cluster(row))) for row in rows.tolist()]
+            meter.plugin(one.name, FILTER, _outcome(any(numbers)), meter.now() - began)
+            return numbers
 
         return fleet.memo.array((self.token, one.name, one.key(request)), one.facet, fleet, compute)
 
-    def _together(self, request: Request, fleet: Fleet) -> Ints:
+    def _together(self, request: Request, fleet: Fleet, meter: Meter) -> Ints:
         """For each slot whether it passes, passes if the resource is there already, or fails."""
 
         def compute(fleet: Fleet, rows: Ints) -> Ints:
             worst = np.zeros(len(rows), np.int64)
             for one in self.by_cluster:
-                failed = self.answers(one, request, fleet)[rows] > 0
+                failed = self.answers(one, request, fleet, meter)[rows] > 0
                 np.maximum(worst, failed * (_FAIL_BUT_SPARED if one.spares_targets else _FAIL), out=worst)
             worst[fleet.deleting[rows]] = _FAIL
             return worst
@@ -73,16 +77,30 @@ class FilterSet:
         keys: Hashable = tuple([one.key(request) for one in self.by_cluster])
         return fleet.memo.array((self.token, keys), self.facet, fleet, compute)
 
-    def candidates(self, request: Request, fleet: Fleet) -> Candidates:
-        together = self._together(request, fleet)
+    def _refusals(self, request: Request, meter: Meter) -> list[tuple[BindingFilter, Refusal]]:
+        found: list[tuple[BindingFilter, Refusal]] = []
+        for one in self.by_binding:
+            began = meter.now()
+            refusal = one.refusal(request)
+            meter.plugin(one.name, FILTER, _outcome(refusal is not None), meter.now() - began)
+            if refusal is not None:
+                found.append((one, refusal))
+        return found
+
+    def candidates(self, request: Request, fleet: Fleet, meter: Meter = NOBODY) -> Candidates:
+        together = self._together(request, fleet, meter)
         passed: Bools = together == _PASS
-        refusals = [(one, refusal) for one in self.by_binding if (refusal := one.refusal(request)) is not None]
+        refusals = self._refusals(request, meter)
         here = [fleet.slots[name] for name in request.previous if name in fleet.slots] if request.previous else []
         if here:
             passed[here] = together[here] != _FAIL
         for one, refusal in refusals:
             _refuse(passed, refusal, fleet, set(here) if one.spares_targets else frozenset())
         return Candidates(self, request, fleet, fleet.by_name[passed[fleet.by_name]], refusals)
+
+
+def _outcome(refuses: bool) -> str:
+    return UNSCHEDULABLE if refuses else SUCCESS
 
 
 def _refuse(passed: Bools, refusal: Refusal, fleet: Fleet, spared: set[int] | frozenset[int]) -> None:

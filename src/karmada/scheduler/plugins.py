@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from karmada.scheduler.meter import NOBODY, Meter
+
 if TYPE_CHECKING:
     from karmada.scheduler.algorithm import Profile
     from karmada.scheduler.estimators.protocol import Estimator
@@ -160,6 +162,7 @@ def profile_of(
     *,
     components: bool = False,
     propagate_empty: bool = False,
+    meter: Meter = NOBODY,
 ) -> Profile:
     """What is switched on, put together. Divisions of other packages are asked before those that are built in."""
     from karmada.scheduler.algorithm import Profile
@@ -174,6 +177,7 @@ def profile_of(
         divisions,
         components=components,
         propagate_empty=propagate_empty,
+        meter=meter,
     )
 
 

@@ -75,7 +75,15 @@ class Packed:
             alive = self._shared()
             if alive is not None:
                 return alive
-        shared = _parse(self.raw)
+        raw = self.raw
+        return self._share(orjson.loads(raw), raw)
+
+    def adopt(self, obj: Obj) -> SharedObject:
+        """Take this, which is what the bytes say and which nobody will change any more, as the parsed object."""
+        return self._share(obj, self.raw if _detecting else b"")
+
+    def _share(self, obj: Obj, raw: bytes) -> SharedObject:
+        shared = _observe(obj, raw) if _detecting else SharedObject(obj)
         shared.source = self
         self._shared = weakref.ref(shared)
         return shared
@@ -120,10 +128,8 @@ _alive: dict[int, weakref.ref[_Observed]] = {}
 _mutated: list[str] = []
 
 
-def _parse(raw: bytes) -> SharedObject:
-    if not _detecting:
-        return SharedObject(orjson.loads(raw))
-    observed = _Observed(orjson.loads(raw))
+def _observe(obj: Obj, raw: bytes) -> SharedObject:
+    observed = _Observed(obj)
     observed.raw = raw
     _alive[id(observed)] = weakref.ref(observed)
     return observed

@@ -88,7 +88,8 @@ class Reconciler(Protocol):
     """What a controller author writes. `workers` (1) and `needs_leader` (True) may be set as attributes.
 
     One that also hears of changes from elsewhere than its watches has a method `attach(add)`: it is called once, before
-    the start, with the function that has a key looked at.
+    the start, with the function that has a key looked at; one with `follow_queue(queue)` gets the queue likewise.
+    `queue_name` is what metrics call the queue; several may share a name.
     """
 
     @property
@@ -136,6 +137,9 @@ class Controller:
         attach = getattr(reconciler, "attach", None)
         if attach is not None:
             attach(self.add)
+        follow = getattr(reconciler, "follow_queue", None)
+        if follow is not None:
+            follow(self.queue)
         self.sources = [(watch, self._informer(watch)) for watch in reconciler.watches]
 
     def _informer(self, watch: Watch) -> Informer:

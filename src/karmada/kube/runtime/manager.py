@@ -80,7 +80,8 @@ class Manager:
         """Run a reconciler; on the leader only, unless it says `needs_leader = False`."""
         if reconciler.name in self.controllers:
             raise ValueError(f"a controller named {reconciler.name!r} was already added")
-        metrics = self._metrics.controller(reconciler.name) if self._metrics else None
+        queue: str = getattr(reconciler, "queue_name", "")
+        metrics = self._metrics.controller(reconciler.name, queue) if self._metrics else None
         controller = Controller(reconciler, self.informers, workers=workers, clock=self.clock, metrics=metrics)
         self.controllers[reconciler.name] = controller
         self.add_component(controller, needs_leader=controller.needs_leader)

@@ -22,25 +22,31 @@ _RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
 
 
 class _QueueGauges(Collector):
-    """What can be read from a queue at any time; queues that are gone leave the page."""
+    """What can be read from a queue at any time; queues that are gone leave the page. Those of one name are one."""
 
     def __init__(self) -> None:
-        self.queues: weakref.WeakValueDictionary[str, Queue[Any]] = weakref.WeakValueDictionary()
+        self.names: weakref.WeakKeyDictionary[Queue[Any], str] = weakref.WeakKeyDictionary()
 
     def collect(self) -> Iterable[Metric]:
-        queues = sorted(self.queues.items())
+        queues: dict[str, list[Queue[Any]]] = {}
+        for queue, label in self.names.items():
+            queues.setdefault(label, []).append(queue)
         for name, text, read in (
-            ("workqueue_depth", "Keys that wait for a worker", lambda queue: len(queue)),
-            ("workqueue_unfinished_work_seconds", "Seconds of work under way", lambda queue: queue.unfinished()),
+            ("workqueue_depth", "Keys that wait for a worker", lambda found: sum(map(len, found))),
+            (
+                "workqueue_unfinished_work_seconds",
+                "Seconds of work under way",
+                lambda found: sum(queue.unfinished() for queue in found),
+            ),
             (
                 "workqueue_longest_running_processor_seconds",
                 "Seconds the oldest key has been with a worker",
-                lambda queue: queue.longest_running(),
+                lambda found: max(queue.longest_running() for queue in found),
             ),
         ):
             family = GaugeMetricFamily(name, text, labels=["name"])
-            for label, queue in queues:
-                family.add_metric([label], read(queue))
+            for label, found in sorted(queues.items()):
+                family.add_metric([label], read(found))
             yield family
 
 
@@ -54,7 +60,7 @@ class Metrics:
             return Counter(name, text, labels, registry=registry)
 
         self.queue_adds = counter("workqueue_adds", "Keys put into the queue", "name")
-        self.queue_retries = counter("workqueue_retries", "Keys put back after a failure", "name")
+        self.queue_retries = counter("workqueue_retries", "Keys put in for later, as after a failure", "name")
         self.queue_wait = Histogram(
             "workqueue_queue_duration_seconds",
             "Seconds a key waits for a worker",
@@ -83,8 +89,9 @@ class Metrics:
         )
         self.leading = Gauge("leader_election_master_status", "1 while this process leads", ["name"], registry=registry)
 
-    def controller(self, name: str) -> ControllerMetrics:
-        return ControllerMetrics(self, name)
+    def controller(self, name: str, queue: str = "") -> ControllerMetrics:
+        """`queue`: what its queue is called, if not like the controller."""
+        return ControllerMetrics(self, name, queue or name)
 
     def expose(self) -> tuple[bytes, str]:
         """The page for a scraper, and its content type."""
@@ -114,10 +121,11 @@ class BoundQueueMetrics:
 
 
 class ControllerMetrics:
-    def __init__(self, metrics: Metrics, name: str) -> None:
+    def __init__(self, metrics: Metrics, name: str, queue: str) -> None:
         self._metrics = metrics
         self._name = name
-        self.queue = BoundQueueMetrics(metrics, name)
+        self._queue = queue
+        self.queue = BoundQueueMetrics(metrics, queue)
         self._outcomes = {
             outcome: metrics.reconciles.labels(name, outcome)
             for outcome in ("success", "error", "requeue", "requeue_after")
@@ -126,7 +134,7 @@ class ControllerMetrics:
         self._time = metrics.reconcile_time.labels(name)
 
     def follow(self, queue: Queue[Any], workers: int) -> None:
-        self._metrics.queues.queues[self._name] = queue
+        self._metrics.queues.names[queue] = self._queue
         self._metrics.workers.labels(self._name).set(workers)
 
     def reconciled(self, outcome: str, seconds: float) -> None:

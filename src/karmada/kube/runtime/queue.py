@@ -141,6 +141,8 @@ class Queue(Generic[K]):
         if seconds <= 0:
             self.add(key, priority)
             return
+        if self._metrics is not None:
+            self._metrics.retried()
         due = self._clock.monotonic() + seconds
         before = self._due.get(key)
         if before is not None and before <= due:
@@ -155,8 +157,6 @@ class Queue(Generic[K]):
         """Again after the key's back-off, which this call counts up."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        if self._metrics is not None:
-            self._metrics.retried()
         self.add_after(key, min(self._max_delay, self._base_delay * 2 ** min(failures, 60)), priority)
 
     def forget(self, key: K) -> None:

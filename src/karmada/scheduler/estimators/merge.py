@@ -14,6 +14,7 @@ from karmada.scheduler.estimators.protocol import (
     LocalEstimator,
     Question,
 )
+from karmada.scheduler.meter import NOBODY, Meter
 from karmada.scheduler.room import Ints
 
 
@@ -37,14 +38,16 @@ def unlimited(question: Question) -> Estimate:
     return Estimate(np.full(len(question.slots), MAX_REPLICAS, np.int64))
 
 
-def ask_locally(question: Question, estimators: Sequence[LocalEstimator]) -> Estimate:
+def ask_locally(question: Question, estimators: Sequence[LocalEstimator], meter: Meter = NOBODY) -> Estimate:
     """What all that compute say, not yet settled."""
     estimate = unlimited(question)
     for estimator in estimators:
+        began = meter.now()
         try:
             take(estimate, estimator.name, estimator.estimate(question))
         except EstimateError as wrong:
             estimate.failures.append((estimator.name, str(wrong)))
+        meter.estimator(estimator.name, meter.now() - began, sets=question.sets)
     return estimate
 
 

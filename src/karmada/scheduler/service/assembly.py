@@ -12,6 +12,7 @@ from karmada.kube.runtime.features import FeatureGates
 from karmada.scheduler.algorithm import Profile
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.protocol import LocalEstimator, RemoteEstimator
+from karmada.scheduler.meter import NOBODY, Meter
 from karmada.scheduler.plugins import EVERYTHING, builtin, discover, estimators_of, profile_of
 
 
@@ -27,11 +28,12 @@ def assemble(
     *,
     propagate_empty: bool = False,
     remote: Sequence[RemoteEstimator] = (),
+    meter: Meter = NOBODY,
 ) -> Algorithm:
     """Raises PluginError."""
     registry = discover(builtin(workload_affinity=gates.enabled("WorkloadAffinity")))
     components = gates.enabled("MultiplePodTemplatesScheduling")
-    profile = profile_of(registry, plugins, components=components, propagate_empty=propagate_empty)
+    profile = profile_of(registry, plugins, components=components, propagate_empty=propagate_empty, meter=meter)
     own = estimators_of(registry, plugins)
     general = GeneralEstimator(models=gates.enabled("CustomizedClusterResourceModeling"))
     return Algorithm(

@@ -8,8 +8,8 @@ themselves. There, news of a binding make it count from the beginning.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.keys import Key
@@ -28,31 +28,55 @@ class Limits:
     burst: int = 100
 
 
-class Pauses(Protocol):
+class Pauses(ABC):
+    """Knows the failures of each binding, and what waits because of them."""
+
+    def __init__(self) -> None:
+        self._failures: dict[Key, int] = {}
+        self._waiting: dict[Key, bool] = {}
+        """Whether it waits for room."""
+
     def failed(self, key: Key, *, no_room: bool = False) -> float:
         """Seconds until the next try."""
-        ...
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self._waiting[key] = no_room
+        return self._pause(failures, no_room)
+
+    @abstractmethod
+    def _pause(self, failures: int, no_room: bool) -> float:
+        """After so many failures before this one."""
 
     def news(self, key: Key) -> None:
-        """Something that concerns the binding has changed."""
-        ...
+        """Something that concerns the binding has changed: it is looked at at once."""
+        self._waiting.pop(key, None)
+
+    def over(self, key: Key) -> None:
+        """It is being looked at."""
+        self._waiting.pop(key, None)
 
     def forget(self, key: Key) -> None:
         """It is fine, or gone."""
-        ...
+        self._failures.pop(key, None)
+        self._waiting.pop(key, None)
+
+    def counts(self) -> tuple[int, int]:
+        """How many wait to be tried again, and how many for room."""
+        without_room = sum(self._waiting.values())
+        return len(self._waiting) - without_room, without_room
 
 
-class Doubling:
+class Doubling(Pauses):
+    """News of a binding do not end the growing of its pause."""
+
     def __init__(self, clock: Clock, limits: Limits | None = None) -> None:
+        super().__init__()
         self._clock = clock
         self._limits = limits or Limits()
-        self._failures: dict[Key, int] = {}
         self._tokens = float(self._limits.burst)
         self._filled = clock.monotonic()
 
-    def failed(self, key: Key, *, no_room: bool = False) -> float:  # noqa: ARG002 - makes no difference here
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
+    def _pause(self, failures: int, no_room: bool) -> float:  # noqa: ARG002 - makes no difference here
         own = min(self._limits.max_delay, self._limits.base_delay * 2.0 ** min(failures, _DOUBLINGS))
         return max(own, self._take_token())
 
@@ -64,26 +88,12 @@ class Doubling:
         self._filled = now
         return max(0.0, -self._tokens / limits.rate)
 
-    def news(self, key: Key) -> None:
-        """It is looked at at once, and if that fails the pause goes on growing."""
 
-    def forget(self, key: Key) -> None:
-        self._failures.pop(key, None)
-
-
-class Short:
+class Short(Pauses):
     """With priorities."""
 
-    def __init__(self) -> None:
-        self._failures: dict[Key, int] = {}
-
-    def failed(self, key: Key, *, no_room: bool = False) -> float:
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
+    def _pause(self, failures: int, no_room: bool) -> float:
         return _WITHOUT_ROOM if no_room else min(_LONGEST, _FIRST * 2.0 ** min(failures, _DOUBLINGS))
 
     def news(self, key: Key) -> None:
-        self._failures.pop(key, None)
-
-    def forget(self, key: Key) -> None:
-        self._failures.pop(key, None)
+        self.forget(key)
