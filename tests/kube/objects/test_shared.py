@@ -115,3 +115,19 @@ def test_shared_objects_can_be_written() -> None:
     assert orjson.loads(orjson.dumps(packed(deployment(1)).object())) == deployment(1)
     with pytest.raises(orjson.JSONDecodeError):
         Packed(b"{").object()
+
+
+def test_what_is_not_worth_it_is_not_squeezed() -> None:
+    kept = [packed(deployment(number)) for number in range(20)]
+    press: Press[Packed] = Press(2, worth=lambda one: one is not kept[5])
+    for one in kept:
+        press.add(one)
+    assert not kept[5]._sample
+    assert kept[6]._sample
+
+
+def test_an_adopted_object_is_the_one_that_is_shared() -> None:
+    one = packed(deployment(1))
+    shared = one.adopt(deployment(1))
+    assert one.object() is shared
+    assert shared.source is one

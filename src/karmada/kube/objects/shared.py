@@ -17,7 +17,8 @@ import os
 import weakref
 import zlib
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -89,23 +90,30 @@ class Packed:
         return shared
 
 
-class Press:
-    """Squeezes objects when so many others have come after them. Those that nobody keeps by then cost nothing."""
+P = TypeVar("P", bound=Packed)
 
-    def __init__(self, recent: int = 1_024) -> None:
+
+class Press(Generic[P]):
+    """Squeezes objects when so many others have come after them.
+
+    Those that nobody keeps by then, or that are no longer worth it, cost nothing.
+    """
+
+    def __init__(self, recent: int = 2_048, worth: Callable[[P], bool] = lambda _packed: True) -> None:
         self._most = recent
-        self._recent: deque[weakref.ref[Packed]] = deque()
+        self._worth = worth
+        self._recent: deque[weakref.ref[P]] = deque()
         self._sample = b""
         self._unlike = 0
 
-    def add(self, packed: Packed) -> None:
+    def add(self, packed: P) -> None:
         self._recent.append(weakref.ref(packed))
         if len(self._recent) > self._most:
             oldest = self._recent.popleft()()
-            if oldest is not None:
+            if oldest is not None and self._worth(oldest):
                 self._squeeze(oldest)
 
-    def _squeeze(self, packed: Packed) -> None:
+    def _squeeze(self, packed: P) -> None:
         if self._sample and packed.squeeze(self._sample):
             return
         self._unlike += 1

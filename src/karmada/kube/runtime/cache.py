@@ -136,7 +136,7 @@ class OnDemandCache(Cache):
         """`transform` is what is shown of an object."""
         self._transform = transform
         self._recent: deque[Obj] = deque(maxlen=_RECENT)
-        self._press = Press(_RECENT)
+        self._press: Press[Packed] = Press(_RECENT)
         super().__init__(indexes)
 
     def _hold(self, obj: Obj) -> Packed:

@@ -14,6 +14,7 @@ import itertools
 import socket
 import uuid
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -142,7 +143,7 @@ class EventRecorder:
         obj: Obj,
         type: str,  # noqa: A002 - the API's word
         reason: str,
-        message: str,
+        message: str | Callable[[], str],
         *,
         host: str = "",
         minor: bool = False,
@@ -150,6 +151,7 @@ class EventRecorder:
         """Tell that something happened to `obj`; `type` is Normal or Warning. Never waits, never fails.
 
         `host` is where it happened, if that is not where the recorder runs. A `minor` event is left out when many wait.
+        A message that is a function is made only if it is written.
         """
         size = self._queue.qsize()
         if (minor and size >= _BUSY) or (type == NORMAL and size >= self._busy) or self._queue.full():
@@ -164,7 +166,7 @@ class EventRecorder:
                 "metadata": {"namespace": obj["metadata"].get("namespace") or "default"},
                 "involvedObject": reference(obj),
                 "reason": reason,
-                "message": message,
+                "message": message if isinstance(message, str) else message(),
                 "source": {"component": self.component, **({"host": host} if host else {})},
                 "firstTimestamp": now,
                 "lastTimestamp": now,

@@ -72,7 +72,7 @@ class Collection:
         self._subscribers = subscribers
         self._buckets: dict[str, _Bucket] = {}
         self._namespaces: list[str] = []
-        self._press = Press()
+        self._press: Press[Entry] = Press(worth=self._is_current)
         self._history: deque[Change] = deque()
         self._history_bytes = 0
         self._floor = floor
@@ -88,6 +88,9 @@ class Collection:
     def get(self, namespace: str, name: str) -> Entry | None:
         bucket = self._buckets.get(namespace)
         return bucket.entries.get(name) if bucket is not None else None
+
+    def _is_current(self, entry: Entry) -> bool:
+        return self.get(entry.namespace, entry.name) is entry
 
     def snapshot(self, revision: int, namespace: str = "") -> list[Entry] | None:
         """The list as it was at a recent revision; None if the history does not reach back that far."""
