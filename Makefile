@@ -45,8 +45,8 @@ tools: $(TOOLS) ## Install what tests, lint and --etcd need besides
 test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@echo "==> In one process each: rooms by themselves and together, on all cores"
 	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/e2e $(UNIT)
-	@echo "==> End to end: real programs, one after the other"
-	@$(BIN)/python -m pytest $(E2E)
+	@echo "==> End to end: real programs, two tests at a time"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(E2E)
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages
 	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks && $(BIN)/ruff format --check src tests benchmarks
