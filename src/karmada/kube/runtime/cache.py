@@ -140,10 +140,12 @@ class OnDemandCache(Cache):
         super().__init__(indexes)
 
     def _hold(self, obj: Obj) -> Packed:
-        self._recent.append(obj)
         if isinstance(obj, SharedObject):
             return obj.source
-        packed = Packed.of(obj if self._transform is None else self._transform(obj))
+        if self._transform is not None:
+            obj = self._transform(obj)
+        packed = Packed.of(obj)
+        self._recent.append(packed.adopt(obj))
         self._press.add(packed)
         return packed
 

@@ -14,7 +14,8 @@ import heapq
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ServiceUnavailable
@@ -32,6 +33,7 @@ _PAGE = 5_000
 _TRIM_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
 _FRESH_SECONDS = 3.0
+_FRESH = 256
 _NOWHERE = "\0"  # no key starts with it; reading there tells the store's revision
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,10 @@ class Cache:
         self._floor = 0
         self._pushed = isinstance(store, PushStore)
         self._collections: dict[tuple[str, str], Collection] = {}
+        self._announced: dict[int, Obj] = {}
+        """By the identity of the bytes that are being written."""
+        self._fresh: deque[Obj] = deque(maxlen=_FRESH)
+        """What was just written, for those who watch: they ask for it in a moment."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
         self._stop_listening: Callable[[], None] = lambda: None
@@ -88,6 +94,20 @@ class Cache:
         """Every watcher has to resume, elsewhere or later."""
         for collection in self._collections.values():
             collection.end_watches()
+
+    # Writing
+
+    @contextmanager
+    def announced(self, value: bytes, obj: Obj) -> Iterator[None]:
+        """Around a write of these bytes: `obj`, which they are made from, need not be parsed from them.
+
+        Nobody may change it from now on.
+        """
+        self._announced[id(value)] = obj
+        try:
+            yield
+        finally:
+            self._announced.pop(id(value), None)
 
     # Reading
 
@@ -191,7 +211,11 @@ class Cache:
         now = self._clock.monotonic()
         for key, value, revision, _ in events:
             group, resource, namespace, name = split_key(key)
-            self._collection(group, resource).apply(key, namespace, name, value, revision, now)
+            entry = self._collection(group, resource).apply(key, namespace, name, value, revision, now)
+            obj = self._announced.pop(id(value), None)
+            if obj is not None:
+                obj["metadata"]["resourceVersion"] = str(revision)
+                self._fresh.append(entry.adopt(obj))
         if events:
             self._advance(events[-1].revision)
 

@@ -190,7 +190,7 @@ class Collection:
             self.count += 1
             self.changed = max(self.changed, entry.revision)
 
-    def apply(self, key: str, namespace: str, name: str, value: bytes | None, revision: int, time: float) -> None:
+    def apply(self, key: str, namespace: str, name: str, value: bytes | None, revision: int, time: float) -> Entry:
         """A write happened: change the state, remember it, tell the subscribers."""
         bucket = self._buckets.get(namespace)
         previous = bucket.entries.get(name) if bucket is not None else None
@@ -207,6 +207,7 @@ class Collection:
         self.changed = revision
         self._remember(change)
         self._subscribers.dispatch(change)
+        return change.entry
 
     def trim(self, now: float) -> None:
         """Forget changes that are too old or too many."""

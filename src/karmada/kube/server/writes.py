@@ -8,7 +8,6 @@ changes nothing is not stored: same resourceVersion, no event.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 
@@ -58,7 +57,6 @@ _SYSTEM_FIELDS = (
     "deletionGracePeriodSeconds",
     "selfLink",
 )
-_FRESH = 256
 _KEPT_FIELDS = (
     "uid",
     "creationTimestamp",
@@ -78,8 +76,6 @@ class Writes:
         self._versions = versions
         self._admission = admission
         self._clock = clock
-        self._fresh: deque[Obj] = deque(maxlen=_FRESH)
-        """What was just written, for those who watch: they ask for it in a moment, and need not parse it."""
 
     async def create(
         self,
@@ -365,11 +361,10 @@ class Writes:
             value = encode_value(stored)
         except ValueError as error:
             raise BadRequest(str(error)) from None
-        revision = await self._write(resource, namespace, name, value, expected)
+        with self._cache.announced(value, stored):
+            revision = await self._write(resource, namespace, name, value, expected)
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
         if entry is not None and entry.revision == revision:
-            stored["metadata"]["resourceVersion"] = str(revision)
-            self._fresh.append(entry.adopt(stored))
             return entry
         key = storage_key(resource.storage_resource, namespace, name)
         return entry_of(key, value, revision)  # somebody has written since
