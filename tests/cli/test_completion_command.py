@@ -83,6 +83,19 @@ def test_contexts_are_those_of_the_flags_own_kubeconfig(kubeconfig: str, monkeyp
     assert candidates("cordon", "--karmada-context", "") == (["east", "west"], 4)
 
 
+def test_the_context_may_come_before_the_command(kubeconfig: str) -> None:
+    assert candidates("--kubeconfig", kubeconfig, "--karmada-context", "w") == (["west"], 4)
+
+
+def test_simulated_clusters_are_those_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "members.config").write_text("contexts: [{name: east, context: {}}, {name: west, context: {}}]")
+    sim = ["sim", "--data-dir", str(tmp_path)]
+    for words in (["fail", ""], ["heal", ""], ["scale", ""], ["delete", ""]):
+        assert candidates(*sim, *words) == (["east", "west"], 4)
+    assert candidates(*sim, "delete", "east", "") == (["west"], 4)
+    assert candidates(*sim, "heal", "east", "") == ([], 4)
+
+
 def test_nothing_is_said_of_what_goes_wrong(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("{")

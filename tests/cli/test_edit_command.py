@@ -202,3 +202,9 @@ def test_objects_are_edited_before_they_are_created(run: Commands, editor: Edito
     assert (said.out, said.err) == ("", "Edit cancelled, no changes made.\n")
     said = run("create", "-f", "-", "--edit", stdin=text, env=editor('sed -i s/drafted/ready/ "$1"'))
     assert said.out == "configmap/ready created\n"
+
+
+def test_what_was_saved_must_be_text(run: Commands, config: str, editor: Editor, kept: Path) -> None:
+    told = run.refused("edit", "cm", config, env=editor("printf '\\377' > $1"))
+    [copy] = kept.iterdir()
+    assert told == f'A copy of your changes has been stored to "{copy}"\nerror: what was saved is not UTF-8\n'

@@ -93,6 +93,7 @@ def test_braces_may_begin_yaml() -> None:
             "mapping values are not allowed in this context",
         ),
         ('{"a": ', "error parsing f: unexpected EOF"),
+        ('{"a":' + "[" * 20000 + "]" * 20000 + "}", "error parsing f: json: exceeded max depth"),
         ('{"a": 1,\n ]', "error parsing f: json: line 2: Expecting property name enclosed in double quotes"),
         (
             "hello",
@@ -126,7 +127,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         ("none.yaml", 'the path "none.yaml" does not exist'),
         ("none-*.yaml", 'the path "none-*.yaml" does not exist'),
         (str(tmp_path), f"error reading [{tmp_path}]: recognized file extensions are [.json .yaml .yml]"),
-        ("http://127.0.0.1:1/x.yaml", 'unable to read URL "http://127.0.0.1:1/x.yaml": [Errno 111] Connection refused'),
+        ("http://127.0.0.1:1/x.yaml", 'unable to read URL "http://127.0.0.1:1/x.yaml": Connection refused'),
     ):
         with pytest.raises(Failure) as failed:
             read_files([word])
@@ -199,3 +200,8 @@ def test_kustomize_is_run_or_else_the_one_in_kubectl(tmp_path: Path, monkeypatch
     with pytest.raises(Failure) as failed:
         read_files([], "overlay")
     assert failed.value.message == "error: no kustomization here"
+    logged = """E1115 12:00:00.000000 7 run.go:72] "command failed" err="no \\\\"kustomization\\\\" here" """
+    program(tmp_path, "kustomize", f"echo '{logged}' >&2; exit 1")
+    with pytest.raises(Failure) as failed:
+        read_files([], "overlay")
+    assert failed.value.message == 'error: no "kustomization" here'

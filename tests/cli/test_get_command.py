@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from background import Background
-from karmada.cli import sources
+from karmada.cli import session, sources
 from karmada.cli.api_resources import api_resources
 from karmada.cli.api_versions import api_versions
+from karmada.cli.describe import describe
 from karmada.cli.explain import explain
 from karmada.cli.get import get
 from karmada.kube.objects.gvk import GVR
@@ -262,10 +263,40 @@ def test_what_some_have_is_shown_and_the_others_are_told_of(run: Run) -> None:
 
 
 def test_members_that_keep_silent_cost_their_time_out_and_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MEMBER_SECONDS", 0.0001)
+    monkeypatch.setattr(session, "MEMBER_SECONDS", 0.0001)
     result = run(get, "cm", "-l", "app=web", "--no-headers")
     assert (result.exit_code, [line.split()[1] for line in result.stdout.splitlines()]) == (1, ["Karmada"])
     assert result.stderr == "cluster(m1): no answer within 0.0001s\ncluster(m2): no answer within 0.0001s\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), [(api_versions, []), (api_resources, []), (explain, ["pods"]), (describe, ["pods"])]
+)
+def test_a_member_alone_that_keeps_silent_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: click.Command, words: list[str]
+) -> None:
+    monkeypatch.setattr(session, "MEMBER_SECONDS", 0.0001)
+    result = run(command, *words, "-C", "m1")
+    assert (result.exit_code, result.stderr) == (1, "error: cluster(m1): no answer within 0.0001s\n")
+
+
+def test_a_watch_is_told_once_of_what_nobody_has(run: Run) -> None:
+    result = run(get, "nopes", "--watch")
+    told = 'error: cluster(Karmada): the server doesn\'t have a resource type "nopes"\n'
+    assert (result.exit_code, result.stderr) == (1, told)
+
+
+def test_a_watch_names_silent_members_besides_what_the_others_do_not_have(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "MEMBER_SECONDS", 0.0001)
+    result = run(get, "nopes", "--watch")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        'cluster(Karmada): the server doesn\'t have a resource type "nopes"',
+        "cluster(m1): no answer within 0.0001s",
+        "cluster(m2): no answer within 0.0001s",
+    ]
 
 
 def test_whoever_has_no_rights_is_told_so_for_every_member(run: Run, fleet: Plane) -> None:

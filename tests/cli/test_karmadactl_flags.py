@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.cli.connect import Duration
 from karmada.cli.flags import FlagError, FlagSet, default_text, shown_name
 from karmada.cli.resolving import distance, resolve, suggestions
 
@@ -144,6 +145,8 @@ def test_the_flag_of_a_command_hides_that_of_all_commands() -> None:
         (FLAGS[9], "-f, --filename", "[]"),
         (click.Option(["--x"], type=int), "--x", "0"),
         (click.Option(["--x"]), "--x", "''"),
+        (click.Option(["--x"], type=Duration(), default=90.0), "--x", "90s"),
+        (click.Option(["--x"], type=Duration(), default="1m0s"), "--x", "1m0s"),
     ],
 )
 def test_help_shows_flags_and_defaults_as_kubectl_does(option: click.Option, name: str, default: str) -> None:

@@ -127,7 +127,7 @@ def test_every_command_has_a_help_with_an_example(path: tuple[str, ...], command
     assert out.startswith(about)
     assert f"\nExamples:\n{examples}\n" in out
     assert re.search(r"^(.*\|)? *karmadactl ", examples, re.MULTILINE)
-    assert f"Usage:\n  karmadactl {' '.join(path)}" in out
+    assert re.search(f"^Usage:\n  karmadactl {'( NAME)? '.join(path)}", out, re.MULTILINE)
     assert 'Use "karmadactl options" for a list of global command-line options (applies to all commands).' in out
     assert said(*path, "-h") == said("help", *path) == (0, out, "")
 
@@ -491,3 +491,46 @@ def test_no_command_loads_what_it_may_not_need() -> None:
     program = f"import sys, {', '.join(modules)}; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_full_disk_is_told_of_in_one_line(tmp_path: Path) -> None:
+    for words in (["version"], ["get", "--help"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([*PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+@pytest.mark.parametrize("stream", ["0<&-", "1>&-", "2>&-"])
+def test_streams_may_be_closed(stream: str) -> None:
+    done = subprocess.run(["sh", "-c", f'"$@" {stream}', "-", *PROGRAM, "version"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) is (stream != "1>&-")
+
+
+def test_the_locale_does_not_matter_for_what_is_written(tmp_path: Path) -> None:
+    words = [*PROGRAM, "get", "größe", "--kubeconfig", str(tmp_path / "größe")]
+    done = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.stderr.decode() == f"error: stat {tmp_path}/größe: no such file or directory\n"
+
+
+def test_words_that_are_no_text_are_refused() -> None:
+    done = subprocess.run([*PROGRAM, "label", "cm", "x", b"a=\xff"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "error: not UTF-8: 'a=\\udcff'\n")
+
+
+@pytest.mark.parametrize("group", ["top", "create secret", "create service"])
+def test_these_groups_alone_are_a_mistake(group: str) -> None:
+    code, out, err = said(*group.split())
+    assert (code, out) == (1, "")
+    assert f"Usage:\n  karmadactl {group} SUBCOMMAND" in err
+
+
+@pytest.mark.parametrize("words", ["sim fail m1 down --help", "sim fail down -h", "help sim fail m1 down"])
+def test_help_shows_where_the_words_of_a_group_go(words: str) -> None:
+    assert "Usage:\n  karmadactl sim fail NAME down [options]\n" in said(*words.split())[1]
+
+
+def test_help_fits_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    told = said("get", "--help")[1]
+    assert max(len(line.expandtabs(8)) for line in told.splitlines() if line.startswith("\t")) <= 70

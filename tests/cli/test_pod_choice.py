@@ -153,6 +153,7 @@ def test_what_has_no_pods(obj: Obj, message: str) -> None:
     ("command", "words", "message"),
     [
         (logs, ["p"], "must specify a cluster"),
+        (logs, ["p", "-C", "m1", "--all-clusters"], "--all-clusters and --cluster cannot be used together"),
         (logs, ["p", "-C", "m", "--limit-bytes=-1"], "--limit-bytes must be greater than 0"),
         (logs, ["p", "-C", "m", "--tail=-2"], "--tail must be greater than or equal to -1"),
         (logs, ["p", "c", "-C", "m", "-c", "d"], "only one of -c or an inline [CONTAINER] arg is allowed"),

@@ -253,3 +253,9 @@ def test_kubectl_writes_the_same(kubectl: str, manifest: Path, output: str) -> N
     command = [kubectl, "label", "--local", "-f", str(manifest), "x=y", "--overwrite", "-o", output]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert printer(output)(json.loads(manifest.read_text())) == told.stdout
+
+
+def test_a_template_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "p").write_bytes(b"\xff")
+    with pytest.raises(Failure, match=f"error: error reading --template {tmp_path}/p, it is not UTF-8"):
+        printer(f"jsonpath-file={tmp_path}/p")

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from background import Background
+from karmada.cli import session
 from karmada.cli.karmadactl import main
 from karmada.cli.measuring import Amount, NodeUse, PodUse
 from karmada.cli.top import node_table, pod_table, sorted_nodes, sorted_pods
@@ -310,3 +311,20 @@ def test_pages_of_documentation_name_these_commands() -> None:
     page = (Path(__file__).parents[2] / "docs/troubleshooting-commands.md").read_text()
     for command in ("karmadactl describe", "karmadactl top pod", "karmadactl top node"):
         assert command in page
+
+
+@pytest.mark.parametrize("what", ["pod", "node"])
+def test_a_member_that_keeps_silent_costs_its_time_out_and_is_named(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(session, "MEMBER_SECONDS", 0.0001)
+    result = lab.top(what, "--clusters", "m1,m2")
+    assert (result.code, result.err.splitlines()) == (
+        1,
+        ["cluster(m1): no answer within 0.0001s", "cluster(m2): no answer within 0.0001s"],
+    )
+
+
+@pytest.mark.parametrize("what", ["pod", "node"])
+def test_a_name_that_leads_elsewhere_is_not_asked_for(lab: Lab, what: str) -> None:
+    assert lab.top(what, "..").err == "error: invalid resource name \"..\": [may not be '..']\n"

@@ -14,6 +14,7 @@ from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.cli.why import why
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.schema.yamlio import load_yaml
 from scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
 from scheduling_plane import BINDINGS, Scheduling, scheduling
 
@@ -168,6 +169,18 @@ async def test_what_does_not_exist_is_not_found(plane: Scheduling) -> None:
     assert (await ask(plane, "starship/web")).output == ('error: the server doesn\'t have a resource type "starship"\n')
     assert "as TYPE/NAME or TYPE NAME" in (await ask(plane, "web")).output
     assert (await ask(plane, "rb/web")).exit_code == 1
+
+
+async def test_without_a_namespace_it_is_that_of_the_kubeconfig(plane: Scheduling, tmp_path: Path) -> None:
+    await plane.clusters("m1")
+    await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    config = load_yaml(plane.plane.server.kubeconfig.read_text())
+    config["contexts"][0]["context"]["namespace"] = "shop"
+    (tmp_path / "config").write_bytes(orjson.dumps(config))
+    elsewhere = ["deployment/web", "--kubeconfig", str(tmp_path / "config")]
+    told = await asyncio.to_thread(CliRunner().invoke, why, elsewhere)
+    assert told.output == 'Error from server (NotFound): deployments.apps "web" not found\n'
+    assert (await asyncio.to_thread(CliRunner().invoke, why, [*elsewhere, "-n", "default"])).exit_code == 0
 
 
 async def test_it_writes_nothing(plane: Scheduling) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from karmada.cli.connect import connected, control_config
 from karmada.cli.create import SUBCOMMANDS
@@ -286,3 +287,39 @@ def test_help_has_an_example_and_every_flag_a_text(run: Commands, words: list[st
     assert f"\nExamples:\n  karmadactl {' '.join(words)} " in text or f" | karmadactl {' '.join(words)} " in text
     options = text.partition("\nOptions:\n")[2].partition("\nUsage:")[0]
     assert ":\n\t\n" not in options
+
+
+@pytest.mark.parametrize("wrong", ["foo", "jsonpath={.x", "go-template={{.x"])
+def test_what_cannot_be_shown_is_not_done(run: Commands, wrong: str) -> None:
+    run("delete", "cm", "shown", "--ignore-not-found")
+    assert run.refused("create", "cm", "shown", "-o", wrong).startswith("error: ")
+    run("create", "cm", "shown")
+    for words in (["label", "cm", "shown", "a=b"], ["annotate", "cm", "shown", "a=b"]):
+        assert run.refused(*words, "-o", wrong).startswith("error: ")
+    assert run.refused("patch", "cm", "shown", "-p", '{"data":{"a":"b"}}', "-o", wrong).startswith("error: ")
+    left = read(run, "cm", "shown")
+    assert "data" not in left
+    assert not {"labels", "annotations"} & set(left["metadata"])  # type: ignore[call-overload]
+
+
+def test_documents_are_parted_whatever_was_done_to_each(run: Commands) -> None:
+    for name in ("one", "two"):
+        run("create", "cm", name)
+    run("label", "cm", "one", "part=x")
+    out = run("label", "cm", "one", "two", "part=x", "-o", "yaml").out
+    assert [document["metadata"]["name"] for document in yaml.safe_load_all(out)] == ["one", "two"]
+
+
+def test_a_patch_file_that_is_no_text(run: Commands, tmp_path: Path) -> None:
+    (tmp_path / "p").write_bytes(b"\xff")
+    told = f"error: unable to read patch file: {tmp_path}/p: not UTF-8\n"
+    assert run.refused("patch", "cm", "x", "--patch-file", str(tmp_path / "p")) == told
+
+
+@pytest.mark.parametrize("words", ["get cm", "delete cm", "label cm", "patch cm", "describe cm", "edit cm", "exec"])
+def test_a_name_that_leads_elsewhere_is_refused(run: Commands, words: str) -> None:
+    more = {"label": ["a=b"], "patch": ["-p", "{}"], "exec": ["--", "ls"]}.get(words.split()[0], [])
+    for name, why in (("..", "may not be '..'"), ("a%2fb", "may not contain '%'")):
+        assert run.refused(*words.split(), name, *more) == f'error: invalid resource name "{name}": [{why}]\n'
+    told = "error: invalid namespace \"..\": [may not be '..']\n"
+    assert run.refused(*words.split(), "x", "-n", "..", *more) == told

@@ -25,6 +25,8 @@ from karmada.cli.table import COMMANDS, HIDDEN
 _FILES, _NO_SPACE, _NO_FILES = 0, 2, 4
 PATIENCE = 3.0
 """Seconds."""
+_AHEAD = (click.Option(["--karmada-context"]), click.Option(["-n", "--namespace"]))
+"""What most commands take, and may stand before one is named."""
 
 
 @dataclass(slots=True)
@@ -60,7 +62,7 @@ def complete(root: click.Group, words: Sequence[str]) -> Answer:
         before = before[1:]
     found = resolving.resolve(root, before)
     levels = found.commands if found.names else ()
-    flags = FlagSet(*(level.params for level in reversed(levels)), GLOBAL)
+    flags = FlagSet(*(level.params for level in reversed(levels)), GLOBAL if levels else (*GLOBAL, *_AHEAD))
     if "--" in found.rest:
         return Answer(directive=_FILES)
     if found.rest and found.rest[-1].startswith("-") and flags.awaits_word(found.rest[-1]):
@@ -147,8 +149,12 @@ class _Completer:
         command, name = self._found.command, (self._found.names or ("",))[0]
         if command is root:
             return Answer(_starting(begun, ((n, e.summary) for n, e in COMMANDS.items() if n not in HIDDEN)))
+        if name == "sim" and self._lacks_cluster(command):
+            return _plain(begun, self._simulated())
         if isinstance(command, click.Group):
             return Answer(_starting(begun, help_text.summaries(command)))
+        if name == "top":
+            return _plain(begun, [] if self._words else _ask(self._names(f"{command.name}s")))
         if name in _CLUSTER_COMMANDS:
             return _plain(begun, [] if self._words else _ask(self._clusters()))
         if name == "taint":
@@ -166,6 +172,19 @@ class _Completer:
         if self._found.names[:2] in (("addons", "enable"), ("addons", "disable")):
             return _plain(begun, _ADDONS)
         return Answer(directive=_FILES if name in ("backup", "restore") else _NO_FILES)
+
+    def _lacks_cluster(self, command: click.Command) -> bool:
+        """Whether the next word is to name a simulated cluster, which exists."""
+        if command.name == "fail":
+            return not self._found.taken[-1]
+        return command.name == "delete" or (command.name in ("heal", "load", "scale") and not self._words)
+
+    def _simulated(self) -> list[str]:
+        from karmada.kube.client.kubeconfig import Kubeconfig
+
+        [option] = [option for option in self._found.commands[0].params if option.name == "data_dir"]
+        folder = os.path.expanduser(self._given.get("data_dir") or str(option.default))
+        return sorted(set(Kubeconfig.load(os.path.join(folder, "members.config")).contexts) - set(self._words))
 
     def _resource(self, begun: str) -> Answer:
         """TYPE[,TYPE…] and then names, or TYPE/NAME."""

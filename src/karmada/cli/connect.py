@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ CONNECT_SECONDS = 10.0
 """A person waits no longer for a server that does not even open a connection."""
 _LOGGED_FROM = 6
 """The verbosity from which on requests are logged."""
+_SILENT_MEMBER = re.compile(r"/clusters/([^/]+)/proxy: (no answer .*)")
 _MISSING = (
     "missing or incomplete configuration info. Please point to an existing, complete config file: "
     "1. Via the command-line flag {flag}; 2. Via the KUBECONFIG environment variable; "
@@ -103,6 +105,14 @@ def one_name(names: tuple[str, ...], too_many: str) -> str:
     if len(names) > 1:
         raise failure(too_many)
     return names[0]
+
+
+def check_name(name: str, what: str = "resource name") -> None:
+    """Failure for a name that would lead to another path than its own."""
+    wrong = [f"may not be '{name}'"] if name in (".", "..") else []
+    wrong += [f"may not contain '{character}'" for character in "/%" if character in name]
+    if wrong:
+        raise failure(f'invalid {what} "{name}": [{" ".join(wrong)}]')
 
 
 # kubeconfigs
@@ -214,9 +224,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except ApiError as error:
         raise Failure(describe(error)) from error
     except ConnectionFailed as error:
-        raise Failure(_unreachable(error)) from error
-    except (OSError, TimeoutError) as error:
-        raise failure(str(error) or type(error).__name__) from error
+        member, why = _silent_member(error)
+        raise (failure(f"cluster({member}): {why}") if member else Failure(_unreachable(error))) from error
+    except OSError as error:
+        raise failure(_of_system(error)) from error
 
 
 def reason(error: BaseException) -> str:
@@ -227,12 +238,19 @@ def reason(error: BaseException) -> str:
     if isinstance(error, ApiError):
         return error.message
     if isinstance(error, ConnectionFailed):
-        return _unreachable(error)
+        return _silent_member(error)[1] or _unreachable(error)
     if isinstance(error, Failure):
         return error.message.removeprefix("error: ")
-    if isinstance(error, OSError | TimeoutError):
-        return str(error) or type(error).__name__
+    if isinstance(error, OSError):
+        return _of_system(error)
     raise error
+
+
+def _of_system(error: OSError) -> str:
+    """Without its number, which tells people nothing; time-outs belong to these, too."""
+    if not error.strerror:
+        return str(error) or type(error).__name__
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def describe(error: Any) -> str:
@@ -274,6 +292,12 @@ def _unreachable(error: Exception) -> str:
     else:
         why = f"{server}: {why}"
     return f"Unable to connect to the server: {why}"
+
+
+def _silent_member(error: Exception) -> tuple[str, str]:
+    """The member that gave no answer in time, and what is to be said of that; nothing of the proxy, which is well."""
+    found = _SILENT_MEMBER.search(str(error))
+    return (found[1], found[2]) if found else ("", "")
 
 
 def _innermost(error: BaseException) -> BaseException:

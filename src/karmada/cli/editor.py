@@ -89,14 +89,18 @@ class Draft:
         comments = _HEADER + (f"{told}#\n" if told else "") if self._suffix != ".json" or told else ""
         handle, name = tempfile.mkstemp(prefix="karmadactl-edit-", suffix=self._suffix)
         self._path = Path(name)
-        with os.fdopen(handle, "w", newline=self._newline) as file:
+        with os.fdopen(handle, "w", newline=self._newline, encoding="utf-8") as file:
             file.write(comments + self._text)
         try:
             launch(self._path)
         except connect.Failure:
             self.discard()
             raise
-        return without_comments(self._path.read_text())
+        try:
+            return without_comments(self._path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            self.keep()
+            raise connect.failure("what was saved is not UTF-8") from error
 
     def keep(self) -> None:
         """Leave the file where it is, and tell where."""

@@ -8,19 +8,7 @@ import click
 
 from karmada.cli import connect, pods, remote_commands
 from karmada.cli import scope as scopes
-
-_DASHES = "karmada.cli.exec.command"
-
-
-class AfterDashes(click.Command):
-    """A command line with another one behind `--`, which is nobody's business but the container's."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            place = args.index("--")
-            ctx.meta[_DASHES] = args[place + 1 :]
-            args = args[:place]
-        return super().parse_args(ctx, args)
+from karmada.cli.after_dashes import AfterDashes, behind_dashes
 
 
 @click.command("exec", cls=AfterDashes, options_metavar="[-c CONTAINER] [flags] -- COMMAND [args...]")
@@ -34,9 +22,7 @@ class AfterDashes(click.Command):
 @click.option("-q", "--quiet", is_flag=True, help="Show nothing but what the command writes.")
 @click.option("-f", "--filename", "filenames", multiple=True, help="The file with the object to use the pod of.")
 @click.option("--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait for a pod [1m].")
-@click.pass_context
 def exec_(
-    ctx: click.Context,
     words: tuple[str, ...],
     kubeconfig: str,
     karmada_context: str,
@@ -58,7 +44,7 @@ def exec_(
       karmadactl exec -it deployment/nginx -c web --cluster=member1 -- sh
       tar c . | karmadactl exec -i nginx --cluster=member1 -- tar x -C /tmp
     """
-    command: list[str] | None = ctx.meta.get(_DASHES)
+    command = behind_dashes()
     if command is None and len(words) + bool(filenames) > 1:
         pods.usage_error("exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
     if not words and not filenames:

@@ -146,10 +146,10 @@ def _fetch(url: str) -> bytes:
                 raise connect.failure(
                     f'unable to read URL "{url}", server reported {error.code} {error.reason}, status code={error.code}'
                 ) from error
-        except URLError as error:
-            raise connect.failure(f'unable to read URL "{url}": {error.reason}') from error
         except OSError as error:
-            raise connect.failure(f'unable to read URL "{url}": {error}') from error
+            cause = error.reason if isinstance(error, URLError) else error
+            why = connect.reason(cause) if isinstance(cause, OSError) else cause
+            raise connect.failure(f'unable to read URL "{url}": {why}') from error
     raise AssertionError("unreachable")
 
 
@@ -164,9 +164,18 @@ def _kustomized(directory: str) -> bytes:
     command = [kustomize, "build", directory] if kustomize else [str(kubectl), "kustomize", directory]
     done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        text = done.stderr.decode(errors="replace").strip() or f"{command[0]} failed"
-        raise connect.failure(text.removeprefix("error: ").removeprefix("Error: "))
+        raise connect.failure(_complaint(done.stderr.decode(errors="replace")) or f"{command[0]} failed")
     return done.stdout
+
+
+def _complaint(text: str) -> str:
+    """What a program said was wrong, without what it puts around it; kubectl may say it as a line of a log."""
+    import re
+
+    logged = re.search(r' err="((?:[^"\\]|\\.)*)"', text)
+    if logged:
+        return re.sub(r"\\(.)", r"\1", logged[1])
+    return text.strip().removeprefix("error: ").removeprefix("Error: ")
 
 
 # texts to objects
@@ -213,6 +222,8 @@ def _json_documents(text: bytes) -> list[Any]:
             if not rest[error.pos :].strip():
                 raise ValueError("unexpected EOF") from error
             raise ValueError(f"json: line {error.lineno}: {error.msg}") from error
+        except RecursionError as error:
+            raise ValueError("json: exceeded max depth") from error
         found.append(value)
     return found
 

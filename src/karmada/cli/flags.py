@@ -273,6 +273,6 @@ def default_text(option: click.Option) -> str:
         return f"[{','.join(map(str, values))}]"
     if not isinstance(default, str | int | float) and not hasattr(default, "__fspath__"):
         return "''" if not isinstance(option.type, click.types.IntParamType) else "0"
-    if isinstance(default, str) and option.type.name == "duration":
-        return default
+    if option.type.name == "duration":
+        return f"{default:g}s" if isinstance(default, int | float) else str(default)
     return str(default) if isinstance(default, int | float) else f"'{default}'"

@@ -23,7 +23,6 @@ from karmada.cli.sources import (
     Question,
     Trouble,
     fetch,
-    guess,
     is_own,
     key_of,
     not_served,
@@ -31,6 +30,7 @@ from karmada.cli.sources import (
     own_version,
     path_of,
     selection,
+    targets_at,
     trouble_of,
 )
 from karmada.cli.tables import Growing
@@ -87,8 +87,8 @@ async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> No
                 else:
                     alive.append(source)
                     first.append(News(source.session.name, "ADDED", answer))
-            if wish.lenient and alive:
-                troubles = [trouble for trouble in troubles if not trouble.absent]
+            if wish.lenient:
+                troubles = _worth_telling(troubles, found=bool(alive))
             _check_named(asked, alive, troubles)
             writer.write([] if wish.watch_only else first)
             if not alive:
@@ -100,16 +100,20 @@ async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> No
 
 
 async def _sources(
-    wish: Wish, control: Session, members: list[Session], question: Question, understood: Any
+    wish: Wish,
+    control: Session,
+    members: list[Session],
+    question: Question,
+    understood: list[Target] | connect.Failure,
 ) -> tuple[list[Source], list[Trouble]]:
     """Who is watched for what; every one of them for a single thing."""
     troubles: list[Trouble] = []
     found: list[Source] = []
     places = [control, *members] if wish.asks_control_plane else members
-    for session in places:
-        targets = understood if session is control else await _understood(session, question, understood)
-        if isinstance(targets, connect.Failure):
-            troubles.append(Trouble(session.name, connect.reason(targets), True))
+    meanings = await asyncio.gather(*(_understood(session, control, question, understood) for session in places))
+    for session, targets in zip(places, meanings, strict=True):
+        if isinstance(targets, Trouble):
+            troubles.append(targets)
             continue
         if len({target.mapping.gvr for target in targets}) > 1:
             raise connect.failure(_SINGLE)
@@ -121,15 +125,28 @@ async def _sources(
         if wish.lenient and session is not control and is_own(targets[0].mapping):
             continue
         found.append(Source(session, targets[0]))
-    if wish.lenient and found:
-        troubles = []
     return found, troubles
 
 
-async def _understood(session: Session, question: Question, by_control_plane: Any) -> Any:
+def _worth_telling(troubles: list[Trouble], *, found: bool) -> list[Trouble]:
+    """What somebody has, others need not have; what nobody has is told of once."""
+    absent = [trouble for trouble in troubles if trouble.absent]
+    forgiven = absent if found else absent[1:]
+    return [trouble for trouble in troubles if trouble not in forgiven]
+
+
+async def _understood(
+    session: Session, control: Session, question: Question, by_control_plane: list[Target] | connect.Failure
+) -> list[Target] | Trouble:
+    """What the words mean there: what they mean to the control plane, unless that does not know."""
     if not isinstance(by_control_plane, connect.Failure):
         return by_control_plane
-    return await guess(session, question)
+    if session is control:
+        return trouble_of(session, by_control_plane)
+    try:
+        return await targets_at(session, question)
+    except Exception as error:  # noqa: BLE001 - trouble_of raises what is not one of its own
+        return trouble_of(session, error)
 
 
 def _by_fields(question: Question, sources: list[Source]) -> Question:

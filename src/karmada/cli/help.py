@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 import click
 
@@ -19,10 +20,12 @@ from karmada.cli.table import GROUPS, HIDDEN
 _EXAMPLES = re.compile(r"^(?:\x08\n)?Examples?:\n", re.MULTILINE)
 _WIDTH = 16
 """Of the column with names of commands; longer names get a wider one."""
+_NO_TERMINAL = 100
+"""How wide help is when it does not go to a terminal."""
 
 
-def text(command: click.Command, path: tuple[str, ...]) -> str:
-    """`path` is the names after the program's."""
+def text(command: click.Command, path: tuple[str, ...], above: Sequence[click.Command] = ()) -> str:
+    """`path` is the names after the program's, `above` are the groups that the command is in."""
     about, examples = parts(command)
     sections = [about]
     if examples:
@@ -32,7 +35,7 @@ def text(command: click.Command, path: tuple[str, ...]) -> str:
     if path:
         own = options_text(option for option in command.params if isinstance(option, click.Option))
         sections += [f"Options:\n{own}"] if own else []
-    sections += [f"Usage:\n  {_usage(command, path)}", "\n".join(_hints(command, path))]
+    sections += [f"Usage:\n  {_usage(command, path, above)}", "\n".join(_hints(command, path))]
     return "\n\n".join(sections)
 
 
@@ -93,20 +96,38 @@ def options_text(options: Iterable[click.Option]) -> str:
 
 
 def _option(option: click.Option) -> str:
-    about = program.in_own_words(" ".join((option.help or "").split()))
+    from textwrap import wrap
+
+    about = wrap(program.in_own_words(" ".join((option.help or "").split())), _columns())
     names = sorted(option.opts, key=lambda name: name.startswith("--"))
-    return f"    {', '.join(names)}={default_text(option)}:\n\t{about}"
+    lines = "".join(f"\n\t{line}" for line in about)
+    return f"    {', '.join(names)}={default_text(option)}:{lines}"
 
 
-def _usage(command: click.Command, path: tuple[str, ...]) -> str:
-    words = [program.binary(), *path]
+def _columns() -> int:
+    """How long a line about an option may be, after its indent."""
+    from shutil import get_terminal_size
+
+    return min(max(get_terminal_size((_NO_TERMINAL, 0)).columns, 60), 120) - 8
+
+
+def _usage(command: click.Command, path: tuple[str, ...], above: Sequence[click.Command]) -> str:
     if not path:
-        return f"{words[0]} [command] [options]"
+        return f"{program.binary()} [command] [options]"
+    words = [program.binary()]
+    for name, group in zip_longest(path[:-1], above):
+        words += [name, *_arguments(group)]
+    words += [path[-1], *_arguments(command)]
     if isinstance(command, click.Group):
         words.append("[SUBCOMMAND]" if command.invoke_without_command else "SUBCOMMAND")
-    words += [metavar(argument) for argument in command.params if isinstance(argument, click.Argument)]
     words.append("[options]" if command.options_metavar in (None, "[OPTIONS]") else str(command.options_metavar))
     return " ".join(word for word in words if word)
+
+
+def _arguments(command: click.Command | None) -> list[str]:
+    """What goes between a group's name and those of its commands, or after a command's."""
+    params = command.params if command is not None else []
+    return [metavar(argument) for argument in params if isinstance(argument, click.Argument)]
 
 
 def metavar(argument: click.Argument) -> str:

@@ -26,6 +26,8 @@ _INTERRUPTED = 130
 _EXTRA = re.compile(r"^Got unexpected extra arguments? \((.*)\)$")
 _QUIET_GROUPS = frozenset({"addons", "token"})
 """They show their help when the subcommand is missing or unknown, and that is no failure."""
+_STRICT_GROUPS = frozenset({"create", "top"})
+"""Without a subcommand they fail: `create secret`, `top`."""
 
 
 class _Refused(Exception):
@@ -47,8 +49,8 @@ class Karmadactl(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *_unused: Any, **_settings: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
-        code = _guarded(self, words)
-        _leave(code)
+        _prepare_streams()
+        _leave(_guarded(self, words))
 
 
 def _guarded(root: click.Group, words: list[str]) -> int:
@@ -68,14 +70,29 @@ def _guarded(root: click.Group, words: list[str]) -> int:
     except click.ClickException as error:
         click.echo(_shown(error), err=True)
         return error.exit_code if not isinstance(error, click.UsageError) else 1
+    except OSError as error:  # of what is written: commands tell of their own
+        from karmada.cli.connect import reason
+
+        click.echo(f"error: {reason(error)}", err=True)
+        return 1
     return code
 
 
+def _prepare_streams() -> None:
+    """Those that were closed before the start are opened to nowhere; what is written is UTF-8 whatever the locale."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+        elif mode == "w" and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(encoding="utf-8")
+
+
 def _leave(code: int) -> NoReturn:
-    """Nobody may be reading any more, which is no reason to complain."""
+    """Nobody may be reading any more, which is no reason to complain; of a full disk it has been complained."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
@@ -86,6 +103,7 @@ def _dispatch(root: click.Group, words: list[str]) -> int:
 
         answer(root, words[1:])
         return 0
+    _check_text(words)
     asked = words[:1] == ["help"]
     try:
         found = resolve(root, words[1:] if asked else words, helping=asked)
@@ -94,7 +112,7 @@ def _dispatch(root: click.Group, words: list[str]) -> int:
     reading = _read(found)
     _warn_of_underscores(reading)
     if asked or reading.help or found.command is root:
-        click.echo(help_text.text(found.command, found.names))
+        click.echo(help_text.text(found.command, found.names, found.commands[:-1]))
         return 0
     if isinstance(found.command, click.Group) and not found.command.invoke_without_command:
         return _show_group(found)
@@ -104,10 +122,17 @@ def _dispatch(root: click.Group, words: list[str]) -> int:
     return _invoke(root, found, reading)
 
 
+def _check_text(words: Sequence[str]) -> None:
+    """No server takes what is not UTF-8; Python marks such bytes as halves of characters."""
+    for word in words:
+        if not word.isascii() and any("\ud800" <= character <= "\udfff" for character in word):
+            raise _Refused(f"not UTF-8: {word!a}")
+
+
 def _unknown(root: click.Group, unknown: UnknownCommand) -> int:
     if unknown.names and unknown.names[0] in _QUIET_GROUPS:
         found = resolve(root, unknown.names, helping=True)
-        click.echo(help_text.text(found.command, found.names))
+        click.echo(help_text.text(found.command, found.names, found.commands[:-1]))
         return 0
     if unknown.names:
         raise _Refused(f'unknown command "{unknown.word}"\n{_see(unknown.names, "-h")}')
@@ -117,9 +142,9 @@ def _unknown(root: click.Group, unknown: UnknownCommand) -> int:
 
 
 def _show_group(found: Found) -> int:
-    """A group alone does nothing; `top` counts that as a mistake."""
-    mistake = found.names == ("top",)
-    click.echo(help_text.text(found.command, found.names), err=mistake)
+    """A group alone does nothing; some count that as a mistake."""
+    mistake = found.names[0] in _STRICT_GROUPS
+    click.echo(help_text.text(found.command, found.names, found.commands[:-1]), err=mistake)
     return int(mistake)
 
 

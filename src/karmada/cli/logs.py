@@ -97,6 +97,8 @@ def logs(
     names = [name for word in clusters for name in word.split(",") if name]
     if not names and not all_clusters:
         raise connect.failure("must specify a cluster")
+    if names and all_clusters:
+        raise connect.failure("--all-clusters and --cluster cannot be used together")
     _check_words(words, selector)
     if pod_running_timeout <= 0:
         raise connect.failure("--pod-running-timeout must be higher than zero")

@@ -15,7 +15,7 @@ import click
 from karmada.cli import connect, writing
 from karmada.cli.chosen import Chosen, Selection, choose
 from karmada.cli.files import Source, file_flags, read_files
-from karmada.cli.printing import print_flags, printer
+from karmada.cli.printing import Results, print_flags
 
 if TYPE_CHECKING:
     from karmada.cli.session import Session
@@ -154,7 +154,7 @@ class _Change:
         self._sort, self._changes, self._flags = sort, changes, flags
         self._failures = writing.Failures()
         self._dry_run = writing.CLIENT if flags["list_"] else flags["dry_run"]
-        self._printers: dict[str, Callable[[Obj], str]] = {}
+        self._results = Results(flags)
 
     def local(self, sources: Sequence[Source]) -> None:
         for source in sources:
@@ -210,16 +210,7 @@ class _Change:
         if flags["list_"]:
             self._list(new, alone)
             return
-        done = self._sort.told(old, new, flags["overwrite"])
-        if done not in self._printers:
-            self._printers[done] = printer(
-                flags["output"],
-                flags["template"],
-                flags["allow_missing_template_keys"],
-                flags["show_managed_fields"],
-                writing.did(done, flags["dry_run"]),
-            )
-        click.echo(self._printers[done](new), nl=False)
+        self._results.show(new, writing.did(self._sort.told(old, new, flags["overwrite"]), flags["dry_run"]))
 
     def _list(self, obj: Obj, alone: bool) -> None:
         metadata = obj.get("metadata") or {}

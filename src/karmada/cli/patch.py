@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 from karmada.cli import connect, writing
 from karmada.cli.chosen import NO_NAME, Chosen, Selection, choose
 from karmada.cli.files import Source, file_flags, read_files
-from karmada.cli.printing import print_flags, printer
+from karmada.cli.printing import Results, print_flags
 
 if TYPE_CHECKING:
     from karmada.cli.session import Session
@@ -65,10 +65,12 @@ def _body(text: str, path: str) -> Any:
         raise connect.failure("cannot specify --patch and --patch-file together")
     if path:
         try:
-            text = Path(path).read_text()
+            text = Path(path).read_text(encoding="utf-8")
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise connect.failure(f"unable to read patch file: open {path}: {reason}") from error
+        except UnicodeDecodeError as error:
+            raise connect.failure(f"unable to read patch file: {path}: not UTF-8") from error
     if not text:
         raise connect.failure("must specify --patch or --patch-file containing the contents of the patch")
     from karmada.kube.schema.yamlio import load_yaml
@@ -87,7 +89,7 @@ class _Patching:
     def __init__(self, body: Any, flags: dict[str, Any]) -> None:
         self._body, self._flags = body, flags
         self._failures = writing.Failures()
-        self._printers: dict[bool, Callable[[Obj], str]] = {}
+        self._results = Results(flags)
 
     def local(self, sources: Sequence[Source]) -> None:
         for source in sources:
@@ -124,17 +126,7 @@ class _Patching:
         )
 
     def _show(self, old: Obj, new: Obj) -> None:
-        flags = self._flags
-        same = old == new
-        if same not in self._printers:
-            self._printers[same] = printer(
-                flags["output"],
-                flags["template"],
-                flags["allow_missing_template_keys"],
-                flags["show_managed_fields"],
-                "patched (no change)" if same else "patched",
-            )
-        click.echo(self._printers[same](new), nl=False)
+        self._results.show(new, "patched (no change)" if old == new else "patched")
 
 
 def patched_here(obj: Obj, body: Any, type_: str) -> Obj:

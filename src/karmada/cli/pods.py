@@ -54,12 +54,14 @@ def require_time(seconds: float) -> None:
 async def named_object(session: Session, word: str) -> Obj:
     """POD or TYPE/NAME, as the server has it."""
     if "/" not in word:
+        connect.check_name(word)
         return await session.client.get(pods_gvr(), word, session.namespace)
     if word.count("/") > 1:
         raise connect.failure("arguments in resource/name form may not have more than one slash")
     from karmada.cli.resources import parse_targets
 
     kind, _, name = word.partition("/")
+    connect.check_name(name)
     if kind in ("pod", "pods", "po") and name:  # worth no discovery
         return await session.client.get(pods_gvr(), name, session.namespace)
     [target] = parse_targets(await session.client.mapper.catalog(), [word], session.namespace)

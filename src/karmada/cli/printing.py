@@ -7,7 +7,7 @@ columns have one header.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,8 @@ FORMATS = (
     "custom-columns", "custom-columns-file", "go-template", "go-template-file", "json", "jsonpath", "jsonpath-as-json",
     "jsonpath-file", "kyaml", "name", "template", "templatefile", "yaml",
 )  # fmt: skip
+FLAGS = ("output", "template", "allow_missing_template_keys", "show_managed_fields")
+"""The names of the parameters that `print_flags` adds."""
 _NO_TEMPLATE = "template format specified but no template given"
 
 
@@ -75,6 +77,22 @@ def printer(
     raise connect.failure(
         f'unable to match a printer suitable for the output format "{output}", allowed formats are: {",".join(formats)}'
     )
+
+
+class Results:
+    """Tells of objects, with what was done to them, in the way the flags of `print_flags` say.
+
+    They are checked at the beginning: what cannot be told must not be done.
+    """
+
+    def __init__(self, flags: Mapping[str, Any]) -> None:
+        self.formatted = bool(flags["output"] or flags["template"])
+        self._print = printer(
+            flags["output"], flags["template"], flags["allow_missing_template_keys"], flags["show_managed_fields"]
+        )
+
+    def show(self, obj: Obj, did: str) -> None:
+        click.echo(self._print(obj) if self.formatted else _names(obj, f" {did}"), nl=False)
 
 
 # names
@@ -156,10 +174,12 @@ def _template_text(given: str, from_file: bool) -> str:
 
 def _read(what: str, path: str) -> str:
     try:
-        return Path(path).read_text()
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or "").lower()
         raise connect.failure(f"error reading --{what} {path}, open {path}: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise connect.failure(f"error reading --{what} {path}, it is not UTF-8") from error
 
 
 def _jsonpath(text: str, allow_missing: bool, managed_fields: bool) -> Printer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -32,16 +32,10 @@ class Way:
     namespace: str
     cluster: str
 
-    @contextlib.asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
-        from karmada.cli import session
+    def open(self) -> contextlib.AbstractAsyncContextManager[Session]:
+        from karmada.cli.session import one_server
 
-        async with session.control_plane(self.kubeconfig, self.context, self.namespace) as control:
-            if not self.cluster:
-                yield control
-                return
-            async with session.member(control, self.cluster) as member:
-                yield member
+        return one_server(self.kubeconfig, self.context, self.cluster, self.namespace)
 
 
 @dataclass(frozen=True, slots=True)

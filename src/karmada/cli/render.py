@@ -41,7 +41,7 @@ class Given(NamedTuple):
     "-f", "--filename", "files", multiple=True, required=True, help="A file with resources and policies; - for stdin."
 )
 @click.option("--cluster", required=True, help="The cluster.")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of what has none in its file.")
+@connect.namespace_flag
 @click.option("--local", is_flag=True, help="Ask no control plane: policies and clusters are those of the files.")
 @connect.connection_flags
 def render(
@@ -61,11 +61,10 @@ def render(
     if not given.resources:
         raise connect.failure("no resource in the given files")
     if local:
-        texts = _render(_placed(given, namespace, _is_namespaced), cluster, _bare(given.clusters, cluster))
+        texts = _render(_placed(given, namespace or "default", _is_namespaced), cluster, _bare(given.clusters, cluster))
     else:
-        texts = connect.run(
-            _from_control_plane(connect.control_config(kubeconfig, karmada_context), given, cluster, namespace)
-        )
+        config = connect.control_config(kubeconfig, karmada_context)
+        texts = connect.run(_from_control_plane(config, given, cluster, namespace or config.namespace))
     click.echo("---\n".join(texts), nl=False)
 
 

@@ -40,7 +40,8 @@ class UnknownCommand(Exception):
 def resolve(root: click.Group, args: Sequence[str], *, helping: bool = False) -> Found:
     """The innermost command that is named; UnknownCommand when a word stands where a command must.
 
-    With `helping`, groups take no words before their subcommands: help is asked for a command, not for doing it.
+    With `helping`, the words that groups take before their subcommands may be left out: help is asked for a command,
+    not for doing it.
     """
     walk = _Walk(list(args), helping or bool({"-h", "--help"} & set(args)))
     group: click.Group | None = root
@@ -65,7 +66,7 @@ class _Walk:
         """One step; the next group, or None at the end."""
         with click.Context(group) as context:
             find = partial(group.get_command, context)
-            if self.commands and not self._helping:
+            if self.commands:
                 self._take_arguments(group, find)
             place, word = _place(self.rest, find, [group, *self.commands])
             if word is None:
@@ -84,7 +85,7 @@ class _Walk:
     def _take_arguments(self, group: click.Group, find: Callable[[str], click.Command | None]) -> None:
         for _ in [param for param in group.params if isinstance(param, click.Argument)]:
             place, word = _place(self.rest, find, [group, *self.commands])
-            if word is not None:
+            if word is not None and not (self._helping and find(word)):
                 self.taken[-1].append(self.rest.pop(place))
 
 

@@ -29,6 +29,9 @@ def check_words(words: Sequence[str]) -> None:
     if any("/" in word for word in words):
         for word in words:
             _split(word)
+    else:
+        for name in words[1:]:
+            connect.check_name(name)
 
 
 def parse_targets(catalog: Catalog, words: Sequence[str], namespace: str) -> list[Target]:
@@ -37,6 +40,8 @@ def parse_targets(catalog: Catalog, words: Sequence[str], namespace: str) -> lis
         return [_slashed(catalog, word, namespace) for word in words]
     mappings = [mapping for word in words[0].split(",") for mapping in resource_types(catalog, word)]
     names = words[1:] or [""]
+    for name in names:
+        connect.check_name(name)
     return [Target(mapping, _namespace(mapping, namespace), name) for mapping in mappings for name in names]
 
 
@@ -69,6 +74,7 @@ def _split(word: str) -> tuple[str, str]:
         raise connect.failure("arguments in resource/name form may not have more than one slash")
     if not kind or not name:
         raise connect.failure("arguments in resource/name form must have a single resource and name")
+    connect.check_name(name)
     return kind, name
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CONTROL_PLANE = "Karmada"
 """What tables call the control plane among the clusters."""
+MEMBER_SECONDS = 10.0
+"""For how long a member may not answer a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Session:
 
 @asynccontextmanager
 async def control_plane(kubeconfig: str = "", context: str = "", namespace: str = "") -> AsyncIterator[Session]:
+    connect.check_name(namespace, "namespace")
     config = connect.control_config(kubeconfig, context)
     async with connect.connected(config) as client:
         yield Session(CONTROL_PLANE, config, client, namespace or config.namespace, bool(namespace))
@@ -45,6 +48,7 @@ async def control_plane(kubeconfig: str = "", context: str = "", namespace: str 
 @asynccontextmanager
 async def member(control: Session, cluster: str) -> AsyncIterator[Session]:
     """The member behind the control plane's proxy, which need not be well; ApiError when there is no such cluster."""
+    connect.check_name(cluster)
     await control.client.get(_clusters(), cluster)
     async with through_proxy(control, cluster) as session:
         yield session
@@ -71,10 +75,10 @@ def _clusters() -> GVR:
 
 
 @asynccontextmanager
-async def through_proxy(control: Session, cluster: str, *, timeout: float | None = None) -> AsyncIterator[Session]:
-    """The member, of which the caller knows already that it exists; `timeout` is for each request."""
+async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session]:
+    """The member, of which the caller knows already that it exists."""
     url = f"{control.config.server.rstrip('/')}/apis/cluster.karmada.io/v1alpha1/clusters/{cluster}/proxy"
-    config = replace(control.config, server=url, timeout=control.config.timeout if timeout is None else timeout)
+    config = replace(control.config, server=url, timeout=MEMBER_SECONDS)
     async with connect.connected(config) as client:
         yield replace(control, name=cluster, config=config, client=client)
 

@@ -55,7 +55,7 @@ class Outcome:
 
 @click.command()
 @click.option("-f", "--filename", "files", multiple=True, help="A file with resources and policies; - for stdin.")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of what has none in its file.")
+@connect.namespace_flag
 @click.option("--fail", "failing", multiple=True, metavar="CLUSTER", help="Take it out, with everything that is there.")
 @click.option("--cordon", "cordoned", multiple=True, metavar="CLUSTER", help="Place nothing new on it.")
 @click.option("--replicas", type=click.IntRange(min=0), default=None, help="In place of what the resources say.")
@@ -92,7 +92,7 @@ def simulate(
     scheduler = scheduling.Scheduler(plugins, feature_gates)
     trial = Trial(failing=frozenset(failing), cordoned=frozenset(cordoned), replicas=replicas, anew=fresh)
     config = connect.control_config(kubeconfig, karmada_context)
-    outcomes = connect.run(_simulate(config, scheduler, given, trial, namespace))
+    outcomes = connect.run(_simulate(config, scheduler, given, trial, namespace or config.namespace))
     if output:
         click.echo(scheduling.as_json([_data(outcome) for outcome in outcomes]))
     elif len(outcomes) > 1 and not given.resources:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Obj = dict[str, Any]
 PAGE = 500
-MEMBER_SECONDS = 10.0
-"""For how long a member may not answer a request."""
 TABLE = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 )
@@ -96,10 +94,7 @@ def key_of(target: Target) -> object:
 async def opened(control: Session, clusters: Sequence[str]) -> AsyncIterator[list[Session]]:
     """Sessions to these members, until the end of the block."""
     async with AsyncExitStack() as stack:
-        yield [
-            await stack.enter_async_context(session.through_proxy(control, cluster, timeout=MEMBER_SECONDS))
-            for cluster in clusters
-        ]
+        yield [await stack.enter_async_context(session.through_proxy(control, cluster)) for cluster in clusters]
 
 
 async def members_of(control: Session, names: Sequence[str], *, optional: bool) -> list[str]:
@@ -200,18 +195,7 @@ def trouble_of(source: Session, error: Exception, key: object = None) -> Trouble
     absent = isinstance(error, NotFound) or (
         isinstance(error, connect.Failure) and "doesn't have a resource type" in error.message
     )
-    return Trouble(source.name, _told(source, error), absent, key)
-
-
-def _told(source: Session, error: Exception) -> str:
-    """Of a member that keeps silent, not where its proxy is: that is well."""
-    from karmada.kube.client.transport import ConnectionFailed
-
-    if source.name != session.CONTROL_PLANE and isinstance(error, ConnectionFailed):
-        why = str(error).partition("/proxy: ")[2]
-        if why and isinstance(error.__cause__, TimeoutError):
-            return why
-    return connect.reason(error)
+    return Trouble(source.name, connect.reason(error), absent, key)
 
 
 def not_served(error: Exception) -> bool:

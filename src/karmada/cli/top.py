@@ -58,7 +58,9 @@ def _one_name(names: Sequence[str], usage: str) -> str:
 
     if len(names) > 1:
         raise misused(usage)
-    return names[0] if names else ""
+    name = names[0] if names else ""
+    connect.check_name(name)
+    return name
 
 
 def _check(labels: str, fields: str = "") -> None:

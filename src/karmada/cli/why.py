@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="TYPE/NAME", required=True)
-@click.option("-n", "--namespace", default="default", show_default=True, help="The resource's namespace.")
+@connect.namespace_flag
 @click.option("--fresh", is_flag=True, help="As if it were placed anew: what it has now does not count.")
 @scheduling.algorithm_flags
 @connect.connection_flags
@@ -66,7 +66,7 @@ def why(
     kind, name = _parsed(names)
     scheduler = scheduling.Scheduler(plugins, feature_gates)
     config = connect.control_config(kubeconfig, karmada_context)
-    found = connect.run(_look(config, scheduler, kind, name, namespace, fresh=fresh))
+    found = connect.run(_look(config, scheduler, kind, name, namespace or config.namespace, fresh=fresh))
     click.echo(scheduling.as_json(_data(found)) if output else "\n".join(_lines(found)))
 
 

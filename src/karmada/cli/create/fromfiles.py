@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from karmada.cli import connect, writing
 from karmada.cli.create.generator import Settings
 from karmada.cli.files import Source, read_files, require_files
-from karmada.cli.printing import Printer, printer
 
 if TYPE_CHECKING:
     from karmada.cli.session import Session
@@ -31,14 +28,7 @@ def create_from_files(flags: dict[str, Any]) -> None:
             return
     if not sources:
         raise connect.failure("no objects passed to create")
-    write = printer(
-        settings.output,
-        settings.template,
-        settings.allow_missing_template_keys,
-        settings.show_managed_fields,
-        writing.did("created", settings.dry_run),
-    )
-    connect.run(_create_all(settings, sources, write))
+    connect.run(_create_all(settings, sources))
 
 
 def _selected(sources: list[Source], selector: str) -> list[Source]:
@@ -62,14 +52,14 @@ def _edited(sources: list[Source], windows_line_endings: bool) -> list[Source]:
     return [Source(obj, sources[0].name) for obj in edited or ()]
 
 
-async def _create_all(settings: Settings, sources: list[Source], write: Printer) -> None:
+async def _create_all(settings: Settings, sources: list[Source]) -> None:
     from karmada.cli.session import control_plane
 
     failures = writing.Failures()
     async with control_plane(settings.kubeconfig, settings.karmada_context, settings.namespace) as session:
         for source in sources:
             with failures.collecting("creating", source.name):
-                click.echo(write(await _create(settings, session, source)), nl=False)
+                settings.print(await _create(settings, session, source))
     failures.show()
 
 
@@ -100,7 +90,7 @@ def _check_raw(flags: dict[str, Any], settings: Settings) -> None:
         (flags["edit"], "--edit"),
         (flags["recursive"], "--recursive"),
         (flags["selector"], "--selector (-l)"),
-        (settings.output or settings.template, "--output"),
+        (settings.results.formatted, "--output"),
     ):
         if flag:
             raise connect.failure(f"--raw and {name} are mutually exclusive")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from karmada.cli import connect, writing
-from karmada.cli.printing import print_flags, printer
+from karmada.cli.after_dashes import AfterDashes
+from karmada.cli.printing import FLAGS, Results, print_flags
 
 if TYPE_CHECKING:
     from karmada.cli.session import Session
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 
 MANAGER = "kubectl-create"
 Recipe: TypeAlias = "Obj | Callable[[Session], Awaitable[Obj]]"
-_COMMON = (
-    "kubeconfig", "karmada_context", "namespace", "output", "template", "allow_missing_template_keys",
-    "show_managed_fields", "dry_run", "field_manager", "save_config", "validate",
-)  # fmt: skip
+_COMMON = ("kubeconfig", "karmada_context", "namespace", "dry_run", "field_manager", "save_config", "validate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +33,20 @@ class Settings:
     kubeconfig: str
     karmada_context: str
     namespace: str
-    output: str
-    template: str
-    allow_missing_template_keys: bool
-    show_managed_fields: bool
     dry_run: str
     field_manager: str
     save_config: bool
     validate: str
+    results: Results
 
     @classmethod
     def taken_from(cls, flags: dict[str, Any]) -> Settings:
         """Takes them out of all flags; what is left are the command's own."""
-        return cls(**{name: flags.pop(name) for name in _COMMON})
+        results = Results({name: flags.pop(name) for name in FLAGS})
+        return cls(results=results, **{name: flags.pop(name) for name in _COMMON})
 
     def print(self, obj: Obj) -> None:
-        write = printer(
-            self.output,
-            self.template,
-            self.allow_missing_template_keys,
-            self.show_managed_fields,
-            writing.did("created", self.dry_run),
-        )
-        click.echo(write(obj), nl=False)
+        self.results.show(obj, writing.did("created", self.dry_run))
 
 
 def write_flags(command: Any) -> Any:
@@ -73,21 +62,6 @@ def write_flags(command: Any) -> Any:
     ):
         command = flags(command)
     return command
-
-
-class WithRest(click.Command):
-    """A command that may have another program's command line after `--`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        place = args.index("--") if "--" in args else len(args)
-        ctx.meta["rest"] = args[place + 1 :]
-        return super().parse_args(ctx, args[:place])
-
-
-def rest() -> list[str]:
-    """The words after `--`."""
-    words: list[str] = click.get_current_context().meta["rest"]
-    return words
 
 
 def generator(
@@ -117,7 +91,7 @@ def generator(
         run.__click_params__ = getattr(recipe, "__click_params__", [])  # type: ignore[attr-defined]
         command = write_flags(run)
         command = click.argument("names", nargs=-1, metavar="NAME")(command)
-        return click.command(name, cls=WithRest)(command)
+        return click.command(name, cls=AfterDashes)(command)
 
     return make
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karmada.cli import connect
-from karmada.cli.create.generator import Recipe, generator, rest
+from karmada.cli.after_dashes import behind_dashes
+from karmada.cli.create.generator import Recipe, generator
 
 if TYPE_CHECKING:
     from karmada.cli.session import Session
@@ -27,7 +28,7 @@ def deployment(name: str, image: tuple[str, ...], port: int, replicas: int) -> R
       karmadactl create deployment web --image=nginx:1.27 --replicas=3 --port=80
       karmadactl create deployment clock --image=busybox -- sh -c 'while :; do date; sleep 1; done'
     """
-    command = rest()
+    command = behind_dashes() or []
     if len(image) > 1 and command:
         raise connect.failure("cannot specify multiple --image options and command")
     containers = [_container(_container_name(each), each, command) for each in image]
@@ -81,7 +82,7 @@ def job(name: str, image: str, source: str) -> Recipe:
     """
     if bool(image) == bool(source):
         raise connect.failure("either --image or --from must be specified")
-    command = rest()
+    command = behind_dashes() or []
     if command and source:
         raise connect.failure("cannot specify --from and command")
     if image:
@@ -134,7 +135,10 @@ def cronjob(name: str, image: str, schedule: str, restart: str) -> Recipe:
     Example:
       karmadactl create cronjob backup --image=busybox --schedule='0 3 * * *' -- sh -c 'echo saved'
     """
-    template = {"metadata": {"name": name}, "spec": _job_spec(name, image, rest(), restart or "OnFailure")}
+    template = {
+        "metadata": {"name": name},
+        "spec": _job_spec(name, image, behind_dashes() or [], restart or "OnFailure"),
+    }
     return {
         "kind": "CronJob",
         "apiVersion": "batch/v1",
