@@ -23,4 +23,6 @@ async def test_the_schedulers_and_the_clusters_figures_are_served(tmp_path: Path
     page = answer.body.decode()
     assert "# TYPE karmada_scheduler_schedule_attempts_total counter" in page
     assert "# TYPE karmada_scheduler_queue_incoming_bindings_total counter" in page
-    assert 'workqueue_depth{name="default-scheduler-resourcebindings"} 0.0' in page
+    assert 'workqueue_depth{name="scheduler-queue"} 0.0' in page
+    assert 'scheduler_pending_bindings{queue="active"} 0.0' in page
+    assert page.count("\nkarmada_build_info{") == 1

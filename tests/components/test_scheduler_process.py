@@ -126,7 +126,9 @@ async def test_health_and_metrics_are_served(plane: Scheduling) -> None:
         counted = 'attempts_total{result="scheduled",schedule_type="ReconcileSchedule"} 1.0'
         _, page = await until(lambda: get((endpoint.host, endpoint.port), "/metrics"), lambda read: counted in read[1])
         assert 'karmada_scheduler_queue_incoming_bindings_total{event="BindingAdd"} 1.0' in page
-        assert 'workqueue_adds_total{name="other-resourcebindings"}' in page
+        assert 'workqueue_adds_total{name="scheduler-queue"} 1.0' in page
+        assert 'scheduling_algorithm_duration_seconds_count{schedule_step="Filter"} 1.0' in page
+        assert page.count("\nkarmada_build_info{") == 1
 
 
 async def test_two_addresses_are_two_servers(plane: Scheduling) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from operator import itemgetter
 from typing import NamedTuple
 
 from karmada.scheduler.failures import Failure, shortage
@@ -100,7 +101,7 @@ def divide_by_room(
 
 def fewest(target: int, room: Mapping[str, int], *, first: Mapping[str, int]) -> Shares:
     """The shortest row of clusters with room for all: those that have replicas already first, then by room."""
-    row = sorted(room.items(), key=_by_room)
+    row = sorted(room.items(), key=itemgetter(1), reverse=True)
     if first:
         row.sort(key=lambda entry: not first.get(entry[0]))
     taken: Shares = {}
@@ -110,10 +111,6 @@ def fewest(target: int, room: Mapping[str, int], *, first: Mapping[str, int]) ->
         taken[name] = count
         target -= count
     return taken
-
-
-def _by_room(entry: tuple[str, int]) -> int:
-    return -entry[1]
 
 
 def _added(placed: Shares, kept: Mapping[str, int]) -> Shares:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
+import numpy.typing as npt
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
@@ -35,8 +36,8 @@ class Facet(IntEnum):
 
 class Fleet:
     __slots__ = (
-        "_changed", "_room", "by_name", "clusters", "count", "deleting", "memo", "names", "rank", "size", "slots",
-        "version",
+        "_changed", "_room", "by_name", "clusters", "count", "deleting", "leaving", "memo", "named", "names", "rank",
+        "size", "slots", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -48,12 +49,16 @@ class Fleet:
         """How many clusters there are."""
         self.clusters: Sequence[Obj | None] = []
         self.names: Sequence[str] = []
+        self.named: npt.NDArray[np.object_] = np.zeros(0, np.object_)
+        """The names, to be taken by many slots at once."""
         self.slots: Mapping[str, int] = {}
         self.by_name: Ints = np.zeros(0, np.int64)
         """The slots in use, in the order of names."""
         self.rank: Ints = np.zeros(0, np.int64)
         """For each slot in use its place in by_name."""
         self.deleting: Bools = np.zeros(0, np.bool_)
+        self.leaving: Sequence[str] = ()
+        """The clusters that are being deleted."""
         self._changed: Ints = np.zeros((len(Facet), 0), np.int64)
         self._room = Room()
 
@@ -87,6 +92,7 @@ class Fleet:
             new.deleting[slot] = cluster is not None and meta.is_deleting(cluster)
         new.clusters, new.slots, new.count, new._room = clusters, slots, len(slots), self._room
         new._index(self)
+        new.leaving = tuple(new.names[slot] for slot in np.flatnonzero(new.deleting).tolist())
         return new
 
     def _placed(self, changes: Mapping[str, Obj | None]) -> tuple[Mapping[str, int], dict[str, int]]:
@@ -108,12 +114,12 @@ class Fleet:
 
     def _index(self, old: Fleet) -> None:
         if self.slots is old.slots:
-            self.names, self.by_name, self.rank = old.names, old.by_name, old.rank
+            self.names, self.named, self.by_name, self.rank = old.names, old.named, old.by_name, old.rank
             return
         names = [""] * self.size
         for name, slot in self.slots.items():
             names[slot] = name
-        self.names = names
+        self.names, self.named = names, np.array(names, np.object_)
         self.by_name = np.array([self.slots[name] for name in sorted(self.slots)], np.int64)
         self.rank = np.zeros(self.size, np.int64)
         self.rank[self.by_name] = np.arange(len(self.by_name))

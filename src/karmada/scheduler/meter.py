@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-
 FILTER, SCORE = "Filter", "Score"
 """Where plug-ins take part."""
 SUCCESS, UNSCHEDULABLE, ERROR = "Success", "Unschedulable", "Error"

@@ -30,8 +30,8 @@ class Ranking:
     """None when there is only one."""
 
     def names(self, places: Ints) -> list[str]:
-        names = self.fleet.names
-        return [names[slot] for slot in self.slots[places].tolist()]
+        names: list[str] = self.fleet.named[self.slots[places]].tolist()
+        return names
 
     def groups(self, topology: Topology) -> dict[str, list[int]]:
         """The places of each group, in order; a cluster in several zones is in several groups."""
@@ -94,7 +94,7 @@ def rank(request: Request, fleet: Fleet, slots: Ints, score: Ints | None, room: 
         available = room + here[slots]
     tiers = _tiers(request, fleet, slots)
     if score is None and tiers is None:
-        order = np.argsort(-available, kind="stable")
+        order = (-available).argsort(kind="stable")
     else:
         keys = [-available] + ([-score] if score is not None else []) + ([tiers] if tiers is not None else [])
         order = np.lexsort(keys)

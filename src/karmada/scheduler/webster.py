@@ -47,7 +47,10 @@ def apportion(seats: int, weights: Sequence[int], *, descending: bool = False) -
 
 def one_by_one(seats: int, weights: Sequence[int]) -> list[int]:
     given, parties = [0] * len(weights), list(map(float, weights))
-    _continue(seats, [(-weight, 0, place) for place, weight in enumerate(parties) if weight > 0], parties, given)
+    places: Sequence[int] = range(len(weights))
+    if seats < len(weights):  # only as many as there are seats can get any
+        places = sorted(places, key=parties.__getitem__, reverse=True)[:seats]
+    _continue(seats, [(-parties[place], 0, place) for place in places if parties[place] > 0], parties, given)
     return given
 
 

@@ -120,3 +120,17 @@ async def test_a_refused_event_is_given_up_at_once(recorder: EventRecorder, fake
     recorder.event(POD, NORMAL, "Pulled", "image")
     await recorder.flush()
     assert len(fake.calls) == 1
+
+
+async def test_a_message_is_made_only_if_it_is_written(recorder: EventRecorder, fake: FakeApi) -> None:
+    made: list[int] = []
+
+    def message() -> str:
+        made.append(1)
+        return "all is well"
+
+    for _ in range(200):
+        recorder.event(POD, NORMAL, "Good", message, minor=True)
+    assert len(made) == 64
+    await recorder.flush()
+    assert {event["message"] for event in fake.listed(EVENTS)} == {"all is well"}

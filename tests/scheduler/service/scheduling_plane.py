@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from control_plane import NAMESPACES, ControlPlane, running
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
@@ -48,6 +50,12 @@ class Scheduling:
         found = self.plane.manager.controllers["default-scheduler-resourcebindings"].reconciler
         assert isinstance(found, BindingScheduler)
         return found
+
+    def sample(self, name: str, **labels: str) -> float:
+        """A number that the scheduler tells of itself; 0 for none."""
+        registry = CollectorRegistry()
+        registry.register(self.scheduler.metrics)
+        return registry.get_sample_value(name, labels) or 0.0
 
     def meddle(self, before: Callable[[Any], Awaitable[None] | None]) -> Callable[[], None]:
         """Do this before every write of the scheduler: raise, or do something else first. Returns what ends it."""

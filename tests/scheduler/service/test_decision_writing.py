@@ -9,12 +9,14 @@ import orjson
 import pytest
 
 from control_plane import EVENTS
+from eventually import eventually
 from karmada.api import well_known
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
 from karmada.scheduler.service.writing import is_about, placement_text, result_text
 from scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
 from scheduling_plane import BINDINGS, Scheduling, condition, targets
@@ -258,7 +260,12 @@ async def test_the_group_is_told_even_if_the_connection_was_lost_before_that(pla
 # others write, too
 
 
-async def test_a_change_between_the_decision_and_its_writing_is_decided_anew(plane: Scheduling) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"replicas": 5}, {"replicas": 5, "clusters": [{"name": "m1", "replicas": 2}]}],
+    ids=["of something else", "that makes the writing unnecessary"],
+)
+async def test_a_change_between_the_decision_and_its_writing_is_decided_anew(plane: Scheduling, change: Obj) -> None:
     await plane.clusters("m1", pods=9)
     scaled = False
 
@@ -266,7 +273,9 @@ async def test_a_change_between_the_decision_and_its_writing_is_decided_anew(pla
         nonlocal scaled
         if not scaled:
             scaled = True
-            await plane.client.patch(BINDINGS, "web-deployment", "default", {"spec": {"replicas": 5}})
+            await plane.client.patch(BINDINGS, "web-deployment", "default", {"spec": change})
+            informer = plane.plane.context.informers.of(BINDINGS)
+            await eventually(lambda: informer.get(Key("default", "web-deployment"))["spec"]["replicas"] == 5)
 
     claimed: list[int] = []
 
@@ -279,6 +288,21 @@ async def test_a_change_between_the_decision_and_its_writing_is_decided_anew(pla
     made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
     assert targets(made) == {"m1": 5}
     assert claimed[0] == 1, "the generation that was decided on"
+    assert made["status"]["schedulerObservedGeneration"] == meta.generation(made)
+
+
+async def test_a_change_between_the_result_and_the_status_is_decided_anew(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=9)
+    scaled = False
+
+    async def scale() -> None:
+        nonlocal scaled
+        scaled = True
+        await plane.client.patch(BINDINGS, "web-deployment", "default", {"spec": {"replicas": 5}})
+
+    plane.meddle(lambda request: scale() if request.path.endswith("/status") and not scaled else None)
+    made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    assert targets(made) == {"m1": 5}
     assert made["status"]["schedulerObservedGeneration"] == meta.generation(made)
 
 

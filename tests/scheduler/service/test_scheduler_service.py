@@ -23,13 +23,11 @@ FAILED = ("Warning", "ScheduleBindingFailed")
 
 
 def attempts(plane: Scheduling, result: str, schedule_type: str = "ReconcileSchedule") -> float:
-    labels = {"result": result, "schedule_type": schedule_type}
-    return plane.scheduler.metrics.registry.get_sample_value("karmada_scheduler_schedule_attempts_total", labels) or 0
+    return plane.sample("karmada_scheduler_schedule_attempts_total", result=result, schedule_type=schedule_type)
 
 
 def incoming(plane: Scheduling, event: str) -> float:
-    name = "karmada_scheduler_queue_incoming_bindings_total"
-    return plane.scheduler.metrics.registry.get_sample_value(name, {"event": event}) or 0
+    return plane.sample("karmada_scheduler_queue_incoming_bindings_total", event=event)
 
 
 # what it leaves alone

@@ -116,10 +116,7 @@ def test_kinds_that_a_cluster_did_not_serve_before() -> None:
 
 
 def incoming(plane: Scheduling, event: str) -> float:
-    found = plane.scheduler.metrics.registry.get_sample_value(
-        "karmada_scheduler_queue_incoming_bindings_total", {"event": event}
-    )
-    return found or 0
+    return plane.sample("karmada_scheduler_queue_incoming_bindings_total", event=event)
 
 
 async def test_only_bindings_whose_affinity_selects_a_changed_cluster_are_looked_at(plane: Scheduling) -> None:

@@ -56,9 +56,8 @@ async def test_duplicated_replicas_follow_the_scale(plane: Scheduling) -> None:
     assert await plane.targets("web-deployment") == {"m1": 3, "m2": 3, "m3": 3}
     await plane.change("web-deployment", {"replicas": 5})
     assert await plane.targets("web-deployment") == {"m1": 5, "m2": 5, "m3": 5}
-    assert plane.scheduler.metrics.registry.get_sample_value(
-        "karmada_scheduler_schedule_attempts_total", {"result": "scheduled", "schedule_type": "ScaleSchedule"}
-    )
+    name = "karmada_scheduler_schedule_attempts_total"
+    assert plane.sample(name, result="scheduled", schedule_type="ScaleSchedule") == 1
 
 
 async def test_a_cluster_that_comes_to_match_joins_duplicated_ones(plane: Scheduling) -> None:

@@ -52,12 +52,10 @@ def ask_locally(question: Question, estimators: Sequence[LocalEstimator], meter:
 
 
 def take(estimate: Estimate, name: str, answer: Ints) -> None:
+    """UNKNOWN, read as a number without a sign, is the greatest there is: so the smaller of two is the one to take."""
     estimate.answers.append((name, answer))
-    known = answer != UNKNOWN
-    if known.all():
-        np.minimum(estimate.room, answer, out=estimate.room)
-    else:
-        np.minimum(estimate.room, answer, out=estimate.room, where=known)
+    room = estimate.room.view(np.uint64)
+    np.minimum(room, np.asarray(answer, np.int64).view(np.uint64), out=room)
 
 
 def by_slot(question: Question, answer: Mapping[str, int]) -> Ints:

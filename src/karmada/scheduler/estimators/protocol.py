@@ -48,8 +48,8 @@ class Question:
         return self.request.assumed
 
     def names(self) -> list[str]:
-        names = self.fleet.names
-        return [names[slot] for slot in self.slots.tolist()]
+        names: list[str] = self.fleet.named[self.slots].tolist()
+        return names
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ The fleet follows the clusters' informer: changes are gathered and taken over wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from karmada.api.cluster import Cluster
@@ -20,8 +20,9 @@ from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY, newest
 from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.meter import NOBODY, Meter
 from karmada.scheduler.plugins import EVERYTHING
-from karmada.scheduler.request import Assumption, Request
+from karmada.scheduler.request import Request
 from karmada.scheduler.service.assembly import assemble
 from karmada.scheduler.service.assumptions import Assumptions
 from karmada.scheduler.service.context import Context
@@ -40,13 +41,15 @@ class Options:
 
 
 class Core:
-    def __init__(self, context: Context, options: Options, remote: Sequence[RemoteEstimator] = ()) -> None:
+    def __init__(
+        self, context: Context, options: Options, remote: Sequence[RemoteEstimator] = (), meter: Meter = NOBODY
+    ) -> None:
         self.options = options
         self.by_priority = context.gates.enabled("PriorityBasedScheduling")
         self.pauses: Pauses = Short() if self.by_priority else Doubling(context.clock, options.limits)
         self.components = context.gates.enabled("MultiplePodTemplatesScheduling")
         self._algorithm = assemble(
-            context.gates, options.plugins, propagate_empty=options.propagate_empty, remote=remote
+            context.gates, options.plugins, propagate_empty=options.propagate_empty, remote=remote, meter=meter
         )
         self._clusters = context.informers.of(Cluster.gvr)
         self._clusters.add_handler(self._cluster_changed)
@@ -70,16 +73,10 @@ class Core:
             self._fleet = self._fleet.updated(changes)
         return self._fleet
 
-    def deleting(self) -> list[str]:
-        """The clusters that are on their way out."""
-        fleet = self.fleet
-        return [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
-
     def request(self, binding: Obj) -> Request:
-        assumed: Mapping[str, Sequence[Assumption]] = (
-            self.assumptions.by_cluster() if self.assumptions is not None else {}
-        )
-        return Request.of(binding, peers=self.peers, assumed=assumed)
+        if self.assumptions is None:
+            return Request.of(binding, peers=self.peers)
+        return Request.of(binding, peers=self.peers, assumed=self.assumptions.by_cluster())
 
     # decisions
 

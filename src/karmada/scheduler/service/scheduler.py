@@ -1,8 +1,8 @@
 """The schedulers of ResourceBindings and ClusterResourceBindings: from a key to a written decision.
 
 Decisions are made one after the other; writing them down overlaps, so that many wait for the disk together. What was
-written counts at once, before the informer shows it. A failure that trying again may mend comes back after a pause; a
-binding that no cluster fits waits until something changes.
+written counts at once, before the informer shows it, and news of it is no news. A failure that trying again may mend
+comes back after a pause; a binding that no cluster fits waits until something changes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.queue import Queue
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
@@ -37,10 +38,12 @@ from karmada.scheduler.service.triggers import (
     concerns_bindings,
     index_by_placement,
     index_unplaced,
+    is_known,
     newly_served,
 )
 
 COMPONENT = "karmada-scheduler"
+QUEUE = "scheduler-queue"
 SUCCEEDED, FAILED = "ScheduleBindingSucceed", "ScheduleBindingFailed"
 _WORKERS = 64
 
@@ -51,14 +54,22 @@ log = get_logger("scheduler")
 def scheduler_parts(
     context: Context, options: Options | None = None, remote: Sequence[RemoteEstimator] = ()
 ) -> list[Reconciler]:
-    options = options or Options()
-    core = Core(context, options, remote)
-    metrics = SchedulerMetrics()
-    return [BindingScheduler(context, kind, core, metrics) for kind in (ResourceBinding, ClusterResourceBinding)]
+    metrics = SchedulerMetrics(context.clock)
+    core = Core(context, options or Options(), remote, metrics)
+    kinds: tuple[Kind, ...] = (ResourceBinding, ClusterResourceBinding)
+    parts = [BindingScheduler(context, kind, core, metrics) for kind in kinds]
+
+    def pending() -> dict[str, int]:
+        backoff, unschedulable = core.pauses.counts()
+        return {"active": sum(part.waiting for part in parts), "backoff": backoff, "unschedulable": unschedulable}
+
+    metrics.pending = pending
+    return [*parts]
 
 
 class BindingScheduler:
     workers = _WORKERS
+    queue_name = QUEUE
 
     def __init__(self, context: Context, kind: Kind, core: Core, metrics: SchedulerMetrics) -> None:
         self._core = core
@@ -71,9 +82,12 @@ class BindingScheduler:
         self._ours = Ours(core.options.name)
         self._decided: dict[Key, tuple[str, int]] = {}
         """The uid, and the generation that a decision made: seeing it is no reason to decide again."""
+        self._making: dict[Key, tuple[str, int]] = {}
+        """The same of what is being written."""
         self._touched: set[Key] = set()
         """Those that a changed cluster may concern."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
+        self._queue: Queue[Key] | None = None
         indexes = {BY_PLACEMENT: index_by_placement, UNPLACED: index_unplaced}
         self._informer = context.informers.of(kind.gvr, indexes=indexes)
         self._bindings = OwnWrites(self._informer)
@@ -90,14 +104,23 @@ class BindingScheduler:
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add
 
+    def follow_queue(self, queue: Queue[Key]) -> None:
+        self._queue = queue
+
+    @property
+    def waiting(self) -> int:
+        """How many are to be looked at now."""
+        return 0 if self._queue is None else len(self._queue)
+
     # what wakes it
 
     def _counted(self, old: Obj | None, new: Obj | None) -> bool:
         if new is None or not self._ours.worth_a_look(old, new):
             return False
         key = key_of(new)
-        if not self._is_decided(key, new):
-            self._core.pauses.news(key)
+        if _made(new) in (self._making.get(key), self._decided.get(key)):
+            return False
+        self._core.pauses.news(key)
         self.metrics.incoming("BindingAdd" if old is None or not self._ours(old) else "BindingUpdate")
         return True
 
@@ -107,7 +130,7 @@ class BindingScheduler:
         return int(((binding.get("spec") or {}).get("schedulePriority") or {}).get("priority") or 0)
 
     def _binding_changed(self, old: Obj | None, new: Obj | None) -> None:
-        if new is not None and self._ours(new):
+        if new is not None and (is_known(old, new) or self._ours(new)):
             if self._core.assumptions is not None and self._kind is ResourceBinding:
                 self._core.assumptions.observe(old, new)
             return
@@ -142,6 +165,7 @@ class BindingScheduler:
             return self._settled(key)
         self._touched.discard(key)
         self._decided.pop(key, None)
+        self._core.pauses.over(key)
         try:
             report = await self._look_at(key, binding)
         except NotFound:
@@ -151,6 +175,8 @@ class BindingScheduler:
                 return self._settled(key)
             log.error("A decision could not be written", error, kind=self._kind.gvk.kind, key=str(key))
             return self._again(key, binding)
+        finally:
+            self._making.pop(key, None)
         if report is None or not report.retry:
             return self._settled(key)
         return self._again(key, binding, no_room=report.reason == Reason.UNSCHEDULABLE)
@@ -168,45 +194,57 @@ class BindingScheduler:
             log.error(text)
             return Verdict("False", Reason.SCHEDULER_ERROR, text, True)
         request = self._core.request(binding)
-        need = need_of(binding, request, self._core.deleting(), components=self._core.components)
+        need = need_of(binding, request, self._core.fleet.leaving, components=self._core.components)
         if need is Need.NONE:
             self._wrote(binding, await writing.write_observed(self._client, self._kind.gvr, binding, self._clock.now()))
             return None
         began = self._clock.monotonic()
         report = await self._run(key, binding, request)
-        self.metrics.attempted("error" if report.retry else "scheduled", need, self._clock.monotonic() - began)
+        self.metrics.attempted("error" if report.retry else "scheduled", need.value, self._clock.monotonic() - began)
         return report
 
     async def _run(self, key: Key, binding: Obj, request: Request) -> Verdict:
         """Decide and write it down."""
         decision = await self._core.decide(binding, request)
         self._tell_of_groups(key, binding, request, decision)
-        written, wrong = await self._write_result(key, binding, decision)
+        written, wrong = await self._write_result(key, binding, request, decision)
         report = verdict(decision.failure, wrong)
         current = writing.is_about(binding, written)
-        after = await writing.write_status(
-            self._client,
-            self._kind.gvr,
-            written,
-            report,
-            self._clock.now(),
-            observed=meta.generation(written if current else binding),
-            affinity_name="" if wrong else decision.affinity_name,
-            again=request.fresh,
-        )
-        self._wrote(written, after)
+        after = written
+        try:
+            after = await writing.write_status(
+                self._client,
+                self._kind.gvr,
+                written,
+                report,
+                self._clock.now(),
+                observed=meta.generation(written if current else binding),
+                affinity_name="" if wrong else decision.affinity_name,
+                again=request.fresh,
+            )
+        finally:
+            self._wrote(binding, after)
         self._report(binding, after, request, decision, report)
-        if current and not report.retry:
+        if not current:
+            self._add(key, self._priority(written))
+        elif not report.retry:
             self._decided[key] = _made(written)
         return report
 
-    async def _write_result(self, key: Key, binding: Obj, decision: Decision) -> tuple[Obj, list[Exception]]:
+    async def _write_result(
+        self, key: Key, binding: Obj, request: Request, decision: Decision
+    ) -> tuple[Obj, list[Exception]]:
         """The binding afterwards, and what went wrong. Without any cluster that fits, what was placed is withdrawn."""
         if decision.failure is not None and decision.failure.reason is not Reason.NO_CLUSTER_FIT:
             return binding, []
+        patch = writing.result_patch(binding, request.plan, decision.targets)
+        if not patch:
+            return binding, []
+        if "spec" in patch:
+            self._making[key] = (meta.uid(binding), meta.generation(binding) + 1)
         written: Obj | None = None
         try:
-            written = await writing.write_result(self._client, self._kind.gvr, binding, decision.targets)
+            written = await writing.write(self._client, self._kind.gvr, binding, patch)
         except NotFound:
             raise
         except ApiError as error:
@@ -215,7 +253,6 @@ class BindingScheduler:
             return binding, [error]
         finally:
             self._placed(key, written)
-        self._wrote(binding, written)
         return written, []
 
     def _placed(self, key: Key, written: Obj | None) -> None:
@@ -244,12 +281,17 @@ class BindingScheduler:
         if report.status == "True":
             if after is not binding:
                 colon = ":" if self._kind is ResourceBinding else ""
-                text = f"{report.message} Result{colon} {writing.result_text(decision.targets)}"
-                self._tell(binding, NORMAL, SUCCEEDED, text)
+                targets = decision.targets
+                self._tell(
+                    binding,
+                    NORMAL,
+                    SUCCEEDED,
+                    lambda: f"{report.message} Result{colon} {writing.result_text(targets)}",
+                )
         elif not request.plan.terms or decision.failure is None or decision.failure.reason is Reason.NO_CLUSTER_FIT:
             self._tell(binding, WARNING, FAILED, report.message)
 
-    def _tell(self, binding: Obj, sort: str, reason: str, text: str) -> None:
+    def _tell(self, binding: Obj, sort: str, reason: str, text: str | Callable[[], str]) -> None:
         """To the binding, and to the resource it is about. In a rush, success is not told."""
         minor = sort == NORMAL
         self._recorder.event(binding, sort, reason, text, minor=minor)

@@ -28,12 +28,11 @@ BY_PLACEMENT = "placement"
 UNPLACED = "unplaced"
 """Bindings that no cluster fitted, by the kind of their template: `apiVersion|kind`."""
 _MARKS = (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING_MANAGED_BY)
-_SORTED = orjson.OPT_SORT_KEYS
 
 
 def index_by_placement(binding: Obj) -> Iterable[str]:
     placement = (binding.get("spec") or {}).get("placement")
-    return (orjson.dumps(placement, option=_SORTED).decode(),) if placement is not None else ()
+    return (orjson.dumps(placement).decode(),) if placement is not None else ()
 
 
 def index_unplaced(binding: Obj) -> Iterable[str]:
@@ -86,9 +85,19 @@ class Ours:
 
     def worth_a_look(self, old: Obj | None, new: Obj | None) -> bool:
         """A predicate for changes of bindings."""
-        if new is None or not self(new):
+        if new is None or is_known(old, new) or not self(new):
             return False
-        return old is None or meta.generation(old) != meta.generation(new) or not self(old)
+        return old is None or _identity(old) != _identity(new) or not self(old)
+
+
+def is_known(old: Obj | None, new: Obj) -> bool:
+    """Whether all that can tell whose a binding is, and what it wants, is as it was."""
+    return old is not None and _identity(old) == _identity(new) and meta.labels(old) == meta.labels(new)
+
+
+def _identity(binding: Obj) -> tuple[str | None, int | None]:
+    metadata = binding["metadata"]
+    return metadata.get("uid"), metadata.get("generation")
 
 
 def concerns_bindings(old: Obj | None, new: Obj | None) -> list[Obj]:

@@ -22,6 +22,7 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.mergepatch import create_merge_patch
 from karmada.scheduler.failures import Verdict, verdict
+from karmada.scheduler.placement import Plan
 from karmada.scheduler.service.need import said
 
 SCHEDULED = "Scheduled"
@@ -30,24 +31,27 @@ _ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u20
 
 def placement_text(placement: Obj) -> str:
     """The placement as it is remembered in the annotation: compact, its parts in their usual order."""
-    return _text(orjson.dumps(said(placement)))
+    return orjson.dumps(said(placement)).decode().translate(_ESCAPES)
 
 
 @lru_cache(maxsize=4096)
-def _text(compact: bytes) -> str:
-    return compact.decode().translate(_ESCAPES)
+def _text_of(plan: Plan) -> str:
+    return placement_text(plan.placement)
 
 
-async def write_result(client: Client, gvr: GVR, binding: Obj, targets: Sequence[Obj]) -> Obj:
-    """Annotation and clusters; the binding as it is afterwards. ApiError when it is refused."""
-    spec, text = binding["spec"], placement_text(binding["spec"]["placement"])
+def result_patch(binding: Obj, plan: Plan, targets: Sequence[Obj]) -> Obj:
+    """Annotation and clusters, where they are to become others."""
+    text, clusters = _text_of(plan), list(targets)
     patch: Obj = {}
     if meta.annotations(binding).get(well_known.APPLIED_PLACEMENT) != text:
         patch["metadata"] = {"annotations": {well_known.APPLIED_PLACEMENT: text}}
-    if list(spec.get("clusters") or ()) != list(targets):
-        patch["spec"] = {"clusters": list(targets) or None}
-    if not patch:
-        return binding
+    if (binding["spec"].get("clusters") or []) != clusters:
+        patch["spec"] = {"clusters": clusters or None}
+    return patch
+
+
+async def write(client: Client, gvr: GVR, binding: Obj, patch: Obj) -> Obj:
+    """The binding as it is afterwards. ApiError when it is refused."""
     metadata = binding["metadata"]
     return await client.patch(gvr, metadata["name"], metadata.get("namespace", ""), patch, type="merge")
 
@@ -55,12 +59,9 @@ async def write_result(client: Client, gvr: GVR, binding: Obj, targets: Sequence
 def is_about(binding: Obj, written: Obj) -> bool:
     """Whether what was decided on a binding is about the one that it was written into: nothing but clusters differ."""
     return binding is written or (
-        meta.uid(binding) == meta.uid(written) and _without_clusters(binding) == _without_clusters(written)
+        meta.uid(binding) == meta.uid(written)
+        and {**binding["spec"], "clusters": ()} == {**written["spec"], "clusters": ()}
     )
-
-
-def _without_clusters(binding: Obj) -> Obj:
-    return {field: value for field, value in binding["spec"].items() if field != "clusters"}
 
 
 async def write_status(

@@ -1,0 +1,176 @@
+"""What the algorithm tells of the time it takes. The clock goes on by one whenever somebody looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from karmada.scheduler.algorithm import Profile, schedule, schedule_remotely
+from karmada.scheduler.estimators.protocol import EstimateError, Question
+from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.meter import Meter
+from karmada.scheduler.plugins import SCORES, builtin, profile_of
+from karmada.scheduler.request import Request
+from karmada.scheduler.scores.protocol import ScoreError
+from scheduling_cases import DYNAMIC, Fixed, Obj, cluster, config_map, deployment, placement, pods, spread
+
+WEB = deployment(4, placement(DYNAMIC))
+NOWHERE = deployment(4, placement(DYNAMIC, clusterAffinity={"clusterNames": ["none"]}))
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.looks = 0
+        self.told: list[tuple[object, ...]] = []
+        """Of plug-ins: their name and the rest."""
+
+    def now(self) -> float:
+        self.looks += 1
+        return float(self.looks)
+
+    def filtered(self, outcome: str, seconds: float) -> None:
+        self._tell("filtered", seconds, outcome)
+
+    def scored(self, outcome: str, seconds: float) -> None:
+        self._tell("scored", seconds, outcome)
+
+    def selected(self, seconds: float) -> None:
+        self._tell("selected", seconds)
+
+    def assigned(self, seconds: float) -> None:
+        self._tell("assigned", seconds)
+
+    def plugin(self, name: str, point: str, outcome: str, seconds: float) -> None:
+        self._tell(name, seconds, point, outcome)
+
+    def estimated(self, seconds: float, *, sets: bool, failed: bool) -> None:
+        self._tell("estimated", seconds, "sets" if sets else "replicas", "failed" if failed else "")
+
+    def estimator(self, name: str, seconds: float, *, sets: bool) -> None:
+        self._tell(name, seconds, "sets" if sets else "replicas")
+
+    def _tell(self, what: str, seconds: float, *how: str) -> None:
+        assert seconds >= 1, "it began before it ended"
+        self.told.append((what, *how))
+
+    def steps(self) -> list[object]:
+        return [what for what, *_ in self.told if what in ("filtered", "scored", "selected", "assigned")]
+
+
+def measured(meter: Meter, **how: Any) -> Profile:
+    return profile_of(builtin(), meter=meter, **how)
+
+
+def go(spec: Obj, clusters: Sequence[Obj], estimators: Sequence[Any] = (), profile: Profile | None = None) -> Recorder:
+    meter = Recorder()
+    schedule(Request(spec), Fleet.of(clusters), estimators, profile or measured(meter))
+    return meter
+
+
+def test_every_step_and_every_plug_in_is_told_in_its_turn() -> None:
+    meter = go(WEB, [cluster("m1", taints=["a:NoSchedule"]), cluster("m2", summary=pods(9))], [Fixed({"m2": 9})])
+    assert meter.told == [
+        ("APIEnablement", "Filter", "Success"),
+        ("TaintToleration", "Filter", "Unschedulable"),
+        ("ClusterAffinity", "Filter", "Success"),
+        ("SpreadConstraint", "Filter", "Success"),
+        ("ClusterEviction", "Filter", "Success"),
+        ("filtered", "Success"),
+        ("ClusterAffinity", "Score", "Success"),
+        ("ClusterLocality", "Score", "Success"),
+        ("scored", "Success"),
+        ("fixed", "replicas"),
+        ("estimated", "replicas", ""),
+        ("selected",),
+        ("assigned",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "steps"),
+    [
+        (NOWHERE, ["filtered"]),
+        (deployment(4, placement(DYNAMIC, spread("cluster", 3))), ["filtered", "scored", "selected"]),
+        (deployment(99, placement(DYNAMIC)), ["filtered", "scored", "selected", "assigned"]),
+        (config_map({}), ["filtered", "scored", "selected", "assigned"]),
+    ],
+    ids=["no cluster fits", "spread not possible", "too little room", "nothing to divide"],
+)
+def test_steps_are_told_up_to_the_one_that_fails(spec: Obj, steps: Sequence[str]) -> None:
+    meter = go(spec, [cluster("m1"), cluster("m2")], [Fixed({"m1": 9, "m2": 9})])
+    assert meter.steps() == steps
+    assert (("filtered", "Unschedulable") in meter.told) is (spec is NOWHERE)
+
+
+def test_what_refuses_clusters_for_one_binding_is_told_each_time() -> None:
+    evicted = {**WEB, "gracefulEvictionTasks": [{"fromCluster": "m1"}]}
+    assert ("ClusterEviction", "Filter", "Unschedulable") in go(evicted, [cluster("m1"), cluster("m2")]).told
+
+
+def test_what_is_known_of_clusters_takes_no_time() -> None:
+    meter = Recorder()
+    profile, fleet = measured(meter), Fleet.of([cluster("m1"), cluster("m2")])
+    for _ in range(2):
+        schedule(Request(WEB), fleet, (), profile)
+    names = [name for name, *rest in meter.told if rest[:1] == ["Filter"]]
+    assert names.count("TaintToleration") == names.count("APIEnablement") == 1
+    assert names.count("ClusterEviction") == 2
+    changed = fleet.updated({"m2": cluster("m2", taints=["a:NoSchedule"])})
+    schedule(Request(WEB), changed, (), profile)
+    assert ("TaintToleration", "Filter", "Unschedulable") in meter.told
+
+
+def test_the_clock_is_looked_at_as_often_for_many_clusters_as_for_few() -> None:
+    few, many = (go(WEB, [cluster(f"m{n}", summary=pods(9)) for n in range(size)]) for size in (1, 200))
+    assert few.looks == many.looks
+
+
+class Unlucky:
+    name = "Unlucky"
+
+    def points(self, *_: object) -> None:
+        raise ScoreError("no luck")
+
+
+def test_a_score_that_fails_is_told_as_an_error() -> None:
+    registry, meter = builtin(), Recorder()
+    registry.add(SCORES, Unlucky())
+    go(WEB, [cluster("m1")], profile=profile_of(registry, meter=meter))
+    assert meter.told[-2:] == [("Unlucky", "Score", "Error"), ("scored", "Error")]
+
+
+class Far:
+    name = "far"
+
+    def __init__(self, answer: Mapping[str, int] | EstimateError) -> None:
+        self._answer = answer
+
+    async def ask(self, question: Question) -> Mapping[str, int]:  # noqa: ARG002
+        if isinstance(self._answer, EstimateError):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "failed"), [({"m1": 9}, ""), (EstimateError("nobody there"), "failed")], ids=["answers", "fails"]
+)
+async def test_estimators_from_afar_are_told_as_well(answer: Any, failed: str) -> None:
+    meter = Recorder()
+    fleet = Fleet.of([cluster("m1")])
+    await schedule_remotely(Request(WEB), fleet, [Fixed({"m1": 9})], [Far(answer)], measured(meter))
+    assert [told for told in meter.told if told[1:2] == ("replicas",)] == [
+        ("fixed", "replicas"),
+        ("far", "replicas"),
+        ("estimated", "replicas", failed),
+    ]
+
+
+def test_sets_of_components_are_told_apart_from_replicas() -> None:
+    components = [{"name": "a", "replicas": 1}, {"name": "b", "replicas": 2}]
+    spec = {**config_map(placement(DYNAMIC, spread("cluster", 1, 1))), "components": components}
+    meter = Recorder()
+    go(spec, [cluster("m1")], [Fixed({"m1": 9})], measured(meter, components=True))
+    assert ("fixed", "sets") in meter.told
+    assert ("estimated", "sets", "") in meter.told
