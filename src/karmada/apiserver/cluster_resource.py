@@ -46,6 +46,7 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
 
     resource.strategy = replace(
         schema,
+        default_status=None,  # a write to /status may change the spec too
         prepare_create=prepare_create,
         prepare_update=prepare_update,
         validate=validate,

@@ -97,6 +97,15 @@ class _Schema:
         prune(node, obj, nulls=True)
         apply_defaults(node, obj)
 
+    def default_status(self, obj: Obj) -> None:
+        """In place, and of the status alone."""
+        part = {"status": obj["status"]} if "status" in obj else {}
+        self.default(part)
+        if "status" in part:
+            obj["status"] = part["status"]
+        else:
+            obj.pop("status", None)
+
     def validate(self, obj: Obj) -> list[FieldError]:
         return validate(self.node(), obj)
 
@@ -140,6 +149,7 @@ def _strategy(version: Obj, gvk: GVK, schema: _Schema) -> Strategy:
     scale = declared.get("scale")
     return Strategy(
         default=schema.default,
+        default_status=schema.default_status,
         validate=schema.validate,
         validate_ratcheting=schema.validate_change,
         validate_status=schema.validate_change,

@@ -77,6 +77,8 @@ class Strategy:
 
     default: Callable[[Obj], None] = _nothing
     """Fill in the kind's defaults, in place; runs after decoding and again after mutating admission."""
+    default_status: Callable[[Obj], None] | None = None
+    """The same for a write to /status, where nothing but the status is touched; None: `default`."""
     prepare_create: Callable[[Obj], None] = _nothing
     """In place, after defaults and mutating admission, once uid and name are set (e.g. Job selectors)."""
     prepare_update: Callable[[Obj, Obj], None] = _keep

@@ -201,7 +201,7 @@ class Writes:
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
             old = await self._old(resource, entry)
-            new = await change(await self._versions.fresh(resource, entry))
+            new = await change(await self._private(resource, entry, old, subresource))
             conditional = self._check_version(resource, name, new, old, patch=patch)
             try:
                 return await self._update_once(
@@ -213,6 +213,17 @@ class Writes:
                 if not await self._cache.reach_conflict(conflict.revision, CATCH_UP_SECONDS):
                     raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1) from None
         raise Conflict.stale(resource.group_resource, name)
+
+    async def _private(self, resource: Resource, entry: Entry, old: Obj, subresource: str) -> Obj:
+        """What a change gets. For a write to /status that touches nothing else, the rest is the shared one itself."""
+        if not self._versions.same(resource):
+            return await self._versions.fresh(resource, entry)
+        if subresource != "status" or resource.strategy.default_status is None:
+            return copy_json(dict(old))
+        private = {**old, "metadata": copy_json(old["metadata"])}
+        if "status" in old:
+            private["status"] = copy_json(old["status"])
+        return private
 
     async def _old(self, resource: Resource, entry: Entry) -> Obj:
         if self._versions.same(resource):
@@ -255,7 +266,8 @@ class Writes:
             strategy.default(new)
             strategy.prepare_update(new, old)
         else:
-            strategy.default(new)
+            default = strategy.default_status if subresource == "status" else None
+            (default or strategy.default)(new)
         if not owned:
             self._track(request, resource, old, new, options, subresource)
         attributes = Attributes(
