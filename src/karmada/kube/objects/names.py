@@ -172,12 +172,15 @@ def port_name(name: str) -> list[str]:
     return messages
 
 
+_identities = random.Random(os.urandom(64))
+
+
 def random_suffix(n: int = 5) -> str:
     return "".join(random.choices(ALPHABET, k=n))
 
 
 def random_uuid() -> str:
-    """A version 4 UUID, in a third of the time that the standard library takes to say it."""
-    data = os.urandom(16)
-    text = data.hex()
-    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[data[8] & 3]}{text[17:20]}-{text[20:]}"
+    """A version 4 UUID: unlike any other, but no secret. Made without asking the system each time."""
+    bits = _identities.getrandbits(128)
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"

@@ -216,7 +216,7 @@ class Writes:
 
     async def _private(self, resource: Resource, entry: Entry, old: Obj, subresource: str) -> Obj:
         """What a change gets. For a write to /status that touches nothing else, the rest is the shared one itself."""
-        if not self._versions.same(resource):
+        if old is not entry.object():  # it is stored in another form
             return await self._versions.fresh(resource, entry)
         if subresource != "status" or resource.strategy.default_status is None:
             return copy_json(dict(old))
