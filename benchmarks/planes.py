@@ -22,8 +22,8 @@ from karmada.api.cluster import Cluster
 from karmada.joining.join import Joining, cluster_id_of, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.client.light import transport_for
 from karmada.kube.objects.meta import get_condition, name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
@@ -74,7 +74,7 @@ async def plane(place: Place, members: int) -> AsyncIterator[Plane]:
 
 @asynccontextmanager
 async def connected(config: RestConfig) -> AsyncIterator[Client]:
-    client = Client(HttpsTransport(config), field_manager="benchmarks")
+    client = Client(transport_for(config), field_manager="benchmarks")
     try:
         yield client
     finally:

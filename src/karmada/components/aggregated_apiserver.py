@@ -67,7 +67,7 @@ class AggregatedApiServer:
         from karmada.apiserver.mount import mount_clusters
         from karmada.joining.objects import SECRETS
         from karmada.kube.client.client import Client
-        from karmada.kube.client.https import HttpsTransport
+        from karmada.kube.client.light import transport_for
         from karmada.kube.objects.clock import RealClock
         from karmada.kube.runtime.informers import Informers
         from karmada.kube.server.auth.delegated import DelegatedAuthenticator, DelegatedAuthorizer, FollowedTrust
@@ -75,9 +75,9 @@ class AggregatedApiServer:
 
         clock = RealClock()
         self._tls = tls
-        self._transport = HttpsTransport(access.secrets)
+        self._transport = transport_for(access.secrets)
         self._control_plane = Client(self._transport)
-        self._asking = [Client(HttpsTransport(way)) for way in (access.callers, access.rights)]
+        self._asking = [Client(transport_for(way)) for way in (access.callers, access.rights)]
         self._callers = DelegatedAuthenticator(self._asking[0], clock, anonymous=config.anonymous)
         self.server = ExtensionServer(config, self._callers, DelegatedAuthorizer(self._asking[1], clock), tls, clock)
         self._informers = Informers(self._control_plane, clock=clock)

@@ -85,7 +85,7 @@ class SchedulerProcess:
         from dataclasses import replace
 
         from karmada.kube.client.client import Client
-        from karmada.kube.client.https import HttpsTransport
+        from karmada.kube.client.light import transport_for
         from karmada.kube.objects.clock import RealClock
         from karmada.kube.objects.meta import without_managed_fields
         from karmada.kube.runtime.health import Health
@@ -94,7 +94,7 @@ class SchedulerProcess:
         from karmada.scheduler.service.scheduler import scheduler_parts
 
         clock = RealClock()
-        self.client = Client(HttpsTransport(replace(config, user_agent=COMPONENT)), field_manager=COMPONENT)
+        self.client = Client(transport_for(replace(config, user_agent=COMPONENT)), field_manager=COMPONENT)
         self.metrics, self.health = Metrics(), Health()
         self.manager: Manager = Manager(
             self.client,

@@ -227,8 +227,8 @@ def main(
     from karmada.admission.context import Settings
     from karmada.features import default_gates
     from karmada.kube.client.client import Client
-    from karmada.kube.client.https import HttpsTransport
     from karmada.kube.client.kubeconfig import KubeconfigError, load_config
+    from karmada.kube.client.light import transport_for
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
 
@@ -247,7 +247,7 @@ def main(
         stopping = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-        client = Client(HttpsTransport(config))
+        client = Client(transport_for(config))
         settings = Settings(client=client, gates=gates, allow_no_execute_taint_policy=allow_no_execute_taint_policy)
         try:
             await serve(settings, tls, (bind_address, secure_port), metrics, health, stopping)

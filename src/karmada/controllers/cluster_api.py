@@ -18,8 +18,8 @@ from karmada.controllers.context import Context
 from karmada.joining.join import JoinError, Joining, join
 from karmada.joining.unjoin import unjoin
 from karmada.kube.client.client import Client
-from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, load_config
+from karmada.kube.client.light import transport_for
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
@@ -44,7 +44,7 @@ class ClusterApi:
     name = "cluster-api"
 
     def __init__(self, context: Context, kubeconfig: Path, context_name: str = "") -> None:
-        self._transport = HttpsTransport(load_config(kubeconfig, context=context_name))
+        self._transport = transport_for(load_config(kubeconfig, context=context_name))
         client = Client(self._transport)
         self._informers = Informers(client, clock=context.clock)
         self._clusters = context.informers.of(Cluster.gvr)
@@ -99,7 +99,7 @@ class ManagedClusters:
         except (NotFound, KubeconfigError) as error:
             log.info("A cluster's kubeconfig is not there yet", cluster=str(key), err=str(error))
             return Retry
-        transport = HttpsTransport(config)
+        transport = transport_for(config)
         try:
             await join(self._client, Client(transport), Joining.to(config, key.name), clock=self._clock)
         except JoinError as error:

@@ -20,7 +20,7 @@ from karmada.joining.objects import SECRETS
 from karmada.joining.waiting import wait_for
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Impersonation, Material, RestConfig
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.light import transport_for
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM
@@ -80,7 +80,7 @@ async def _opens(control: Client, cluster: Obj, way: RestConfig, cluster_id: str
     own = replace(
         plain, token=held["token"].decode(), ca=Material(data=held.get("caBundle", b"")), impersonate=Impersonation()
     )
-    client = Client(HttpsTransport(own))
+    client = Client(transport_for(own))
     try:
         return await cluster_id_of(client) == cluster_id
     except (ApiError, ConnectionFailed):

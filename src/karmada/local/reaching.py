@@ -8,8 +8,8 @@ from pathlib import Path
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import Kubeconfig
+from karmada.kube.client.light import transport_for
 
 FIELD_MANAGER = "karmadactl"
 _SECONDS = 20.0
@@ -22,7 +22,7 @@ def way(kubeconfig: Path, context: str = "", *, seconds: float = _SECONDS) -> Re
 
 @asynccontextmanager
 async def connected(config: RestConfig) -> AsyncIterator[Client]:
-    client = Client(HttpsTransport(config), field_manager=FIELD_MANAGER)
+    client = Client(transport_for(config), field_manager=FIELD_MANAGER)
     try:
         yield client
     finally:

@@ -15,7 +15,7 @@ from typing import Any
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.transport import Transport
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import without_managed_fields
@@ -61,7 +61,7 @@ class Member:
             self.history += 1
         return self._leave(old, moved)
 
-    async def _leave(self, old: HttpsTransport, moved: bool) -> None:
+    async def _leave(self, old: Transport, moved: bool) -> None:
         await old.close()
         if not moved:
             return

@@ -11,23 +11,24 @@ from typing import Any
 
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.light import LightTransport, transport_for
 from karmada.kube.client.transport import Answer, Call, Socket, WatchEvent
 
 
 class SwitchingTransport:
     def __init__(self, config: RestConfig) -> None:
-        self._current = HttpsTransport(config)
+        self._current = transport_for(config)
         self._closed = False
 
     @property
     def config(self) -> RestConfig:
         return self._current.config
 
-    def switch(self, config: RestConfig) -> HttpsTransport | None:
+    def switch(self, config: RestConfig) -> LightTransport | HttpsTransport | None:
         """From now on this way. The old one is the caller's to close; None when everything is closed already."""
         if self._closed:
             return None
-        old, self._current = self._current, HttpsTransport(config, limiter=self._current.limiter)
+        old, self._current = self._current, transport_for(config, limiter=self._current.limiter)
         return old
 
     async def call(self, call: Call) -> Any:

@@ -256,12 +256,12 @@ async def test_a_server_that_is_not_there_is_a_failed_connection(connect: Open) 
         await anext(transport.watch(Call("GET", "/x")))
 
 
-async def test_a_silent_server_is_given_up_and_counts_as_overloaded(serve: Serve, connect_https: Open) -> None:
+async def test_a_silent_server_is_given_up_and_counts_as_overloaded(serve: Serve, connect: Open) -> None:
     async def silent(request: web.Request) -> web.Response:
         await asyncio.Event().wait()
         raise AssertionError
 
-    transport = connect_https(await serve(silent), timeout=0.05)
+    transport = connect(await serve(silent), timeout=0.05)
     before = transport.limiter.limit
     with pytest.raises(ConnectionFailed, match=r"no answer within 0\.05s"):
         await transport.call(GET)
@@ -368,15 +368,3 @@ async def test_a_proxy_is_used_where_the_config_names_one(serve: Serve, connect_
     assert seen == ["http://cluster.internal:8080/version"]
     with pytest.raises(ValueError, match="only http, https and socks5 proxies"):
         connect_https("http://x", proxy_url="ftp://127.0.0.1:1")
-
-
-async def test_it_waits_for_a_server_that_is_starting(serve: Serve, connect_https: Open) -> None:
-    count = 0
-
-    async def starting(request: web.Request) -> web.Response:
-        nonlocal count
-        count += 1
-        return web.Response(text="ok") if count == 3 else web.Response(status=500, text="not yet")
-
-    await connect_https(await serve(starting)).wait_ready(within=5)
-    assert count == 3

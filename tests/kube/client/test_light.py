@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from karmada.kube.client import http1
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.light import LightTransport, transport_for
@@ -143,6 +144,65 @@ async def test_a_connection_is_not_kept_when_the_server_says_so_or_the_body_was_
             assert await anext(stream) == b"x"
             await stream.aclose()  # type: ignore[attr-defined]
         assert here.connections == 2
+        await transport.close()
+
+
+async def test_a_connection_that_waited_too_long_or_said_something_unasked_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = OK + b"Content-Length: 2\r\n\r\n{}"
+    async with listening(saying(answer + b"HTTP/1.1 200 OK\r\n", then_close=False)) as here:
+        transport = LightTransport(RestConfig(server=here.url))
+        await transport.call(GET)
+        await transport.call(GET)
+        assert here.connections == 2
+        await transport.close()
+    async with listening(saying(answer, then_close=False)) as here:
+        transport = LightTransport(RestConfig(server=here.url))
+        await transport.call(GET)
+        monkeypatch.setattr(http1, "_IDLE_SECONDS", -1.0)
+        await transport.call(GET)
+        assert here.connections == 2
+        await transport.close()
+
+
+async def test_with_the_last_who_asks_a_place_its_connections_end() -> None:
+    ended = asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await saying(OK + b"Content-Length: 2\r\n\r\n{}", then_close=False)(reader, writer)
+        ended.set()
+
+    async with listening(talk) as here:
+        staying = LightTransport(RestConfig(server="http://127.0.0.1:1"))
+        leaving = LightTransport(RestConfig(server=here.url))
+        with pytest.raises(ConnectionFailed):
+            await staying.call(GET)
+        await leaving.call(GET)
+        await leaving.close()
+        async with asyncio.timeout(5):
+            await ended.wait()
+        await staying.close()
+
+
+async def test_large_bodies_come_whole_however_slowly_they_are_read_and_sent() -> None:
+    size = 3_000_000
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        sent = await reader.readexactly(int(head.partition(b"Content-Length: ")[2].split(b"\r\n")[0]))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(sent) + sent)
+        await writer.drain()
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"y" * size)
+        await writer.drain()
+
+    async with listening(talk) as here:
+        transport = LightTransport(RestConfig(server=here.url, timeout=5))
+        assert await transport.call(Call("POST", "/x", body="x" * size)) == f'"{"x" * size}"'
+        pieces = [piece async for piece in transport.stream(GET)]
+        assert b"".join(pieces) == b"y" * size
+        assert here.connections == 1
         await transport.close()
 
 

@@ -1,8 +1,9 @@
-"""HTTP/1.1 over asyncio's streams: connections that are kept, requests, and bodies however they are framed.
+"""HTTP/1.1: connections that are kept, requests, and bodies however they are framed.
 
-As much of it as API servers need and no more, for programs that live for a fraction of a second and cannot spend it on
-importing a library. Nothing a server sends is believed: heads and sizes are limited, and framing that makes no sense
-ends the connection. A connection is used again only after its answer has been read to the end.
+As much of it as API servers need and no more: for programs that live for a fraction of a second and cannot spend it on
+importing a library, and for those that send thousands of objects a second, where a library's generality costs more than
+TLS. Nothing a server sends is believed: heads and sizes are limited, and framing that makes no sense ends the
+connection. A connection is used again only after its answer has been read to the end.
 """
 
 from __future__ import annotations
@@ -11,14 +12,24 @@ import asyncio
 import re
 import socket
 import ssl
+import time
 import zlib
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+from karmada.kube.client.limits import readable
 
 _HEAD_BYTES = 1 << 18
 _PIECE = 1 << 16
+_ROOM = 1 << 18
+"""How much may have come before it is asked for."""
+_IDLE_SECONDS = 60.0
+"""A connection that waited longer may be about to be closed by the server."""
+_WITH_BODY = ("POST", "PUT", "PATCH")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
-_HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?)[ \t]*")
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?\r\n")
 _SENDABLE = re.compile(r"[^\r\n\0]*")
 
@@ -44,10 +55,15 @@ class Place(NamedTuple):
 class Headers(Mapping[str, str]):
     """Names are matched without regard to case; of repeated ones the first counts."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        """Of the lines of a head; BrokenAnswer."""
         self._values: dict[str, list[str]] = {}
-        for name, value in pairs:
-            self._values.setdefault(name.lower(), []).append(value)
+        for line in lines:
+            name, colon, value = line.partition(b":")
+            if not colon or not _NAME.fullmatch(name):
+                raise BrokenAnswer("the head of the answer makes no sense")
+            values = self._values.setdefault(name.decode().lower(), [])
+            values.append(value.strip(b" \t").decode(errors="replace"))
 
     def __getitem__(self, name: str) -> str:
         return self._values[name.lower()][0]
@@ -58,38 +74,90 @@ class Headers(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def get(self, name: str, default: Any = None) -> Any:
+        values = self._values.get(name.lower())
+        return values[0] if values else default
+
     def all(self, name: str) -> list[str]:
         return self._values.get(name.lower(), [])
 
 
-class Connection:
-    def __init__(self, place: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+class Connection(asyncio.Protocol):
+    """One request at a time; what comes is kept until it is asked for, and no more of it than that is worth."""
+
+    def __init__(self, place: Place) -> None:
         self.place = place
         self.used = False
         """Before: it may have been closed since by the other side."""
-        self._reader = reader
-        self._writer = writer
+        self.idle_since = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._data = bytearray()
+        self._room = _ROOM
+        self._paused = False
+        self._ended = False
+        self._error: Exception | None = None
+        self._waiting: asyncio.Future[None] | None = None
+        self._full: asyncio.Future[None] | None = None
         self._finished = True
+
+    # what the event loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        if len(self._data) > self._room and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended, self._error, self._transport = True, exc, None
+        self.resume_writing()
+        self._wake()
+
+    def pause_writing(self) -> None:
+        self._full = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        full, self._full = self._full, None
+        if full is not None and not full.done():
+            full.set_result(None)
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    # what can be done with it
 
     @property
     def reusable(self) -> bool:
-        return self._finished and not self._reader.at_eof() and not self._writer.is_closing()
+        """Not if it has ended, or has said what nobody asked for."""
+        return self._finished and not self._ended and not self._data and self._transport is not None
 
     def close(self) -> None:
         self._finished = False
-        self._writer.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
-    async def send(self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes | None) -> None:
+    async def send(self, method: str, target: str, headers: tuple[tuple[str, str], ...], body: bytes | None) -> None:
         self._finished = False
-        lines = [f"{method} {target} HTTP/1.1"]
-        lines += [f"{name}: {value}" for name, value in headers]
-        if body is not None or method in ("POST", "PUT", "PATCH"):
-            lines.append(f"Content-Length: {len(body or b'')}")
-        for line in lines:
-            if not _SENDABLE.fullmatch(line):
-                raise ValueError("a header has characters that no header can have")
-        self._writer.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))
-        await self._writer.drain()
+        if self._transport is None:
+            raise self._error or ConnectionResetError("the connection has ended")
+        if not _SENDABLE.fullmatch(target):
+            raise ValueError("the path has characters that no path can have")
+        length = f"Content-Length: {len(body or b'')}\r\n" if body is not None or method in _WITH_BODY else ""
+        head = f"{method} {target} HTTP/1.1\r\n{_lines(headers)}{length}\r\n".encode()
+        self._transport.write(head + body if body else head)
+        if self._full is not None:
+            await self._full
 
     async def head(self, method: str) -> Answered:
         while True:
@@ -99,22 +167,16 @@ class Connection:
         return Answered(self, status, headers, _Framing.of(method, status, headers), keeps)
 
     async def _head(self) -> tuple[int, Headers, bool]:
-        try:
-            raw = await self._reader.readuntil(b"\r\n\r\n")
-        except asyncio.IncompleteReadError as error:
-            if not error.partial:
-                raise ConnectionResetError("the server closed the connection without an answer") from None
-            raise BrokenAnswer("the answer ended within its head") from None
-        except asyncio.LimitOverrunError:
-            raise BrokenAnswer("the head of the answer is too large") from None
+        raw = await self._until(b"\r\n\r\n", "the head of the answer is too large")
+        if raw is None:
+            if not self._data:
+                raise ConnectionResetError("the server closed the connection without an answer")
+            raise BrokenAnswer("the answer ended within its head")
         first, *lines = raw[:-4].split(b"\r\n")
         status = _STATUS_LINE.fullmatch(first)
         if status is None:
             raise BrokenAnswer("the server does not speak HTTP/1.1")
-        matches = [_HEADER.fullmatch(line) for line in lines]
-        headers = Headers((match[1].decode(), match[2].decode(errors="replace")) for match in matches if match)
-        if not all(matches):
-            raise BrokenAnswer("the head of the answer makes no sense")
+        headers = Headers(lines)
         connection = headers.get("Connection", "").lower()
         keeps = connection == "keep-alive" if status[1] == b"0" else connection != "close"
         return int(status[2]), headers, keeps
@@ -131,14 +193,28 @@ class Connection:
                 yield piece
         else:
             keeps = False
-            while piece := await self._reader.read(_PIECE):
+            while piece := await self._some(_PIECE):
                 yield piece
+        self._done(keeps)
+
+    async def whole(self, length: int, keeps: bool) -> bytes:
+        """A body of known length, at once."""
+        self._room = max(length, _ROOM)
+        while len(self._data) < length:
+            if not await self._more():
+                raise BrokenAnswer("the connection broke within the answer")
+        self._room = _ROOM
+        body = self._take(length)
+        self._done(keeps)
+        return body
+
+    def _done(self, keeps: bool) -> None:
         self.used = True
         self._finished = keeps
 
     async def _exactly(self, left: int) -> AsyncIterator[bytes]:
         while left:
-            piece = await self._reader.read(min(left, _PIECE))
+            piece = await self._some(min(left, _PIECE))
             if not piece:
                 raise BrokenAnswer("the connection broke within the answer")
             left -= len(piece)
@@ -160,12 +236,59 @@ class Connection:
             pass
 
     async def _line(self) -> bytes:
-        try:
-            return await self._reader.readuntil(b"\r\n")
-        except asyncio.IncompleteReadError:
-            raise BrokenAnswer("the connection broke within the answer") from None
-        except asyncio.LimitOverrunError:
-            raise BrokenAnswer("the answer has a line that is too long") from None
+        line = await self._until(b"\r\n", "the answer has a line that is too long")
+        if line is None:
+            raise BrokenAnswer("the connection broke within the answer")
+        return line
+
+    # bytes
+
+    async def _until(self, end: bytes, too_long: str) -> bytes | None:
+        """Up to and with `end`; None when the connection ends before."""
+        looked = 0
+        while (at := self._data.find(end, looked)) < 0:
+            looked = max(0, len(self._data) - len(end) + 1)
+            if looked > _HEAD_BYTES:
+                raise BrokenAnswer(too_long)
+            if not await self._more():
+                return None
+        if at > _HEAD_BYTES:
+            raise BrokenAnswer(too_long)
+        return self._take(at + len(end))
+
+    async def _some(self, most: int) -> bytes:
+        """What is there, or comes next; nothing at the end of the connection."""
+        while not self._data:
+            if not await self._more():
+                return b""
+        return self._take(most)
+
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._data[:count])
+        del self._data[:count]
+        return taken
+
+    async def _more(self) -> bool:
+        """Wait until more has come; False at the end of the connection."""
+        if self._error is not None:
+            raise self._error
+        if self._ended:
+            return False
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+        self._waiting = self._loop.create_future()
+        await self._waiting
+        return True
+
+
+@lru_cache(maxsize=256)
+def _lines(headers: tuple[tuple[str, str], ...]) -> str:
+    """What many requests have in common."""
+    lines = [f"{name}: {value}" for name, value in headers]
+    if not all(map(_SENDABLE.fullmatch, lines)):
+        raise ValueError("a header has characters that no header can have")
+    return "".join(f"{line}\r\n" for line in lines)
 
 
 class _Framing(NamedTuple):
@@ -200,17 +323,40 @@ class Answered:
         self.headers = headers
         self._framing = framing
         self._keeps = keeps
+        self._coding = headers.get("Content-Encoding", "identity").lower()
+
+    async def whole(self, most: int) -> bytes:
+        """The body at once; ValueError when it is larger than that."""
+        length = self._framing.length
+        if length is not None and self._is_plain():
+            if length > most:
+                raise self._too_large(most)
+            return await self.connection.whole(length, self._keeps)
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in self.pieces():
+            size += len(piece)
+            if size > most:
+                raise self._too_large(most)
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _too_large(self, most: int) -> ValueError:
+        self.connection.close()
+        return ValueError(f"the answer is larger than {readable(most)}")
+
+    def _is_plain(self) -> bool:
+        return self._coding in ("identity", "")
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it comes, unpacked in small steps: what is small on the wire may unfold to gigabytes."""
         sent = self.connection.pieces(self._framing, self._keeps)
-        coding = self.headers.get("Content-Encoding", "identity").lower()
-        if coding in ("identity", ""):
+        if self._is_plain():
             async for piece in sent:
                 yield piece
             return
-        if coding != "gzip":
-            raise BrokenAnswer(f"the answer is packed as {coding}")
+        if self._coding != "gzip":
+            raise BrokenAnswer(f"the answer is packed as {self._coding}")
         unpacker = zlib.decompressobj(wbits=31)
         async for piece in sent:
             while piece:
@@ -230,35 +376,42 @@ class Connections:
     """The connections of an event loop, shared by all who ask the same places."""
 
     def __init__(self) -> None:
-        self._idle: dict[Place, list[Connection]] = {}
-        self._users = 0
+        self._idle: dict[Place, deque[Connection]] = {}
+        self._users: Counter[Place] = Counter()
 
-    def enter(self) -> None:
-        self._users += 1
+    def enter(self, place: Place) -> None:
+        self._users[place] += 1
 
-    def leave(self) -> None:
+    def leave(self, place: Place) -> None:
         """The last one closes what is left."""
-        self._users -= 1
-        if self._users == 0:
-            for connections in self._idle.values():
-                for connection in connections:
-                    connection.close()
-            self._idle.clear()
+        self._users[place] -= 1
+        if self._users[place] == 0:
+            del self._users[place]
+            for connection in self._idle.pop(place, ()):
+                connection.close()
 
     def idle(self, place: Place) -> Connection | None:
-        waiting = self._idle.get(place, [])
+        waiting = self._idle.get(place)
         while waiting:
             connection = waiting.pop()
-            if connection.reusable:
+            if not _is_stale(connection):
                 return connection
             connection.close()
         return None
 
     def give_back(self, connection: Connection) -> None:
-        if connection.reusable and self._users:
-            self._idle.setdefault(connection.place, []).append(connection)
-        else:
+        if not connection.reusable or connection.place not in self._users:
             connection.close()
+            return
+        connection.idle_since = time.monotonic()
+        waiting = self._idle.setdefault(connection.place, deque())
+        waiting.append(connection)
+        while waiting and _is_stale(waiting[0]):  # the one that has waited longest
+            waiting.popleft().close()
+
+
+def _is_stale(connection: Connection) -> bool:
+    return not connection.reusable or time.monotonic() - connection.idle_since > _IDLE_SECONDS
 
 
 async def open_connection(place: Place, seconds: float | None) -> Connection:
@@ -267,13 +420,16 @@ async def open_connection(place: Place, seconds: float | None) -> Connection:
         async with asyncio.timeout(seconds):
             made = await _socket(place)
             try:
-                reader, writer = await asyncio.open_connection(
-                    sock=made, ssl=place.tls, server_hostname=place.name if place.tls else None, limit=_HEAD_BYTES
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Connection(place),
+                    sock=made,
+                    ssl=place.tls,
+                    server_hostname=place.name if place.tls else None,
                 )
             except BaseException:
                 made.close()
                 raise
-            return Connection(place, reader, writer)
+            return connection
     except TimeoutError as error:
         if isinstance(error, OSError) and error.errno is not None:  # the system's own, before ours
             raise

@@ -47,7 +47,6 @@ from karmada.kube.client.socks import SCHEMES, SocksConnector, is_socks
 from karmada.kube.client.tls import MaterialReader, client_context
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, UpgradeRefused, WatchEvent
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.errors import ApiError
 
 _WATCH_GRACE = 30.0
 _CLOSED = "the connection was closed on this side"
@@ -201,18 +200,6 @@ class HttpsTransport:
             except aiohttp.WSServerHandshakeError as error:
                 raise self._failure(error.status, error.headers or {}, b"") from error
         return _WebSocket(websocket)
-
-    async def wait_ready(self, *, within: float = 30.0) -> None:
-        """Wait until a server that is just starting says it is ready; raises its last refusal otherwise."""
-        end = self._clock.monotonic() + within
-        while True:
-            try:
-                await self.call(Call("GET", "/readyz"))
-                return
-            except (ApiError, ConnectionFailed):
-                if self._clock.monotonic() > end:
-                    raise
-                await self._clock.sleep(0.05)
 
     # the pieces of a request
 
