@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from karmada.kube.objects.types import Obj
+from karmada.kube.schema.conforming import conforming
 from karmada.kube.schema.gojson import parse_like_go
 from karmada.kube.schema.node import Node
 from karmada.kube.schema.walk import DecodeError, Mismatch, Path, show_path, walker
@@ -78,7 +79,7 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
     path = Path()
     try:
         if custom:
-            _prune_resource(node, obj, path, known)
+            _prune_resource(node, obj, path, _settled(node, obj, known))
         else:
             walker(node)(obj, path)
     except Mismatch as error:
@@ -88,14 +89,19 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
     return path.unknown
 
 
-def _prune_resource(node: Node, obj: Any, path: Path, known: Obj | None = None) -> None:
+def _settled(node: Node, obj: Obj, known: Obj | None) -> frozenset[str]:
+    """The parts of a custom resource that need not be looked at."""
+    if known is None:
+        return conforming(node, obj)
+    same = frozenset(key for key, value in obj.items() if known.get(key) is value)
+    return same | conforming(node, {key: value for key, value in obj.items() if key not in same})
+
+
+def _prune_resource(node: Node, obj: Any, path: Path, settled: frozenset[str] = frozenset()) -> None:
     """An object with apiVersion, kind and metadata: the root, or one embedded in it."""
     if not isinstance(obj, dict):
         return
-    keep = _EMBEDDED
-    if known is not None:
-        keep = keep.union(key for key, value in obj.items() if known.get(key) is value)
-    _prune_struct(node, obj, path, keep)
+    _prune_struct(node, obj, path, _EMBEDDED | settled)
     metadata, schema = obj.get("metadata"), node.properties.get("metadata")
     if metadata is not None and schema is not None and schema.definition:
         path.append("metadata")

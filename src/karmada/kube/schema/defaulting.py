@@ -16,15 +16,15 @@ from karmada.kube.schema.structural import Checks
 _IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def apply_defaults(node: Node, obj: Obj) -> None:
-    """Fill in the schema's defaults, in place."""
+def apply_defaults(node: Node, obj: Obj, settled: frozenset[str] = frozenset()) -> None:
+    """Fill in the schema's defaults, in place, except in the parts that are `settled`."""
     if node.checks.has_defaults:
-        _default(node, obj)
+        _default(node, obj, settled)
 
 
-def _default(node: Node, value: Any) -> None:
+def _default(node: Node, value: Any, settled: frozenset[str] = frozenset()) -> None:
     if isinstance(value, dict):
-        _default_properties(node, value)
+        _default_properties(node, value, settled)
         below = node.values
         if below is not None and _has_defaults(below):
             for key, item in value.items():
@@ -43,10 +43,10 @@ def _has_defaults(node: Node) -> bool:
     return node.checks is not None and node.checks.has_defaults
 
 
-def _default_properties(node: Node, value: Obj) -> None:
+def _default_properties(node: Node, value: Obj, settled: frozenset[str]) -> None:
     for name, child in node.properties.items():
         checks = child.checks
-        if checks is None or not checks.has_defaults:
+        if checks is None or not checks.has_defaults or name in settled:
             continue
         present = value.get(name, UNSET)
         if child.default is not UNSET and (present is UNSET or (present is None and not child.nullable)):
@@ -81,15 +81,16 @@ def _drop(node: Node, value: Any) -> None:
                 _drop(node.items, item)
 
 
-def prune(node: Node, obj: Obj, *, nulls: bool = False) -> list[str]:
+def prune(node: Node, obj: Obj, *, nulls: bool = False, settled: frozenset[str] = frozenset()) -> list[str]:
     """Remove what the schema does not know, in place; the paths of what was removed.
 
-    The root's apiVersion, kind and metadata are left alone. With `nulls`, drop nulls in the same walk.
+    The root's apiVersion, kind and metadata are left alone, as are the parts that are `settled`. With `nulls`, drop
+    nulls in the same walk.
     """
     unknown: list[str] = []
     properties, values, preserve = node.properties, node.values, node.preserve
     for key, item in list(obj.items()):
-        if key in _IDENTITY:
+        if key in _IDENTITY or key in settled:
             continue
         child = properties.get(key, values)
         if child is not None:

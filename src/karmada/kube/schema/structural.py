@@ -58,6 +58,8 @@ class Checks:
     rules: tuple[Obj, ...] = ()
     compiled: Any = None
     """Belongs to cel.rules: what it made of the rules and the type of this place."""
+    conforms: Any = None
+    """Belongs to schema.conforming: its test of this place."""
     kind: type | None = None
     """The class of the values of its type, where there is just one."""
     plain: type | None = None

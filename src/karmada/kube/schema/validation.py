@@ -46,18 +46,20 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-def validate(node: Node, obj: Obj, old: Obj | None = None) -> list[FieldError]:
-    """What is wrong with an object; with `old`, what is wrong with the change from it."""
+def validate(node: Node, obj: Obj, old: Obj | None = None, settled: frozenset[str] = frozenset()) -> list[FieldError]:
+    """What is wrong with an object; with `old`, what is wrong with the change from it.
+
+    Of the parts that are `settled` only the rules are looked at.
+    """
     errors: list[FieldError] = []
-    if old is None:
-        _value(node, obj, MISSING, "", errors)
-    else:
-        _object(node, obj, MISSING, "", errors, unchanged=_unchanged(obj, old))
-        if node.checks.conditions:
-            _conditions(node.checks, obj, "", errors)
-        if errors:
-            errors = []
-            _value(node, obj, old, "", errors)
+    if old is not None:
+        settled |= _unchanged(obj, old, settled)
+    _object(node, obj, MISSING, "", errors, settled)
+    if node.checks.conditions:
+        _conditions(node.checks, obj, "", errors)
+    if errors and old is not None:
+        errors = []
+        _value(node, obj, old, "", errors)
     if node.checks.has_rules:
         if any(error.reason in _BLOCKING for error in errors):
             errors.append(UNCHECKED)
@@ -68,10 +70,24 @@ def validate(node: Node, obj: Obj, old: Obj | None = None) -> list[FieldError]:
     return errors
 
 
-def _unchanged(obj: Obj, old: Obj) -> frozenset[str]:
-    """The parts that are as they were, by their bytes: a change of the status need not have its spec judged again."""
+def satisfies(checks: Checks, value: Any) -> bool:
+    """Whether a value of the right type meets the conditions of its place."""
+    errors: list[FieldError] = []
+    _conditions(checks, value, "", errors)
+    return not errors
+
+
+def duplicates(node: Node, value: list[Any]) -> bool:
+    """Whether items of a set or map-like list are the same."""
+    return bool(_duplicates(node, value, ""))
+
+
+def _unchanged(obj: Obj, old: Obj, settled: frozenset[str]) -> frozenset[str]:
+    """The other parts that are as they were, by their bytes: a change of the status need not have its spec judged."""
     return frozenset(
-        key for key, value in obj.items() if key in old and (value is old[key] or _bytes(value) == _bytes(old[key]))
+        key
+        for key, value in obj.items()
+        if key not in settled and key in old and (value is old[key] or _bytes(value) == _bytes(old[key]))
     )
 
 
@@ -181,7 +197,7 @@ def _object(
     old: Any,
     path: str,
     errors: list[FieldError],
-    unchanged: frozenset[str] = frozenset(),
+    settled: frozenset[str] = frozenset(),
 ) -> None:
     before: Obj = old if isinstance(old, dict) else _NO_FIELDS
     prefix = f"{path}." if path else ""
@@ -190,11 +206,11 @@ def _object(
     properties, values = node.properties, node.values
     for key, item in value.items():
         child = properties.get(key, values)
-        if child is None or child.checks is None or type(item) is child.checks.plain or key in unchanged:
+        if child is None or child.checks is None or type(item) is child.checks.plain or key in settled:
             continue
         _value(child, item, before.get(key, MISSING), prefix + key, errors)
     checks: Checks = node.checks
-    if checks.metadata is not None and "metadata" not in unchanged and isinstance(value.get("metadata"), dict):
+    if checks.metadata is not None and "metadata" not in settled and isinstance(value.get("metadata"), dict):
         _value(checks.metadata, value["metadata"], before.get("metadata", MISSING), f"{prefix}metadata", errors)
     if node.embedded:
         _embedded(value, prefix, errors)

@@ -17,6 +17,7 @@ from karmada.kube.objects.errors import FieldError, InternalError
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.jsonpath import Path, compile_path
 from karmada.kube.objects.types import Obj
+from karmada.kube.schema.conforming import conforming
 from karmada.kube.schema.defaulting import apply_defaults, prune
 from karmada.kube.schema.node import Node
 from karmada.kube.schema.structural import compile_schema
@@ -94,8 +95,9 @@ class _Schema:
     def default(self, obj: Obj) -> None:
         """In place."""
         node = self.node()
-        prune(node, obj, nulls=True)
-        apply_defaults(node, obj)
+        settled = conforming(node, obj)
+        prune(node, obj, nulls=True, settled=settled)
+        apply_defaults(node, obj, settled)
 
     def default_status(self, obj: Obj) -> None:
         """In place, and of the status alone."""
@@ -107,10 +109,12 @@ class _Schema:
             obj.pop("status", None)
 
     def validate(self, obj: Obj) -> list[FieldError]:
-        return validate(self.node(), obj)
+        node = self.node()
+        return validate(node, obj, None, conforming(node, obj))
 
     def validate_change(self, obj: Obj, old: Obj) -> list[FieldError]:
-        return validate(self.node(), obj, old)
+        node = self.node()
+        return validate(node, obj, old, conforming(node, obj))
 
 
 def _renamed(api_version: str) -> Callable[[Obj], Obj]:
