@@ -89,6 +89,22 @@ def test_what_is_required_or_has_a_default_must_be_there(missing: str) -> None:
     assert conforming(NODE, {"spec": {key: GOOD[key] for key in GOOD if key != missing}}) == frozenset()
 
 
+def test_what_cannot_be_written_as_it_is_conforms_to_nothing() -> None:
+    assert conforming(NODE, {"spec": GOOD | {"share": float("nan")}}) == frozenset()
+    assert conforming(NODE, {"spec": GOOD | {"free": float("inf")}}) == frozenset()
+    assert conforming(NODE, {"spec": GOOD | {"free": {"x": object()}}}) == frozenset()
+
+
+def test_what_was_right_a_moment_ago_is_known_again_and_what_was_changed_since_is_not() -> None:
+    spec = copy.deepcopy(GOOD)
+    for number in range(100):
+        spec["count"] = number
+        assert conforming(NODE, {"spec": spec}) == {"spec"}
+    assert conforming(NODE, {"spec": copy.deepcopy(spec)}) == {"spec"}
+    spec["count"] = -1
+    assert conforming(NODE, {"spec": spec}) == frozenset()
+
+
 _scalars = st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from([0.5, 2.0, "a", "One", "abcd", "B", "k"])
 _names = st.sampled_from([*SCHEMA["properties"]["spec"]["properties"], "key", "size", "known", "x"])
 _values = st.recursive(_scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=4))

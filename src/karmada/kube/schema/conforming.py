@@ -4,12 +4,18 @@ Nearly everything that is written is in order: nothing to prune, no null, no def
 test compiled from the schema finds that out in a fraction of the time that pruning, defaulting and validation take to
 do nothing. What it does not vouch for is no worse for it; those who change and complain look themselves. Rules are
 never looked at here.
+
+A write asks several times on its way, and what it asks about is the same each time: parts that were found to be all
+right a moment ago are known again by their bytes, which are made in a tenth of the time of the walk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, Final, TypeAlias
+
+import orjson
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import UNSET, Node
@@ -19,12 +25,10 @@ from karmada.kube.schema.validation import duplicates, satisfies
 Test: TypeAlias = Callable[[Any], bool]
 
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
-_SCALARS: Final[dict[str, tuple[type, ...]]] = {
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-}
+_SCALARS: Final[dict[str, type]] = {"string": str, "boolean": bool, "integer": int}
+_REMEMBERED: Final = 32
+_SMALL: Final = 16 << 10
+"""Larger parts are not remembered."""
 
 
 def conforming(node: Node, obj: Obj) -> frozenset[str]:
@@ -33,21 +37,46 @@ def conforming(node: Node, obj: Obj) -> frozenset[str]:
     return frozenset(
         key
         for key, value in obj.items()
-        if key not in _IDENTITY and (child := properties.get(key)) is not None and _test(child)(value)
+        if key not in _IDENTITY and (child := properties.get(key)) is not None and _part(child)(value)
     )
+
+
+def _part(node: Node) -> Test:
+    """The test of a part of an object, with a memory."""
+    checks: Checks | None = node.checks
+    if checks is None:
+        return _never
+    if checks.conforms is None:
+        checks.conforms = _remembering(_test(node))
+    test: Test = checks.conforms
+    return test
+
+
+def _remembering(test: Test) -> Test:
+    recent: dict[bytes, None] = {}
+
+    def remembered(value: Any) -> bool:
+        try:
+            raw = orjson.dumps(value)
+        except TypeError:
+            return False
+        if raw in recent:
+            return True
+        if not test(value):
+            return False
+        if len(raw) <= _SMALL:
+            if len(recent) == _REMEMBERED:
+                del recent[next(iter(recent))]
+            recent[raw] = None
+        return True
+
+    return remembered
 
 
 def _test(node: Node) -> Test:
     checks: Checks | None = node.checks
     if checks is None:
         return _never
-    if checks.conforms is None:
-        checks.conforms = _compiled(node, checks)
-    test: Test = checks.conforms
-    return test
-
-
-def _compiled(node: Node, checks: Checks) -> Test:
     form = _form(node)
     if not checks.conditions or form is _never:
         return form
@@ -64,8 +93,10 @@ def _form(node: Node) -> Test:
         return _list(node)
     if node.special == "int-or-string":
         return _one_of((str, int))
+    if node.type == "number":
+        return _number
     if node.type in _SCALARS:
-        return _one_of(_SCALARS[node.type])
+        return _one_of((_SCALARS[node.type],))
     free = node.preserve and not node.properties and node.values is None and node.items is None
     return _something if free else _never
 
@@ -75,7 +106,11 @@ def _never(_value: Any) -> bool:
 
 
 def _something(value: Any) -> bool:
-    return value is not None
+    return value is not None and (type(value) is not float or isfinite(value))  # those are null once they are written
+
+
+def _number(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and isfinite(value))
 
 
 def _anything(_value: Any) -> bool:

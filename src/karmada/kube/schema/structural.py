@@ -59,7 +59,7 @@ class Checks:
     compiled: Any = None
     """Belongs to cel.rules: what it made of the rules and the type of this place."""
     conforms: Any = None
-    """Belongs to schema.conforming: its test of this place."""
+    """Belongs to schema.conforming: its test of this place, where it is a part of an object."""
     kind: type | None = None
     """The class of the values of its type, where there is just one."""
     plain: type | None = None
@@ -183,10 +183,13 @@ def _checks(schema: Obj, node: Node) -> Checks:
         rules=tuple(schema.get(VALIDATIONS) or ()),
         **bounds,
     )
+    given = _CONDITIONS & schema.keys()
+    if node.special and schema.get("anyOf") == _EITHER:
+        given, checks.any_of = given - {"anyOf"}, ()  # its type says the same
     if checks.pattern:
         checks.search = compile_pattern(checks.pattern)
     checks.kind = _KINDS.get(node.type)
-    checks.conditions = bool(_CONDITIONS & schema.keys()) or checks.format_check is not None
+    checks.conditions = bool(given) or checks.format_check is not None
     if not checks.conditions and node.type in ("string", "boolean", "integer"):
         checks.plain = checks.kind
     below = [child.checks for child in children(node) if child.checks is not None]
