@@ -20,7 +20,10 @@ class Stored(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A write: `value` is None when the key was deleted, `previous` is None when it was created."""
+    """A write: `value` is None when the key was deleted, `previous` is None when it was created.
+
+    What a listener is told need not have a `previous`: it has heard of everything.
+    """
 
     key: str
     value: bytes | None

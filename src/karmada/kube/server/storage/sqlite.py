@@ -71,6 +71,7 @@ PRAGMA user_version = {FORMAT};
 COMMIT;
 """
 _LATEST = "SELECT rev, value FROM log WHERE key = ? AND rev <= ? ORDER BY rev DESC LIMIT 1"
+_LAST_REVISION = "SELECT rev, live FROM log INDEXED BY log_by_key WHERE key = ? ORDER BY rev DESC LIMIT 1"
 _APPEND = "INSERT INTO log (rev, key, live, prev, value) VALUES (?, ?, ?, ?, ?)"
 # max() makes SQLite take the bare column `live` from the row with the greatest revision; the index has all of it.
 _NEWEST = """
@@ -237,8 +238,10 @@ class SqliteStore(LocalStore):
                 return events
             await asyncio.sleep(0)
 
-    def _latest(self, key: str, revision: int) -> Stored | None:
-        return _stored(key, self._cursor.execute(_LATEST, (key, revision)).fetchone())
+    def _last_revision(self, key: str) -> int:
+        """Of the newest row, synced or not; 0 when that is a deletion or there is none. The index has all of it."""
+        row = self._cursor.execute(_LAST_REVISION, (key,)).fetchone()
+        return row[0] if row is not None and row[1] else 0
 
     def _read(self, sql: str, arguments: tuple[Any, ...]) -> list[Any]:
         try:
@@ -284,21 +287,20 @@ class SqliteStore(LocalStore):
     def _commit(self, writes: list[_Write]) -> _Batch:
         self._cursor.execute("BEGIN IMMEDIATE")
         revision = self._committed
-        latest: dict[str, Stored | None] = {}
+        latest: dict[str, int] = {}
         rows: list[tuple[int, str, int, int, bytes | None]] = []
         batch = _Batch(0, [], [])
         for key, value, expected, answer in writes:
             if answer.done():
                 continue  # its writer has given up
-            previous = latest[key] if key in latest else self._latest(key, revision)
-            current = previous.revision if previous is not None else 0
+            current = latest[key] if key in latest else self._last_revision(key)
             if current != expected:
                 batch.answers.append((answer, RevisionConflict(key, current)))
                 continue
             revision += 1
-            latest[key] = None if value is None else Stored(key, value, revision)
+            latest[key] = 0 if value is None else revision
             rows.append((revision, key, value is not None, current, value))
-            batch.events.append(Event(key, value, revision, previous))
+            batch.events.append(Event(key, value, revision, None))
             batch.answers.append((answer, revision))
             self._wal_pages += 2 + (len(value) // _PAGE_SIZE if value else 0)
         if rows:
