@@ -27,6 +27,7 @@ _ROOM = 1 << 18
 """How much may have come before it is asked for."""
 _IDLE_SECONDS = 60.0
 """A connection that waited longer may be about to be closed by the server."""
+_NEXT_ADDRESS_SECONDS = 0.25
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -415,7 +416,7 @@ def _is_stale(connection: Connection) -> bool:
 
 
 async def open_connection(place: Place, seconds: float | None) -> Connection:
-    """A new one; OSError (what the first address said), ssl.SSLError or OpeningTimedOut."""
+    """A new one; OSError, ssl.SSLError or OpeningTimedOut."""
     try:
         async with asyncio.timeout(seconds):
             made = await _socket(place)
@@ -437,22 +438,24 @@ async def open_connection(place: Place, seconds: float | None) -> Connection:
 
 
 async def _socket(place: Place) -> socket.socket:
-    loop = asyncio.get_running_loop()
-    first: OSError | None = None
-    for family, kind, protocol, _, address in await _addresses(place):
-        made = socket.socket(family, kind, protocol)
-        try:
-            made.setblocking(False)
-            _keep_alive(made)
-            await loop.sock_connect(made, address)
-            return made
-        except OSError as error:
-            made.close()
-            first = first or error
-        except BaseException:
-            made.close()
-            raise
-    raise first or OSError(f"{place.host} has no address")
+    """Connected. Of several addresses the next is tried when one has not answered for a moment, or has refused."""
+    addresses = await _addresses(place)
+    if len(addresses) > 1:
+        from aiohappyeyeballs import start_connection
+
+        made = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, interleave=1)
+        _keep_alive(made)
+        return made
+    [(family, kind, protocol, _, address)] = addresses
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)
+        _keep_alive(made)
+        await asyncio.get_running_loop().sock_connect(made, address)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 async def _addresses(place: Place) -> list[Any]:

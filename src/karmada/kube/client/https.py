@@ -1,12 +1,6 @@
-"""The HTTPS transport: a kube-apiserver (ours or any) over the network.
+"""The HTTPS transport: a kube-apiserver (ours or any) over the network, through proxies too, and its WebSockets.
 
-One aiohttp session with kept-alive connections; TLS contexts are shared (tls), credentials renewed (credentials), and
-the number of requests at once adapts to the server (limiter); watches and sockets, which are long, do not count.
-A 429 or 5xx answer with Retry-After is waited for and sent again (the server tells that way that it did nothing); a 401
-is sent again once with fresh credentials where there are any. A broken connection is ConnectionFailed: whether a write
-happened is then unknown, and it is the caller who knows if it may be repeated. So is everything else that makes an
-exchange impossible: settings that cannot be used, an answer that is too large or no answer at all to what was asked,
-and a server that sends its clients elsewhere, for a token is not carried to where a server points.
+One aiohttp session with kept-alive connections; TLS contexts are shared (tls), credentials renewed (credentials).
 """
 
 from __future__ import annotations
@@ -15,62 +9,44 @@ import contextlib
 import re
 import socket
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
 from karmada.kube.client.answers import (
-    LONGEST_PAUSE,
-    MAX_RETRIES,
-    RETRY_SECONDS,
     elsewhere,
     failure,
     fixed_headers,
-    parsed,
-    retry_after,
     status_of,
     target,
-    warnings,
-    watch_event,
 )
-from karmada.kube.client.bodies import TooLarge, read_body
+from karmada.kube.client.asking import CLOSED, Asking
+from karmada.kube.client.bodies import read_body
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
+from karmada.kube.client.credentials import Credential
 from karmada.kube.client.limiter import AdaptiveLimiter
-from karmada.kube.client.limits import OBJECT_BYTES, WATCH_LINE_BYTES
+from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.client.socks import SCHEMES, SocksConnector, is_socks
-from karmada.kube.client.tls import MaterialReader, client_context
-from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, UpgradeRefused, WatchEvent
+from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, UpgradeRefused
 from karmada.kube.objects.clock import SYSTEM, Clock
 
-_WATCH_GRACE = 30.0
-_CLOSED = "the connection was closed on this side"
 _TLS_OBJECT = re.compile(r" ssl:(<[^>]*>|\w+)")
 """What aiohttp tells of its settings in the middle of a message."""
 
 
-class HttpsTransport:
+class HttpsTransport(Asking):
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
-        self.config = config
-        self.limiter = limiter or AdaptiveLimiter(clock=clock)
-        self.on_warning: Callable[[str], None] | None = None
-        """Told what the server warns of, besides doing what it was asked for."""
-        self._clock = clock
-        self._credentials = credentials_for(config, clock=clock)
-        self._base = config.server.rstrip("/")
+        super().__init__(config, clock=clock, limiter=limiter)
         self._secure = self._base.startswith("https://")
-        self._ca = MaterialReader(config.ca)
         self._proxy = _proxy_for(config)
         self._fixed_headers = _fixed_headers(config)
         self._server_name = config.tls_server_name or None
         self._session: aiohttp.ClientSession | None = None
         self._sockets: aiohttp.ClientSession | None = None
-        self._closed = False
         self._streams: set[aiohttp.StreamReader] = set()
 
     async def close(self) -> None:
@@ -79,99 +55,31 @@ class HttpsTransport:
         sessions = (self._sockets, self._session)
         self._sockets = self._session = None
         for stream in self._streams:  # closing a session does not wake those who read from it
-            stream.set_exception(aiohttp.ClientConnectionError(_CLOSED))
+            stream.set_exception(aiohttp.ClientConnectionError(CLOSED))
         for session in sessions:
             if session is not None:
                 await session.close()
 
     # requests
 
-    async def call(self, call: Call) -> Any:
-        data = None if call.body is None else orjson.dumps(call.body)
-        timeout = self._timeout(self.config.timeout)
-        until = self._clock.monotonic() + (self.config.timeout or RETRY_SECONDS)
-        renewed = False
-        for attempt in range(MAX_RETRIES + 1):
-            credential = await self._credential()
-            status, headers, body = await self._exchange(call, data, timeout, credential)
-            if 200 <= status < 300:
-                with self._reaching():
-                    return parsed(headers.get("Content-Type", ""), body)
-            if status == 401 and not renewed and self._credentials.rejected(credential):
-                renewed = True
-                continue
-            pause = retry_after(status, headers)
-            if pause is not None:
-                pause = min(pause, LONGEST_PAUSE)
-            if pause is None or attempt == MAX_RETRIES or self._clock.monotonic() + pause > until:
-                raise self._failure(status, headers, body)
-            await self._clock.sleep(pause)
-        raise AssertionError("unreachable")
-
-    async def _exchange(
-        self, call: Call, data: bytes | None, timeout: aiohttp.ClientTimeout, credential: Credential
-    ) -> tuple[int, Any, bytes]:
-        await self.limiter.acquire()
-        overloaded = False
-        try:
-            with self._reaching():
-                headers = self._headers(call, credential)
-                async with self._request(call, headers, timeout, credential, data) as response:
-                    overloaded = response.status in (429, 503)
-                    if self.on_warning is not None:
-                        for text in warnings(response.headers.getall("Warning", ())):
-                            self.on_warning(text)
-                    return response.status, response.headers, await read_body(response, call.most)
-        except ConnectionFailed as error:
-            overloaded = isinstance(error.__cause__, TimeoutError)
-            raise
-        finally:
-            self.limiter.release(overloaded=overloaded)
-
-    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
-        """Past the limiter: whether a server lives is not to be learned from how long its line is."""
-        credential = await self._credential()
-        timeout = self._timeout(self.config.timeout)
+    async def _ask(
+        self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
+    ) -> Answer:
         with self._reaching():
             sent = self._headers(call, credential)
             sent.update(headers or {})
-            async with self._request(call, sent, timeout, credential) as response:
-                if response.status == 401:
-                    self._credentials.rejected(credential)
+            async with self._request(call, sent, self._timeout(self.config.timeout), credential, data) as response:
+                self._warn(response.headers.getall("Warning", ()))
                 return Answer(response.status, response.headers, await read_body(response, call.most))
 
-    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
-        pending: list[bytes] = []
-        size = 0
-        seconds = float(call.query.get("timeoutSeconds") or 0)
-        async with contextlib.aclosing(self._chunks(call, seconds + _WATCH_GRACE if seconds else None)) as chunks:
-            async for chunk in chunks:
-                pending.append(chunk)
-                size += len(chunk)
-                if b"\n" in chunk:
-                    *lines, rest = b"".join(pending).split(b"\n")
-                    pending, size = ([rest] if rest else []), len(rest)
-                    for line in lines:
-                        if line:
-                            yield watch_event(self._base, line)
-                if size > WATCH_LINE_BYTES:
-                    raise ConnectionFailed(f"{self._base}: {TooLarge('an event of the watch', WATCH_LINE_BYTES)}")
-        if pending:
-            raise ConnectionFailed(f"{self._base}: the watch ended within an event")
-
-    def stream(self, call: Call) -> AsyncIterator[bytes]:
-        return self._chunks(call, None)
-
     async def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
-        """The body of a long answer, piece by piece."""
         timeout = self._timeout(total)
         credential = await self._credential()
         with self._reaching("the stream went silent"):
             async with self._request(call, self._headers(call, credential), timeout, credential) as response:
                 if response.status not in (200, 204):
-                    if response.status == 401:
-                        self._credentials.rejected(credential)
-                    raise self._failure(response.status, response.headers, await read_body(response, OBJECT_BYTES))
+                    body = await read_body(response, OBJECT_BYTES)
+                    raise self._refused(response.status, response.headers, body, credential)
                 self._streams.add(response.content)
                 try:
                     async for chunk in response.content.iter_any():
@@ -263,8 +171,7 @@ class HttpsTransport:
     def _connection(self, credential: Credential) -> dict[str, Any]:
         options: dict[str, Any] = {}
         if self._secure:
-            ca = b"" if self.config.insecure else self._ca.read()
-            options["ssl"] = client_context(ca, credential.certificate, credential.key, self.config.insecure)
+            options["ssl"] = self._tls(credential)
             options["server_hostname"] = self._server_name
         if self._proxy and not is_socks(self._proxy):
             options["proxy"] = self._proxy
@@ -272,15 +179,9 @@ class HttpsTransport:
                 options["proxy_headers"] = CIMultiDict(self.config.proxy_headers)
         return options
 
-    async def _credential(self) -> Credential:
-        try:
-            return await self._credentials.get()
-        except (CredentialError, ValueError) as error:
-            raise ConnectionFailed(f"{self._base}: {error}") from error
-
     def _open(self) -> aiohttp.ClientSession:
         if self._closed:
-            raise ConnectionFailed(f"{self._base}: {_CLOSED}")
+            raise ConnectionFailed(f"{self._base}: {CLOSED}")
         if self._session is None:
             connector = self._connector()
             self._session = aiohttp.ClientSession(

@@ -1,0 +1,147 @@
+"""What all ways to a server over the network have in common.
+
+The number of requests at once adapts to the server (limiter); watches and sockets, which are long, do not count.
+A 429 or 5xx answer with Retry-After is waited for and sent again (the server tells that way that it did nothing); a 401
+is sent again once with fresh credentials where there are any. A broken connection is ConnectionFailed: whether a write
+happened is then unknown, and it is the caller who knows if it may be repeated. So is everything else that makes an
+exchange impossible: settings that cannot be used, an answer that is too large or no answer at all to what was asked,
+and a server that sends its clients elsewhere, for a token is not carried to where a server points.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from karmada.kube.client import answers
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.credentials import Credential, CredentialError, credentials_for
+from karmada.kube.client.limiter import AdaptiveLimiter
+from karmada.kube.client.limits import WATCH_LINE_BYTES, readable
+from karmada.kube.client.tls import MaterialReader, client_context
+from karmada.kube.client.transport import Answer, Call, ConnectionFailed, WatchEvent
+from karmada.kube.objects.clock import SYSTEM, Clock
+
+CLOSED = "the connection was closed on this side"
+_WATCH_GRACE = 30.0
+
+
+class Asking(ABC):
+    """One server. How bytes get there and back is for those who inherit."""
+
+    def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
+        self.config = config
+        self.limiter = limiter or AdaptiveLimiter(clock=clock)
+        self.on_warning: Callable[[str], None] | None = None
+        """Told what the server warns of, besides doing what it was asked for."""
+        self._clock = clock
+        self._credentials = credentials_for(config, clock=clock)
+        self._base = config.server.rstrip("/")
+        self._ca = MaterialReader(config.ca)
+        self._closed = False
+
+    @abstractmethod
+    async def _ask(
+        self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """One exchange; ConnectionFailed when there was none."""
+
+    @abstractmethod
+    def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
+        """The body of a long answer, piece by piece, for so many seconds at most."""
+
+    async def call(self, call: Call) -> Any:
+        data = None if call.body is None else orjson.dumps(call.body)
+        until = self._clock.monotonic() + (self.config.timeout or answers.RETRY_SECONDS)
+        renewed = False
+        for attempt in range(answers.MAX_RETRIES + 1):
+            credential = await self._credential()
+            status, headers, body = await self._in_line(call, data, credential)
+            if 200 <= status < 300:
+                return self._value(headers, body)
+            if status == 401 and not renewed and self._credentials.rejected(credential):
+                renewed = True
+                continue
+            pause = answers.retry_after(status, headers)
+            if pause is not None:
+                pause = min(pause, answers.LONGEST_PAUSE)
+            if pause is None or attempt == answers.MAX_RETRIES or self._clock.monotonic() + pause > until:
+                raise answers.failure(self._base, status, headers, body)
+            await self._clock.sleep(pause)
+        raise AssertionError("unreachable")
+
+    def _value(self, headers: Mapping[str, str], body: bytes) -> Any:
+        try:
+            return answers.parsed(headers.get("Content-Type", ""), body)
+        except ValueError as error:
+            raise ConnectionFailed(f"{self._base}: {error}") from error
+
+    async def _in_line(self, call: Call, data: bytes | None, credential: Credential) -> Answer:
+        await self.limiter.acquire()
+        overloaded = False
+        try:
+            got = await self._ask(call, data, credential)
+            overloaded = got.status in (429, 503)
+            return got
+        except ConnectionFailed as error:
+            overloaded = isinstance(error.__cause__, TimeoutError)
+            raise
+        finally:
+            self.limiter.release(overloaded=overloaded)
+
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        """Past the limiter: whether a server lives is not to be learned from how long its line is."""
+        credential = await self._credential()
+        got = await self._ask(call, None, credential, headers)
+        if got.status == 401:
+            self._credentials.rejected(credential)
+        return got
+
+    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        pending: list[bytes] = []
+        size = 0
+        seconds = float(call.query.get("timeoutSeconds") or 0)
+        async with contextlib.aclosing(self._chunks(call, seconds + _WATCH_GRACE if seconds else None)) as chunks:
+            async for chunk in chunks:
+                pending.append(chunk)
+                size += len(chunk)
+                if b"\n" in chunk:
+                    *lines, rest = b"".join(pending).split(b"\n")
+                    pending, size = ([rest] if rest else []), len(rest)
+                    for line in lines:
+                        if line:
+                            yield answers.watch_event(self._base, line)
+                if size > WATCH_LINE_BYTES:
+                    limit = readable(WATCH_LINE_BYTES)
+                    raise ConnectionFailed(f"{self._base}: an event of the watch is larger than {limit}")
+        if pending:
+            raise ConnectionFailed(f"{self._base}: the watch ended within an event")
+
+    def stream(self, call: Call) -> AsyncIterator[bytes]:
+        return self._chunks(call, None)
+
+    def _refused(self, status: int, headers: Mapping[str, str], body: bytes, credential: Credential) -> Exception:
+        """The error of a stream that was not begun."""
+        if status == 401:
+            self._credentials.rejected(credential)
+        return answers.failure(self._base, status, headers, body)
+
+    def _warn(self, headers: Iterable[str]) -> None:
+        if self.on_warning is not None:
+            for text in answers.warnings(headers):
+                self.on_warning(text)
+
+    async def _credential(self) -> Credential:
+        try:
+            return await self._credentials.get()
+        except (CredentialError, ValueError) as error:
+            raise ConnectionFailed(f"{self._base}: {error}") from error
+
+    def _tls(self, credential: Credential) -> ssl.SSLContext:
+        ca = b"" if self.config.insecure else self._ca.read()
+        return client_context(ca, credential.certificate, credential.key, self.config.insecure)
