@@ -11,7 +11,7 @@ from fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 from karmada.kube.client.client import PAGE_SIZE, Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 
@@ -92,8 +92,40 @@ async def test_whole_and_slim_objects_are_kept_apart(client: Client, clock: Fake
     whole = informers.of(CONFIG_MAPS)
     kept = informers.of(CONFIG_MAPS, transform=slim)
     assert kept is not whole
-    assert informers.of(CONFIG_MAPS, transform=slim, paged=True) is kept
+    assert informers.of(CONFIG_MAPS, transform=slim) is kept
     assert informers.of(CONFIG_MAPS) is whole
+
+
+async def test_strangers_are_told_together_what_there_is_and_alone_what_comes(client: Client, clock: FakeClock) -> None:
+    looks: list[str] = []
+
+    def shown(obj: Obj) -> Obj:
+        looks.append(obj["metadata"]["name"])
+        return obj
+
+    await fill(client, 3)
+    informer = Informer(client, CONFIG_MAPS, clock=clock, transform=shown, on_demand=True)
+    informer.start()
+    await informer.wait_synced()
+    heard: list[tuple[int, str]] = []
+
+    def listening(number: int) -> Handler:
+        return lambda _old, new: heard.append((number, (new or {})["metadata"]["name"]))
+
+    removes = [informer.add_stranger(listening(number)) for number in range(3)]
+    removes.pop()()
+    assert heard == []
+    await client.create(CONFIG_MAPS, config_map("new", ""))
+    await eventually(lambda: heard == [(0, "new"), (1, "new")])
+    heard.clear()
+    looks.clear()
+    await informer.introduce()
+    assert heard == [(number, name) for name in ("c0", "c1", "c2", "new") for number in (0, 1)]
+    assert looks == ["c0", "c1", "c2", "new"], "one look at each, however many are told"
+    heard.clear()
+    await informer.introduce()
+    assert heard == [], "they are strangers no more"
+    await informer.stop()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.leader import LeaderElector
@@ -71,6 +72,37 @@ async def test_a_controller_converges_what_is_there_and_what_comes(client: Clien
         assert await manager.health.ok()
     assert asyncio.all_tasks() == before
     assert fake.watchers == []
+
+
+async def test_all_controllers_are_told_what_there_is_with_one_look_at_each_object(client: Client) -> None:
+    looks: list[str] = []
+
+    def shown(obj: Obj) -> Obj:
+        looks.append(obj["metadata"]["name"])
+        return obj
+
+    class Noting:
+        watches = (Watch(PODS),)
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+            self.seen: list[Key] = []
+
+        async def reconcile(self, key: Key) -> None:
+            self.seen.append(key)
+
+    await client.create(PODS, pod("a"))
+    await client.create(PODS, pod("b"))
+    manager = Manager(client, transform=shown, on_demand=(PODS,))
+    parts = [Noting(f"c{number}") for number in range(5)]
+    for part in parts:
+        manager.add(part)
+    manager.informers.start()
+    await manager.informers.wait_synced()
+    looks.clear()
+    async with manager:
+        await eventually(lambda: all(part.seen == [Key("ns", "a"), Key("ns", "b")] for part in parts))
+        assert looks == ["a", "b"]
 
 
 async def test_parts_start_in_order_and_stop_in_reverse(client: Client) -> None:

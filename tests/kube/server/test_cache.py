@@ -616,6 +616,17 @@ async def test_loading_pages_through_a_compacted_store(
     await cache.stop()
 
 
+async def test_what_is_loaded_is_squeezed_on_the_way(store: MemoryStore, clock: FakeClock) -> None:
+    write = Writer(store)
+    for number in range(3_000):
+        await write.put("a", f"p{number:04d}", text="x" * 2_000)
+    cache = Cache(store, clock)
+    entries = await cache._read(store.revision)
+    whole = [entry for entry in entries if entry._sample == b""]
+    assert 2_000 < len(whole) < 2_100, "but for those that came last"
+    assert [entry.raw for entry in entries] == [entry_of(*stored).raw for stored in (await store.range("core/")).items]
+
+
 async def test_a_remote_store_is_followed_and_waited_for(store: MemoryStore, clock: FakeClock) -> None:
     write = Writer(store)
     for i in range(5):

@@ -47,8 +47,8 @@ class Collector:
             return
         summary = self._summary = Summary()
         informers = self.member.informers
-        nodes = informers.of(NODES, transform=slim_node, paged=True)
-        pods = informers.of(PODS, transform=slim_pod, paged=True)
+        nodes = informers.of(NODES, transform=slim_node)
+        pods = informers.of(PODS, transform=slim_pod)
         self._informers = (nodes, pods)
         self._unsubscribe = [nodes.add_handler(summary.node_changed), pods.add_handler(summary.pod_changed)]
         self._started_at = self._clock.monotonic()

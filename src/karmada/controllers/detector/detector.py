@@ -40,7 +40,10 @@ from karmada.kube.runtime.keys import Key
 
 DETECTOR: Final = "resource-detector"
 BACKLOG: Final = -100
-"""The priority of what was there already, and of what a policy brings up: users' changes go first."""
+"""The priority of what was there already, and of what a policy brings up: users' changes go first.
+
+At a start, what has no policy yet is taken for such a change: it may have come while nobody looked.
+"""
 
 
 class _Settled(NamedTuple):
@@ -97,7 +100,7 @@ class Detector:
         if self._namespaces.skips(*ref):
             return
         if old is None or new is None:
-            self.look_at(ref, priority=BACKLOG if initially else 0)
+            self.look_at(ref, priority=BACKLOG if initially and claim_of(obj) is not None else 0)
         elif changed(old, new):
             self.look_at(ref, lazily=self._is_lazy(new) and not changed_by_user(old, new))
 

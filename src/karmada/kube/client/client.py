@@ -7,7 +7,7 @@ server and its caches and must not be changed. Failures are the typed errors of 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, NamedTuple
 
 from karmada.kube.client.discovery import RESTMapper
@@ -34,6 +34,14 @@ class Listing(NamedTuple):
 
     items: list[Obj]
     resource_version: str
+
+
+class ListPage(NamedTuple):
+    """Some objects of a list. `first`: with this page the list begins, perhaps anew."""
+
+    items: list[Obj]
+    resource_version: str
+    first: bool
 
 
 def resource_path(gvr: GVR, namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -164,50 +172,69 @@ class Client:
         resource_version: str = "",
         metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
-        keep: Callable[[Obj], Obj] | None = None,
     ) -> Listing:
-        """The whole list. `resource_version` "0" takes any cached state, N one not older than N, "" the latest.
+        """The whole list. `resource_version` "0" takes any cached state, N one not older than N, "" the latest."""
+        items: list[Obj] = []
+        version = ""
+        async for page in self.pages(
+            kind,
+            namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            resource_version=resource_version,
+            metadata_only=metadata_only,
+            page_size=page_size,
+        ):
+            if page.first:
+                items = []
+            items += page.items
+            version = page.resource_version
+        return Listing(items, version)
+
+    async def pages(
+        self,
+        kind: GVR | GVK,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        metadata_only: bool = False,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[ListPage]:
+        """A list page by page (see `list_all`), so that never more than one of them is in memory.
 
         Pages are asked for only where they mean the same snapshot: a limit together with N would mean exactly N.
-        When the snapshot expires between two pages, the list is taken again in one piece. `keep` makes what is kept of
-        an item, as soon as its page is there.
+        When the snapshot expires between two pages, the list begins again, in one piece.
         """
         gvr = await self.resource(kind)
         limit = page_size if resource_version in ("", "0") else 0
-
-        async def page(limit: int, token: str, version: str) -> Obj:
-            answer = await self.list(
-                gvr,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                continue_=token,
-                resource_version=version,
-                metadata_only=metadata_only,
-            )
-            if not isinstance(answer.get("metadata"), dict):
-                raise ConnectionFailed(f"GET {resource_path(gvr, namespace)}: the server answered with what is no list")
-            return answer
-
-        def kept(answer: Obj) -> list[Obj]:
-            items: list[Obj] = answer.get("items") or []
-            return items if keep is None else [keep(item) for item in items]
-
-        answer = await page(limit, "", resource_version)
-        token = answer["metadata"].get("continue", "")
-        if not token:
-            return Listing(kept(answer), answer["metadata"].get("resourceVersion", ""))
-        items: list[Obj] = [*kept(answer)]
-        while token:
+        token = ""
+        while True:
+            first, version = not token, "" if token else resource_version
             try:
-                answer = await page(limit, token, "")
+                answer = await self.list(
+                    gvr,
+                    namespace,
+                    label_selector=label_selector,
+                    field_selector=field_selector,
+                    limit=limit,
+                    continue_=token,
+                    resource_version=version,
+                    metadata_only=metadata_only,
+                )
             except (Expired, Gone):
-                answer = await page(0, "", resource_version)
-                items = []
-            items += kept(answer)
-            token = answer["metadata"].get("continue", "")
-        return Listing(items, answer["metadata"].get("resourceVersion", ""))
+                if first:
+                    raise
+                limit, token = 0, ""
+                continue
+            metadata = answer.get("metadata")
+            if not isinstance(metadata, dict):
+                raise ConnectionFailed(f"GET {resource_path(gvr, namespace)}: the server answered with what is no list")
+            yield ListPage(answer.get("items") or [], metadata.get("resourceVersion", ""), first)
+            token = metadata.get("continue", "")
+            if not token:
+                return
 
     async def watch(
         self,

@@ -153,13 +153,19 @@ class Controller:
 
     # life
 
-    async def start(self) -> None:
-        """Hear of everything there is and start the workers, once the informers have synced."""
+    def listen(self) -> None:
+        """Hear of changes from now on; of what there is, when the informers introduce strangers."""
         self._starting = True
         for watch, informer in self.sources:
             informer.start()
-            self._unsubscribe.append(informer.add_handler(self._handler(watch)))
+            self._unsubscribe.append(informer.add_stranger(self._handler(watch)))
+
+    async def start(self) -> None:
+        """Hear of everything there is and start the workers, once the informers have synced."""
+        if not self._starting:
+            self.listen()
         for _, informer in self.sources:
+            await informer.introduce()
             await informer.wait_synced()
         self._starting = False
         self._tasks = [

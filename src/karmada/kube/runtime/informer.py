@@ -61,17 +61,17 @@ class Informer:
     ) -> None:
         """`transform` makes what is kept of an object; its name, namespace, uid and resourceVersion must stay.
 
-        `on_demand` is for many large objects that are looked at one by one: they are kept as bytes, and a look parses
-        them. Then `transform` makes what is shown of one, each time, and may be applied to its own result.
+        `paged` is for many objects of which little is kept: they are listed page by page, each page is kept as it
+        comes, and neither the whole list nor one large answer is ever in memory.
 
-        `paged` is for many objects far away of which little is kept: they are listed page by page, each page is
-        transformed as it comes, and neither the whole list nor one large answer is ever in memory.
+        `on_demand` is for many large objects that are looked at one by one: they are paged and kept as bytes, and a
+        look parses them. Then `transform` makes what is shown of one, each time, and may be applied to its own result.
 
         With `metadata_only` nothing but `metadata` may be relied on (the rest does not travel over the network).
         """
         self.gvr = gvr
         self._transform = None if on_demand else transform
-        self._paged = paged
+        self._paged = paged or on_demand
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
@@ -82,6 +82,8 @@ class Informer:
         self._client = client
         self._clock = clock or RealClock()
         self._handlers: list[Handler] = []
+        self._strangers: list[Handler] = []
+        """Handlers that have not been told what there is."""
         self._synced = asyncio.Event()
         self._when_synced: builtins.list[Callable[[], None]] = []
         self._changed: asyncio.Future[None] | None = None
@@ -142,12 +144,37 @@ class Informer:
 
         Returns a function that takes the handler away again.
         """
+        remove = self._add(handler)
+        for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
+            self._introduce(key, (handler,))
+        return remove
+
+    def add_stranger(self, handler: Handler) -> Callable[[], None]:
+        """The same, but what is already there is told by `introduce`, to all strangers at once."""
+        self._strangers.append(handler)
+        return self._add(handler)
+
+    async def introduce(self) -> None:
+        strangers, self._strangers = self._strangers, []
+        if not strangers:
+            return
+        for count, key in enumerate(self.cache.keys()):
+            self._introduce(key, strangers)
+            if count % _YIELD_EVERY == _YIELD_EVERY - 1:
+                await asyncio.sleep(0)
+
+    def _introduce(self, key: Key, handlers: Iterable[Handler]) -> None:
+        obj = self.cache.get(key)
+        if obj is not None:
+            for handler in handlers:
+                self._call(handler, None, obj)
+
+    def _add(self, handler: Handler) -> Callable[[], None]:
         self._handlers = [*self._handlers, handler]
-        for obj in self.cache.list():
-            self._call(handler, None, obj)
 
         def remove() -> None:
             self._handlers = [h for h in self._handlers if h is not handler]
+            self._strangers = [h for h in self._strangers if h is not handler]
 
         return remove
 
@@ -204,16 +231,20 @@ class Informer:
     async def _list(self) -> None:
         """Make the cache equal to a list of the server, and tell what that changed."""
         version = "" if self._version_unavailable or self._paged else (self.resource_version or "0")
+        listed_at, seen = "", set[Key]()
         try:
-            items, listed_at = await self._client.list_all(
+            async for page in self._client.pages(
                 self.gvr,
                 self.namespace,
                 label_selector=self.label_selector,
                 field_selector=self.field_selector,
                 resource_version=version,
                 metadata_only=self.metadata_only,
-                keep=self._transform if self._paged else None,
-            )
+            ):
+                if page.first:
+                    seen.clear()
+                listed_at = page.resource_version
+                await self._take(page.items, seen, same_history=not (self._version_unavailable or self._paged))
         except (Expired, Gone, Timeout) as error:
             if isinstance(error, Timeout) and not error.has_cause("ResourceVersionTooLarge"):
                 raise
@@ -222,7 +253,10 @@ class Informer:
             self._version_unavailable = True
             await self._list()
             return
-        await self._replace(items, same_history=not (self._version_unavailable or self._paged))
+        for count, key in enumerate(self.cache.keys_outside(seen)):
+            self._forget(key, None)
+            if count % _YIELD_EVERY == _YIELD_EVERY - 1:
+                await asyncio.sleep(0)
         self.resource_version = listed_at
         self._version_unavailable = False
         self.last_error = None
@@ -232,19 +266,13 @@ class Informer:
             call()
         self._note_change()
 
-    async def _replace(self, items: Iterable[Obj], *, same_history: bool) -> None:
+    async def _take(self, items: Iterable[Obj], seen: set[Key], *, same_history: bool) -> None:
         """After a jump to another history (a restored server), equal versions do not mean equal objects."""
-        wanted: dict[Key, Obj] = {}
         for count, obj in enumerate(items):
-            wanted[key_of(obj)] = obj if self._transform is None or self._paged else self._transform(obj)
-            if self._transform is not None and count % _YIELD_EVERY == _YIELD_EVERY - 1:
-                await asyncio.sleep(0)
-        gone = self.cache.keys_outside(wanted)
-        for count, key in enumerate(gone):
-            self._forget(key, None)
-            if count % _YIELD_EVERY == _YIELD_EVERY - 1:
-                await asyncio.sleep(0)
-        for count, (key, obj) in enumerate(wanted.items()):
+            if self._transform is not None:
+                obj = self._transform(obj)
+            key = key_of(obj)
+            seen.add(key)
             if same_history or self.cache.get(key) != obj:
                 self._store(key, obj, same_history=same_history)
             if count % _YIELD_EVERY == _YIELD_EVERY - 1:

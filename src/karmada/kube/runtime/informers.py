@@ -54,10 +54,13 @@ class Informers:
         metadata_only: bool = False,
         indexes: Mapping[str, IndexFn] | None = None,
         transform: Callable[[Obj], Obj] | None = None,
-        paged: bool = False,
         on_demand: bool = False,
     ) -> Informer:
-        """Those who ask with the same `transform` (see Informer) share; whole objects are an informer of their own."""
+        """Those who ask with the same `transform` (see Informer) share; whole objects are an informer of their own.
+
+        A `transform` is taken to keep little: such objects are listed page by page.
+        """
+        paged = transform is not None
         if transform is None and not metadata_only:
             transform = self._transform
             on_demand = on_demand or gvr in self._on_demand
@@ -99,6 +102,11 @@ class Informers:
     async def wait_synced(self) -> None:
         for informer in list(self._informers.values()):
             await informer.wait_synced()
+
+    async def introduce(self) -> None:
+        """Tell all strangers (see Informer) what there is."""
+        for informer in list(self._informers.values()):
+            await informer.introduce()
 
     async def drop(self, gvr: GVR | GVK) -> None:
         """Stop and forget every informer of a resource (e.g. when its CRD is gone)."""

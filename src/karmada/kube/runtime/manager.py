@@ -121,6 +121,11 @@ class Manager:
             raise TimeoutError(f"no sync within {self._sync_timeout:g}s: {missing}") from None
 
     async def _start_all(self, components: list[Component]) -> None:
+        """What there is, all controllers are told in one go: every look at an object may cost its parsing."""
+        for component in components:
+            if isinstance(component, Controller):
+                component.listen()
+        await self.informers.introduce()
         for component in components:
             self._started.append(component)
             await component.start()
