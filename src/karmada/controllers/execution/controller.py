@@ -125,13 +125,19 @@ class Execution:
 
     # life
 
-    async def start(self) -> None:
+    def listen(self) -> None:
+        """Hear of changes from now on; of the Works there are, when the informer introduces strangers."""
         self._starting = True
         self._unsubscribe = [
             self._clusters.add_handler(self._cluster_changed),
-            self._works.informer.add_handler(self._work_changed),
+            self._works.informer.add_stranger(self._work_changed),
         ]
         self._members.gone.append(self._cluster_gone)
+
+    async def start(self) -> None:
+        if not self._starting:
+            self.listen()
+            await self._works.informer.introduce()
         self._starting = False
         self.lanes.start()
 

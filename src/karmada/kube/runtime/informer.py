@@ -35,7 +35,7 @@ from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
 Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
 
 log = get_logger("informer")
-_YIELD_EVERY = 512
+_YIELD_EVERY = 64
 _SHORT_WATCH = 1.0
 _WATCH_TIMEOUT = (300, 600)
 

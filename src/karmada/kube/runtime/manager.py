@@ -1,16 +1,16 @@
 """The manager: puts a process together, starts it in order and takes it down cleanly.
 
 Informers start first and must sync; then come the components that run on every replica, then, once this process leads
-(or at once when no election was asked for), the controllers, in the order they were added. Stopping goes the other way
-round. A manager that loses its lease stops what needs it and `run` raises LeadershipLost: a process that led must not
-go on as if nothing had happened.
+(or at once when no election was asked for), the controllers, in the order they were added, each lot after all of it has
+been told what there is. Stopping goes the other way round. A manager that loses its lease stops what needs it and `run`
+raises LeadershipLost: a process that led must not go on as if nothing had happened.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
@@ -41,6 +41,13 @@ class Component(Protocol):
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """A component that hears of objects as a stranger (see Informer): told what there is before it starts."""
+
+    def listen(self) -> None: ...
 
 
 class Manager:
@@ -121,9 +128,9 @@ class Manager:
             raise TimeoutError(f"no sync within {self._sync_timeout:g}s: {missing}") from None
 
     async def _start_all(self, components: list[Component]) -> None:
-        """What there is, all controllers are told in one go: every look at an object may cost its parsing."""
+        """What there is, all listeners are told in one go: every look at an object may cost its parsing."""
         for component in components:
-            if isinstance(component, Controller):
+            if isinstance(component, Listener):
                 component.listen()
         await self.informers.introduce()
         for component in components:

@@ -156,9 +156,9 @@ class ApiServer(ServerCore):
         ca, admin = self.pki.ca, self.pki.admin
         write_kubeconfig(self.kubeconfig, self.url, ca.cert_pem, admin.cert_pem, admin.key_pem, self.config.context)
         await self.aggregator.start()
+        self._ready = True  # for requests; controllers that have to look at every object take longer
         if self.controllers is not None:
             await self.controllers.start()
-        self._ready = True
 
     async def _take_identity(self) -> None:
         """Make kube-system before anything else does, so that its uid is the configured one."""
