@@ -18,6 +18,7 @@ import builtins
 import contextlib
 import random
 from collections.abc import Callable, Iterable, Mapping
+from time import perf_counter
 from typing import TypeAlias
 
 from karmada.kube.client.client import Client
@@ -35,7 +36,9 @@ from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
 Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
 
 log = get_logger("informer")
-_YIELD_EVERY = 64
+_EVENTS_IN_A_ROW = 512
+_TURN_SECONDS = 0.002
+"""How long many objects may be looked at before others have their turn."""
 _SHORT_WATCH = 1.0
 _WATCH_TIMEOUT = (300, 600)
 
@@ -158,10 +161,11 @@ class Informer:
         strangers, self._strangers = self._strangers, []
         if not strangers:
             return
-        for count, key in enumerate(self.cache.keys()):
+        turn = _Turn()
+        for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
             self._introduce(key, strangers)
-            if count % _YIELD_EVERY == _YIELD_EVERY - 1:
-                await asyncio.sleep(0)
+            if turn.is_over():
+                await turn.next()
 
     def _introduce(self, key: Key, handlers: Iterable[Handler]) -> None:
         obj = self.cache.get(key)
@@ -253,10 +257,11 @@ class Informer:
             self._version_unavailable = True
             await self._list()
             return
-        for count, key in enumerate(self.cache.keys_outside(seen)):
+        turn = _Turn()
+        for key in self.cache.keys_outside(seen):
             self._forget(key, None)
-            if count % _YIELD_EVERY == _YIELD_EVERY - 1:
-                await asyncio.sleep(0)
+            if turn.is_over():
+                await turn.next()
         self.resource_version = listed_at
         self._version_unavailable = False
         self.last_error = None
@@ -268,15 +273,16 @@ class Informer:
 
     async def _take(self, items: Iterable[Obj], seen: set[Key], *, same_history: bool) -> None:
         """After a jump to another history (a restored server), equal versions do not mean equal objects."""
-        for count, obj in enumerate(items):
+        turn = _Turn()
+        for obj in items:
             if self._transform is not None:
                 obj = self._transform(obj)
             key = key_of(obj)
             seen.add(key)
             if same_history or self.cache.get(key) != obj:
                 self._store(key, obj, same_history=same_history)
-            if count % _YIELD_EVERY == _YIELD_EVERY - 1:
-                await asyncio.sleep(0)
+            if turn.is_over():
+                await turn.next()
 
     def _store(self, key: Key, obj: Obj, *, same_history: bool = True) -> None:
         old = self.cache.get(key)
@@ -341,7 +347,7 @@ class Informer:
             async for kind, obj in stream:
                 self._apply(kind, obj)
                 self._events += 1
-                if self._events % _YIELD_EVERY == 0:
+                if self._events % _EVENTS_IN_A_ROW == 0:
                     await asyncio.sleep(0)
 
     def _apply(self, kind: str, obj: Obj) -> None:
@@ -362,6 +368,22 @@ class Informer:
             if not self._changed.done():
                 self._changed.set_result(None)
             self._changed = None
+
+
+class _Turn:
+    """For long loops: everybody else has a turn when this one has taken its time."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self) -> None:
+        self._end = perf_counter() + _TURN_SECONDS
+
+    def is_over(self) -> bool:
+        return perf_counter() > self._end
+
+    async def next(self) -> None:
+        await asyncio.sleep(0)
+        self._end = perf_counter() + _TURN_SECONDS
 
 
 def _name(resource: GVR | GVK) -> str:
