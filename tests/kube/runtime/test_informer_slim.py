@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,10 @@ def slim(obj: Obj) -> Obj:
     meta = obj["metadata"]
     kept = {name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion")}
     return {"metadata": kept, "size": len((obj.get("data") or {}).get("text", ""))}
+
+
+def plain(obj: Obj) -> Obj:
+    return {**obj, "data": {}}
 
 
 async def fill(client: Client, count: int) -> None:
@@ -50,11 +55,13 @@ async def test_a_paged_informer_lists_in_pages_and_keeps_what_its_transform_make
     await informer.stop()
 
 
+@pytest.mark.parametrize("how", ["paged", "on_demand"])
 async def test_a_paged_informer_that_lists_again_tells_only_what_changed(
-    fake: FakeApi, client: Client, clock: FakeClock
+    fake: FakeApi, client: Client, clock: FakeClock, how: str
 ) -> None:
     await fill(client, 3)
-    informer = Informer(client, CONFIG_MAPS, clock=clock, transform=slim, paged=True)
+    options: dict[str, Any] = {"transform": slim if how == "paged" else plain, how: True}
+    informer = Informer(client, CONFIG_MAPS, clock=clock, **options)
     informer.start()
     await informer.wait_synced()
     heard: list[tuple[Obj | None, Obj | None]] = []

@@ -45,6 +45,10 @@ class Cache:
         shown: Obj = held
         return shown
 
+    def view(self, obj: Obj) -> Obj:
+        """How an object would be shown."""
+        return obj
+
     def __len__(self) -> int:
         return len(self._objects)
 
@@ -152,6 +156,9 @@ class OnDemandCache(Cache):
     def _show(self, held: Packed) -> Obj:
         obj = held.object()
         self._recent.append(obj)
+        return self.view(obj)
+
+    def view(self, obj: Obj) -> Obj:
         return obj if self._transform is None else self._transform(obj)
 
 

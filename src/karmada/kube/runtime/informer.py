@@ -279,7 +279,7 @@ class Informer:
                 obj = self._transform(obj)
             key = key_of(obj)
             seen.add(key)
-            if same_history or self.cache.get(key) != obj:
+            if same_history or self.cache.get(key) != self.cache.view(obj):
                 self._store(key, obj, same_history=same_history)
             if turn.is_over():
                 await turn.next()
