@@ -422,8 +422,7 @@ def test_control_c_is_quiet(silent_server: str, tmp_path: Path) -> None:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert out == ""
+    assert (process.returncode, out) == (130, ""), err
     assert "Traceback" not in err
 
 
