@@ -1,12 +1,17 @@
-"""For every test: a shared object that somebody changed fails the test that did it."""
+"""For every test: a shared object that somebody changed fails the test that did it, and interrupts are heeded."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background, and all that it starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
