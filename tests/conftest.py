@@ -9,7 +9,6 @@ import pytest
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
 
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background, and all that it starts
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
