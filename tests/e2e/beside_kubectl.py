@@ -35,5 +35,10 @@ def in_our_words(text: str) -> str:
         text,
         flags=re.MULTILINE,
     )
+    text = re.sub(
+        r"(?<=declared annotation\(s\): ).*",
+        lambda found: "; ".join(sorted(found[0].split("; "))),  # kubectl says them in any order
+        text,
+    )
     text = re.sub(r" deleted from \S+ namespace", " deleted", text)
     return re.sub(r"^the server doesn't have", "error: the server doesn't have", text)

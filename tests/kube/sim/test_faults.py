@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
@@ -74,6 +75,22 @@ async def test_a_cluster_that_is_down_refuses_connections_and_lives_on(whole: Wh
     inside = whole.sim.server.client()
     await inside.patch(DEPLOYMENTS, "web", "default", {"spec": {"replicas": 3}})
     await eventually(lambda: whole.ready() == 3)
+    await whole.sim.faults.heal()
+    assert await reaches(whole.admin)
+
+
+def _listen(on: socket.socket, port: int) -> None:
+    on.bind(("127.0.0.1", port))
+    on.listen()
+
+
+async def test_a_cluster_that_is_down_keeps_its_port(whole: Whole) -> None:
+    assert await reaches(whole.admin)
+    await whole.sim.faults.inject(kinds.Down())
+    with socket.socket() as another:
+        another.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="in use"):
+            _listen(another, whole.sim.server.port)
     await whole.sim.faults.heal()
     assert await reaches(whole.admin)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
 import ssl
 import uuid
 import zlib
@@ -71,6 +72,22 @@ class Gate(Protocol):
         """A watch begins, or is over."""
 
 
+def _hold(host: str, port: int) -> socket.socket:
+    """Connections are refused, and so is everybody who would listen here.
+
+    SO_REUSEADDR is needed to get a port with connections that have just ended, and would let others get it too.
+    """
+    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((host, port))
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    except BaseException:
+        held.close()
+        raise
+    return held
+
+
 class HttpFront:
     def __init__(
         self,
@@ -92,11 +109,13 @@ class HttpFront:
         metrics.gauges["apiserver_current_inflight_requests"] = lambda: [({}, self._in_flight)]
         metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
         self._runner: web.ServerRunner | None = None
+        self._held: socket.socket | None = None
         self._streams: dict[int, tuple[web.BaseRequest, Request]] = {}
         self.gate: Gate | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Listen; returns the port, which the system chooses when 0 is asked for."""
+        self._let_go()
         server = web.Server(
             self._serve,
             request_factory=_make_request,
@@ -112,18 +131,31 @@ class HttpFront:
         await site.start()
         return int(self._runner.addresses[0][1])
 
-    async def stop(self, *, abort: bool = False) -> None:
-        """Stop listening; requests under way may finish within STOP_SECONDS, or are cut off at once."""
+    async def stop(self) -> None:
+        """Stop listening; requests under way may finish within STOP_SECONDS."""
+        self._let_go()
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    async def refuse(self) -> None:
+        """Stop listening and cut every connection off, but hold the port: nobody else can have it before start."""
         runner, self._runner = self._runner, None
         if runner is None:
             return
-        if abort and runner.server is not None:
-            for site in list(runner.sites):
-                await site.stop()
-            for connection in runner.server.connections:
-                if connection.transport is not None:
-                    connection.transport.abort()
+        host, port = runner.addresses[0][:2]
+        for site in list(runner.sites):
+            await site.stop()
+        self._held = _hold(host, port)
+        for connection in runner.server.connections if runner.server is not None else ():
+            if connection.transport is not None:
+                connection.transport.abort()
         await runner.cleanup()
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
 
     def cut(self, which: Callable[[Request], bool]) -> int:
         """Cut the connections of these watches; how many there were."""

@@ -166,7 +166,7 @@ class SimCluster:
     async def stop_listening(self) -> None:
         if self._listening:
             self._listening = False
-            await self.server.http.stop(abort=True)
+            await self.server.http.refuse()
 
     def cut(self, which: Matched) -> None:
         self.server.http.cut(which.matches)

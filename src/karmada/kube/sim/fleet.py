@@ -71,6 +71,7 @@ def _free_port(name: str) -> int:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
+                probe.listen(1)
             except OSError:
                 continue
             return port
