@@ -2,7 +2,7 @@
 
 Inside (`measure`), a scenario runs at one size in an empty folder. Its standard output is JSON lines: what it tells on
 the way, and at last the outcome. Outside (`measured`), that output is read, and what others used of the machine
-meanwhile is noted. A process that is told to stop stops what it has started.
+meanwhile is noted, with how fast it was before and after. A process that is told to stop stops what it has started.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks.processes import stop, tail
 from benchmarks.registry import scenario
 from benchmarks.results import Timed
 from benchmarks.scenario import Foreign, Measurement, Place, Scenario, Skipped
+from benchmarks.speed import speed
 
 
 class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -60,7 +61,7 @@ class Failed(Exception):
 
 def measured(order: Order, log: Path, tell: Callable[[str], None]) -> Timed:
     """Raises Skipped or Failed. What goes to standard error is in the log."""
-    others, began = Others(), time.perf_counter()
+    before, others, began = speed(), Others(), time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.measuring", msgspec.json.encode(order).decode()]
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -79,7 +80,7 @@ def measured(order: Order, log: Path, tell: Callable[[str], None]) -> Timed:
         raise Skipped(last.skipped)
     if last.measurement is None:
         raise Failed(last.error or f"it ended with code {process.returncode}:\n{tail(log)}")
-    return Timed(last.measurement, seconds, others.cores())
+    return Timed(last.measurement, seconds, others.cores(), (before, speed()))
 
 
 # inside

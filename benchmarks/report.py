@@ -9,6 +9,8 @@ from benchmarks.results import FigureResult, Profile, Results, ScenarioResult, S
 
 DISTURBED = 0.1
 """Cores that others used; more than that is told."""
+UNSTEADY = 0.15
+"""Between the machine's least and greatest speed; more than that is told."""
 _SHOWN = 12
 """So many lines of a profile."""
 
@@ -41,6 +43,11 @@ def use(name: str, found: UseResult) -> str:
     )
 
 
+def speed(found: Spread) -> str:
+    changed = f", CHANGING by {found.relative:.0%}" if found.relative > UNSTEADY else ""
+    return f"the machine's speed: {number(found.median)} rounds/s{changed}"
+
+
 def growth(result: ScenarioResult) -> list[str]:
     return [f"{name} ~ size^{found.exponent:.2f}" for name, found in result.growth.items()]
 
@@ -67,6 +74,8 @@ def table(result: ScenarioResult) -> str:
         lines += [f"  {size.size:,}: {note}" for note in size.notes]
         if size.others > DISTURBED:
             lines.append(f"  {size.size:,}: DISTURBED, others used {size.others:.2f} cores meanwhile")
+        if size.speed is not None:
+            lines.append(f"  {size.size:,}: {speed(size.speed)}")
     lines += [f"  growth: {line}" for line in growth(result)]
     lines += [f"  skipped: {reason}" for reason in result.skipped]
     lines += [f"  FAILED: {error}" for error in result.errors]
@@ -116,6 +125,9 @@ def markdown(result: ScenarioResult) -> str:
     lines = [*head, *rows]
     if uses:
         lines += ["", "| | process | CPU | resident | proportional | peak |", "|---:|---|---:|---:|---:|---:|", *uses]
+    speeds = [f"{size.size:,} at {number(size.speed.median)}" for size in result.sizes if size.speed is not None]
+    if speeds:
+        lines += ["", f"The machine's speed in rounds/s: {', '.join(speeds)}."]
     if result.growth:
         lines += ["", "Growth: " + "; ".join(growth(result)) + "."]
     return "\n".join(lines)
@@ -142,6 +154,9 @@ def profile_markdown(found: Profile) -> str:
 def compared(one: Results, other: Results) -> str:
     """Every figure that both have; the factor says how much better the first is."""
     rows: list[tuple[str, ...]] = [("", "", one.plane, other.plane, "better by")]
+    if one.speed is not None and other.speed is not None:
+        speeds = one.speed.median, other.speed.median
+        rows.append(("the machine's speed", "rounds, /s", *map(number, speeds), _factor(*speeds)))
     for mine in one.scenarios:
         theirs = other.scenario(mine.name)
         sizes = {size.size: size for size in theirs.sizes} if theirs else {}

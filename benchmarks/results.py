@@ -69,6 +69,8 @@ class SizeResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a repeat took as a whole, setting up included."""
     others: float
     """Cores that others used meanwhile, in the repeat that was disturbed most."""
+    speed: Spread | None = None
+    """The machine's, before and after each repeat (see benchmarks.speed); results of old do not have it."""
     figures: dict[str, FigureResult]
     processes: dict[str, UseResult]
     costs: dict[str, Spread]
@@ -76,11 +78,13 @@ class SizeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """A measurement, what it took as a whole, and how many cores others used meanwhile."""
+    """A measurement, what it took as a whole, how many cores others used meanwhile, and how fast the machine was."""
 
     measurement: Measurement
     seconds: float
     others: float
+    speeds: tuple[float, float]
+    """Before and after."""
 
 
 class ScenarioResult(msgspec.Struct, kw_only=True):
@@ -121,6 +125,12 @@ class Results(msgspec.Struct, kw_only=True):
     profile: Profile | None = None
     format: int = FORMAT
 
+    @property
+    def speed(self) -> Spread | None:
+        """The machine's, during the whole run."""
+        speeds = [size.speed for found in self.scenarios for size in found.sizes if size.speed is not None]
+        return Spread.of(value for speed in speeds for value in speed.values) if speeds else None
+
     def scenario(self, name: str) -> ScenarioResult | None:
         return next((found for found in self.scenarios if found.name == name), None)
 
@@ -144,6 +154,7 @@ def collected(scenario: Scenario, size: int, repeats: Sequence[Timed]) -> SizeRe
         repeats=len(repeats),
         seconds=Spread.of(timed.seconds for timed in repeats),
         others=max(timed.others for timed in repeats),
+        speed=Spread.of(speed for timed in repeats for speed in timed.speeds),
         figures={
             figure.name: _figure(figure, size, values)
             for figure in scenario.figures

@@ -6,6 +6,8 @@ from benchmarks.machine import Machine
 from benchmarks.results import Profile, Results, ScenarioResult, Share, Timed, collected, growth_of
 from benchmarks.scenario import Figure, Measurement, Place, Sizes, Use
 
+STEADY = (30_000.0, 31_000.0)
+"""The machine's speed before and after."""
 USE = Use(cpu_seconds=2.0, resident=100.0, proportional=80.0, peak=120.0)
 
 
@@ -40,11 +42,13 @@ def machine(**changes: object) -> Machine:
     return Machine(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def scenario_result(*sizes: int, repeats: tuple[float, ...] = (1.0, 1.1, 0.9)) -> ScenarioResult:
+def scenario_result(
+    *sizes: int, repeats: tuple[float, ...] = (1.0, 1.1, 0.9), speeds: tuple[float, float] = STEADY
+) -> ScenarioResult:
     scenario = Example()
     found = ScenarioResult(name=scenario.name, title=scenario.title, counted=scenario.counted)
     for size in sizes or (100, 300, 1_000):
-        timed = [Timed(measurement(size, slower), 3.0, 0.01) for slower in repeats]
+        timed = [Timed(measurement(size, slower), 3.0, 0.01, speeds) for slower in repeats]
         found.sizes.append(collected(scenario, size, timed))
     found.growth = growth_of(found.sizes)
     return found

@@ -13,7 +13,7 @@ from benchmarks.scenario import Foreign, Skipped
 from click.testing import CliRunner
 
 from benchmarks import run as runs
-from measurements import Example, machine, measurement, results
+from measurements import STEADY, Example, machine, measurement, results
 
 
 class Recorder(Watcher):
@@ -44,7 +44,7 @@ class Measurements:
         self.orders.append(order)
         if order.size in self.wrong:
             raise self.wrong[order.size]
-        return Timed(measurement(order.size, 1.0), self.seconds, 0.0)
+        return Timed(measurement(order.size, 1.0), self.seconds, 0.0, STEADY)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from benchmarks.scenario import Measurement, Sizes, Use
 from hypothesis import given
 from hypothesis import strategies as st
 
-from measurements import Example, measurement, results, scenario_result
+from measurements import STEADY, Example, measurement, results, scenario_result
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,25 @@ def test_a_goal_is_held_against_the_median_of_its_own_size() -> None:
 
 def test_a_figure_that_only_some_repeats_have_is_kept() -> None:
     without = Measurement(figures={"things": 1.0})
-    found = collected(Example(), 100, [Timed(measurement(100, 1.0), 1.0, 0.0), Timed(without, 1.0, 0.5)])
+    found = collected(
+        Example(), 100, [Timed(measurement(100, 1.0), 1.0, 0.0, STEADY), Timed(without, 1.0, 0.5, STEADY)]
+    )
     assert found.figures["things"].spread.values == [100.0, 1.0]
     assert found.figures["done"].spread.values == [1.0]
     assert found.others == 0.5
+    assert found.speed == Spread.of([*STEADY, *STEADY])
+
+
+def test_results_from_before_the_machines_speed_was_measured_are_read(tmp_path: Path) -> None:
+    old = results()
+    old.scenarios[0].sizes = [msgspec.structs.replace(size, speed=None) for size in old.scenarios[0].sizes]
+    old.write(tmp_path / "old.json")
+    assert Results.read(tmp_path / "old.json").speed is None
 
 
 def test_memory_that_could_not_be_read_everywhere_is_left_out() -> None:
     hidden = Use(cpu_seconds=1.0, resident=10.0, proportional=None, peak=10.0)
-    timed = [Timed(Measurement(figures={}, processes={"etcd": hidden}), 1.0, 0.0)]
+    timed = [Timed(Measurement(figures={}, processes={"etcd": hidden}), 1.0, 0.0, STEADY)]
     assert collected(Example(), 100, timed).processes["etcd"].proportional is None
 
 
