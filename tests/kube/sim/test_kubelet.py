@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -387,6 +388,50 @@ async def test_a_failed_write_is_made_good(tmp_path: Path, monkeypatch: pytest.M
         await parts.pass_time(0.1, 0.005)
         await parts.until_ready()
         assert not failures
+
+
+async def test_a_pod_deleted_while_its_last_status_is_written_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node_parts(tmp_path) as parts:
+        acted = _before_a_ready_status(
+            parts, monkeypatch, lambda: parts.cluster.client.delete(PODS, "p", "default", grace_period=30)
+        )
+        await parts.create()
+        await acted.wait()
+        await parts.until_gone()
+
+
+async def test_an_image_changed_while_the_last_status_is_written_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = {"spec": {"containers": [{"name": "c", "image": "nginx:1.28"}]}}
+    async with node_parts(tmp_path) as parts:
+        _before_a_ready_status(
+            parts, monkeypatch, lambda: parts.cluster.client.patch(PODS, "p", "default", change, type="strategic")
+        )
+        await parts.create()
+        await eventually(
+            lambda: "nginx:1.28" in str((parts.pod() or {}).get("status")) and container(parts.pod())["ready"],
+            show=parts.pod,
+        )
+
+
+def _before_a_ready_status(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Awaitable[object]]
+) -> asyncio.Event:
+    """Once, somebody acts just before the kubelet writes that a pod is ready; the event tells when."""
+    client = parts.cluster.context.client("kubelet")
+    real, acted = client.patch, asyncio.Event()
+
+    async def patch(gvr: GVR, name: str, namespace: str, body: Obj, **options: Any) -> Obj:
+        if condition(body, "Ready") == "True" and not acted.is_set():
+            acted.set()
+            await act()
+        return await real(gvr, name, namespace, body, **options)
+
+    monkeypatch.setattr(client, "patch", patch)
+    return acted
 
 
 async def test_a_restart_takes_up_pods_where_they_were(tmp_path: Path) -> None:

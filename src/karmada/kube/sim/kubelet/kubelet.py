@@ -39,6 +39,8 @@ _RESOURCES: dict[mounts.Kind, GVR] = {
 _LOOK_AGAIN_SECONDS = 120.0
 """A pod that lacks something is looked at when it appears, and told about again after so long."""
 _RESIZABLE_SINCE = 33
+_HEEDED = ("deletionTimestamp", "deletionGracePeriodSeconds", "annotations", "labels", "finalizers")
+"""What a pod's life depends on besides its spec."""
 
 
 Lacking: TypeAlias = tuple[mounts.Kind, str, str]
@@ -265,8 +267,9 @@ class Kubelet:
         if run is None:
             run = record.run = restore(pod)
         run.pod, record.rest = pod, 0
-        outcome = record.outcome = self._behaviours.of(pod)
         while True:
+            outcome = record.outcome = self._behaviours.of(run.pod)
+            seen = run.pod
             around, lacking = await self._surroundings(key, run, node)
             around.ended, record.ended = record.ended, {}
             self._tell(pod, [*lacking, *advance(run, outcome, around)])
@@ -277,7 +280,7 @@ class Kubelet:
             if run.stopped or (run.final is not None and is_deleting(run.pod)):
                 await self._delete(run.pod)
                 break
-            if run.due > self._clock.monotonic():
+            if run.due > self._clock.monotonic() and not _changed_by_others(seen, run.pod):
                 break
         if lacking or around.config_errors:
             return requeue(min(run.due - self._clock.monotonic(), _LOOK_AGAIN_SECONDS))
@@ -406,6 +409,14 @@ def _newest(pod: Obj, record: Record) -> Obj:
 
 def _version(pod: Obj) -> int:
     return int(pod["metadata"]["resourceVersion"])
+
+
+def _changed_by_others(seen: Obj, written: Obj) -> bool:
+    """The answer to a status write tells of it; the news of it is older than the write and will be passed over."""
+    if written is seen:
+        return False
+    before, after = seen["metadata"], written["metadata"]
+    return seen["spec"] != written["spec"] or any(before.get(name) != after.get(name) for name in _HEEDED)
 
 
 def _on_a_node(old: Obj | None, new: Obj | None) -> bool:
