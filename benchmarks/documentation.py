@@ -71,7 +71,8 @@ def sections(results: Results) -> dict[str, str]:
         f"Taken {results.taken[:10]} in {results.seconds / 60:.0f} minutes on {report.described(results.machine)}."
     ]
     if results.speed is not None:
-        figures.append(f"In this run {report.speed(results.speed)}, {report.spread(results.speed)}.")
+        speeds = f"{report.number(results.speed.median)} rounds/s, {report.spread(results.speed)}"
+        figures.append(f"The machine's speed during the run: {speeds}.")
     figures += [f"**{warning}**" for warning in results.machine.warnings]
     for result in results.scenarios:
         figures += [f"### {result.title}", f"`python -m benchmarks {result.name}`", report.markdown(result)]

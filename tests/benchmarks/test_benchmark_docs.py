@@ -67,8 +67,8 @@ def test_a_disturbed_machine_is_told_in_the_page() -> None:
 
 def test_the_machines_speed_is_told_and_a_change_of_it_warned_of() -> None:
     steady, unsteady = results(), results(scenarios=[scenario_result(speeds=(20_000.0, 30_000.0))])
-    assert "In this run the machine's speed: 30,500 rounds/s, 30,000 … 31,000 (3%)." in sections(steady)["figures"]
-    assert "25,000 rounds/s, CHANGING by 40%" in sections(unsteady)["figures"]
+    assert "speed during the run: 30,500 rounds/s, 30,000 … 31,000 (3%)." in sections(steady)["figures"]
+    assert "speed during the run: 25,000 rounds/s, 20,000 … 30,000 (40%)." in sections(unsteady)["figures"]
     assert "100: the machine's speed: 25,000 rounds/s, CHANGING by 40%" in table(unsteady.scenarios[0])
     assert "the machine's speed" in compared(steady, unsteady)
 
