@@ -8,7 +8,7 @@ server and its caches and must not be changed. Failures are the typed errors of 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from karmada.kube.client.discovery import RESTMapper
 from karmada.kube.client.limits import LIST_BYTES
@@ -27,6 +27,14 @@ METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,applica
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 JSON = "application/json"
 PAGE_SIZE = 500
+
+
+class Which(TypedDict, total=False):
+    """Which objects of a kind are listed, and whether only their metadata is."""
+
+    label_selector: str
+    field_selector: str
+    metadata_only: bool
 
 
 class Listing(NamedTuple):
@@ -139,17 +147,15 @@ class Client:
         kind: GVR | GVK,
         namespace: str = "",
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         limit: int = 0,
         continue_: str = "",
         resource_version: str = "",
         resource_version_match: str = "",
-        metadata_only: bool = False,
+        **which: Unpack[Which],
     ) -> Obj:
         """One page of a list, as the server answers it."""
         gvr = await self.resource(kind)
-        query = _selectors(label_selector, field_selector)
+        query = _selectors(which.get("label_selector", ""), which.get("field_selector", ""))
         if limit:
             query["limit"] = str(limit)
         if continue_:
@@ -158,7 +164,7 @@ class Client:
             query["resourceVersion"] = resource_version
         if resource_version_match:
             query["resourceVersionMatch"] = resource_version_match
-        accept = METADATA_LIST if metadata_only else JSON
+        accept = METADATA_LIST if which.get("metadata_only") else JSON
         call = Call("GET", resource_path(gvr, namespace), query, accept=accept, most=LIST_BYTES)
         return await self._object(call)
 
@@ -167,24 +173,14 @@ class Client:
         kind: GVR | GVK,
         namespace: str = "",
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         resource_version: str = "",
-        metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
+        **which: Unpack[Which],
     ) -> Listing:
         """The whole list. `resource_version` "0" takes any cached state, N one not older than N, "" the latest."""
         items: list[Obj] = []
         version = ""
-        async for page in self.pages(
-            kind,
-            namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            resource_version=resource_version,
-            metadata_only=metadata_only,
-            page_size=page_size,
-        ):
+        async for page in self.pages(kind, namespace, resource_version=resource_version, page_size=page_size, **which):
             if page.first:
                 items = []
             items += page.items
@@ -196,11 +192,9 @@ class Client:
         kind: GVR | GVK,
         namespace: str = "",
         *,
-        label_selector: str = "",
-        field_selector: str = "",
         resource_version: str = "",
-        metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
+        **which: Unpack[Which],
     ) -> AsyncIterator[ListPage]:
         """A list page by page (see `list_all`), so that never more than one of them is in memory.
 
@@ -214,14 +208,7 @@ class Client:
             first, version = not token, "" if token else resource_version
             try:
                 answer = await self.list(
-                    gvr,
-                    namespace,
-                    label_selector=label_selector,
-                    field_selector=field_selector,
-                    limit=limit,
-                    continue_=token,
-                    resource_version=version,
-                    metadata_only=metadata_only,
+                    gvr, namespace, limit=limit, continue_=token, resource_version=version, **which
                 )
             except (Expired, Gone):
                 if first:
