@@ -18,6 +18,7 @@ _WHERE = {
     "large-member": "large_member:LargeMember",
     "scheduling": "scheduling:Scheduling",
     "scheduler": "scheduler:Scheduler",
+    "scheduler.wide": "scheduler:Wide",
     "propagation.latency": "propagation.latency:Latency",
     "propagation.deployments": "propagation.rollout:Deployments",
     "propagation.wide": "propagation.rollout:Wide",

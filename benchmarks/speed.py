@@ -3,7 +3,7 @@
 A virtual machine's speed changes with what its neighbours do, and nothing inside tells of it. So before and after every
 measurement the same is done that a control plane spends its time with: JSON is read, copied, changed, compared and
 written, over more of it than a processor's near caches hold. The result is in rounds a second of CPU time, so that
-other processes on the machine hardly change it.
+other processes on the machine hardly change it. None of it is the project's own code: a yardstick must not grow.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ def _round(text: bytes) -> None:
     read = orjson.loads(text)
     changed = _copied(read)
     changed["status"]["readyReplicas"] += 1
-    if changed == read:
-        raise AssertionError("a change that is none")
+    assert changed != read
     orjson.dumps(changed)
 
 

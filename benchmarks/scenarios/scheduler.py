@@ -35,23 +35,26 @@ from karmada.kube.server.config import ServerConfig
 from karmada.members.members import Members
 from karmada.scheduler.service.scheduler import scheduler_parts
 
-_CLUSTERS = 100
 _STRATEGIES = ("Duplicated", "Aggregated", "dynamic weight", "spread by region")
 _MAKERS = 16
 _SINGLE = 50
-_GOALS = dict.fromkeys((300, 900, 3_000), 1_000.0)
+
+
+def _figures(goals: dict[int, float]) -> tuple[Figure, ...]:
+    return (
+        *(Figure(name=name, unit="/s", better="higher", goals=goals) for name in _STRATEGIES),
+        *(Figure(name=f"{name}: a single one, half within", unit="ms") for name in _STRATEGIES),
+    )
 
 
 class Scheduler:
     name = "scheduler"
-    title = f"The scheduler and its server, with {_CLUSTERS} clusters"
+    title = "The scheduler and its server, with 100 clusters"
     counted = "bindings"
     sizes = Sizes(quick=100, base=300)
     foreign = False
-    figures = (
-        *(Figure(name=name, unit="/s", better="higher", goals=_GOALS) for name in _STRATEGIES),
-        *(Figure(name=f"{name}: a single one, half within", unit="ms") for name in _STRATEGIES),
-    )
+    figures = _figures(dict.fromkeys((300, 900, 3_000), 1_000.0))
+    clusters = 100
 
     async def run(self, size: int, place: Place) -> Measurement:
         tune_garbage_collection()
@@ -61,10 +64,18 @@ class Scheduler:
         for number, strategy in enumerate(_STRATEGIES):
             place.tell(strategy)
             async with _serving(place.folder / str(number)) as server:
-                rate, cpu, single = await _run(server, strategy, size)
+                rate, cpu, single = await _run(server, strategy, size, self.clusters)
             figures |= {strategy: rate, f"{strategy}: a single one, half within": single}
             costs[f"CPU, {strategy}, s"] = cpu
         return Measurement(figures=figures, processes=meter.use(), costs=costs)
+
+
+class Wide(Scheduler):
+    name = "scheduler.wide"
+    title = "The scheduler and its server, with 1,000 clusters"
+    sizes = Sizes(quick=60, base=60)
+    figures = _figures({600: 200.0})
+    clusters = 1_000
 
 
 @asynccontextmanager
@@ -79,11 +90,11 @@ async def _serving(folder: Path) -> AsyncIterator[ApiServer]:
         await server.stop()
 
 
-async def _run(server: ApiServer, strategy: str, count: int) -> tuple[float, float, float]:
+async def _run(server: ApiServer, strategy: str, count: int, clusters: int) -> tuple[float, float, float]:
     """Bindings a second, CPU seconds for all of them, milliseconds for one alone."""
     client = server.client(user_agent="benchmarks")
-    await _make_clusters(client)
-    specs = _specs(strategy, count + _SINGLE)
+    await _make_clusters(client, clusters)
+    specs = _specs(strategy, count + _SINGLE, clusters)
 
     async def make(number: int) -> None:
         await client.create(ResourceBinding.gvr, _binding(number, specs[number]))
@@ -110,9 +121,9 @@ def _manager(server: ApiServer, client: Client) -> Manager:
     return manager
 
 
-async def _make_clusters(client: Client) -> None:
-    random = Random(_CLUSTERS)
-    for number in range(_CLUSTERS):
+async def _make_clusters(client: Client, count: int) -> None:
+    random = Random(count)
+    for number in range(count):
         made = cluster(random, number)
         metadata = {"name": made["metadata"]["name"], "labels": made["metadata"]["labels"]}
         spec = {"syncMode": "Push", **{key: made["spec"][key] for key in ("region", "zones")}}
@@ -121,8 +132,8 @@ async def _make_clusters(client: Client) -> None:
         await client.patch(Cluster.gvr, metadata["name"], "", {"status": made["status"]}, subresource="status")
 
 
-def _specs(strategy: str, count: int) -> list[Obj]:
-    names = [cluster_name(number) for number in range(_CLUSTERS)]
+def _specs(strategy: str, count: int, clusters: int) -> list[Obj]:
+    names = [cluster_name(number) for number in range(clusters)]
     found = []
     for number, spec in enumerate(bindings(Random(count), strategy, count, names)):
         resource = {**spec["resource"], "namespace": "default"}

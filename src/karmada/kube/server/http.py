@@ -146,11 +146,13 @@ class HttpFront:
         host, port = runner.addresses[0][:2]
         for site in list(runner.sites):
             await site.stop()
-        self._held = _hold(host, port)
-        for connection in runner.server.connections if runner.server is not None else ():
-            if connection.transport is not None:
-                connection.transport.abort()
-        await runner.cleanup()
+        try:
+            self._held = _hold(host, port)
+        finally:
+            for connection in runner.server.connections if runner.server is not None else ():
+                if connection.transport is not None:
+                    connection.transport.abort()
+            await runner.cleanup()
 
     def _let_go(self) -> None:
         held, self._held = self._held, None
