@@ -24,8 +24,8 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.tuning import tune_garbage_collection
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.entry import encode_value, storage_key
 from karmada.kube.server.storage.sqlite import SqliteStore
+from karmada.kube.server.watchcache.entry import encode_value, storage_key
 
 _CONFIG_MAPS = GVR("", "v1", "configmaps")
 _UPDATES_PER_SECOND = 500

@@ -19,6 +19,7 @@ from karmada.admission.plugin import admission_plugins
 from karmada.admission.table import HOOKS, MUTATING
 from karmada.api.resources import karmada_resources
 from karmada.components.webhook import WebhookServer, serving_context
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK
@@ -27,8 +28,7 @@ from karmada.kube.patch.jsonpatch import apply_json_patch
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.review import denial
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 from tls_backend import builtin_registry
 
 SETTINGS = Settings(new_id=lambda: "fixed-id", lua_problem=lambda script: "no Lua" if script == "bad" else "")

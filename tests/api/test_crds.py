@@ -16,12 +16,12 @@ from karmada.api.policy import PropagationPolicy
 from karmada.api.schema import kind_schema
 from karmada.api.work import ResourceBinding
 from karmada.cli.crds import crds as crds_command
+from karmada.kube.kinds import customresourcedefinition
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.defaulting import apply_defaults
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.yamlio import load_all
-from karmada.kube.server.kinds import customresourcedefinition
 
 KINDS = """
 apps.karmada.io workloadrebalancers WorkloadRebalancer Cluster - - v1alpha1 status

@@ -15,13 +15,13 @@ from karmada.api.search import ResourceRegistry
 from karmada.api.work import ResourceBinding
 from karmada.api.work_v1alpha1 import ResourceBinding as OldResourceBinding
 from karmada.kube.client.client import Client
+from karmada.kube.kinds.tables import table
 from karmada.kube.objects.errors import Invalid
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.openapi import v3
-from karmada.kube.server.tables import table
 
 TEMPLATE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
 

@@ -17,7 +17,7 @@ from karmada.apiserver.members import Members
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.outbound import Outbound
+from karmada.kube.server.outbound.https import Outbound
 from karmada_server import clusters_only
 from wire import Http
 

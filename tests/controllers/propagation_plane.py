@@ -30,8 +30,8 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.request import Request
-from karmada.kube.server.results import Result
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import Result
 
 DEPLOYMENTS, CONFIG_MAPS = GVR("apps", "v1", "deployments"), GVR("", "v1", "configmaps")
 SECRETS, JOBS, SERVICES = GVR("", "v1", "secrets"), GVR("batch", "v1", "jobs"), GVR("", "v1", "services")

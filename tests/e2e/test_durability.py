@@ -18,8 +18,8 @@ import orjson
 import pytest
 
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server.entry import storage_key
 from karmada.kube.server.storage.sqlite import SqliteStore
+from karmada.kube.server.watchcache.entry import storage_key
 from programs import ServerProcess
 from wire_client import WireClient
 

@@ -14,7 +14,7 @@ from eventually import eventually
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.entry import storage_key
+from karmada.kube.server.watchcache.entry import storage_key
 from tls_backend import TlsBackend, authority
 from wire import Http
 

@@ -257,7 +257,7 @@ async def test_a_version_that_is_gone_cannot_be_read_exactly(http: Http, server:
 async def test_a_version_of_the_future_is_a_timeout(
     http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr("karmada.kube.server.reads.FRESHNESS_SECONDS", 0.1)
+    monkeypatch.setattr("karmada.kube.server.handlers.reads.FRESHNESS_SECONDS", 0.1)
     answer = await http("GET", f"{path}?resourceVersion={server.cache.revision + 1000}")
     status = answer.json()
     assert (answer.code, status["reason"]) == (504, "Timeout")

@@ -249,7 +249,7 @@ async def test_metadata_only_of_objects_lists_and_watches(http: Http) -> None:
 
 
 async def test_an_error_in_a_transformed_watch_is_a_plain_status(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karmada.kube.server.reads.FRESHNESS_SECONDS", 0.05)
+    monkeypatch.setattr("karmada.kube.server.handlers.reads.FRESHNESS_SECONDS", 0.05)
     for form in (PARTIAL, TABLE):
         async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion=99999999", accept(form)) as events:
             [event] = await events.rest()
@@ -453,7 +453,7 @@ async def test_a_missing_object(http: Http, path: str, message: str, details: di
 async def test_a_server_that_is_full_turns_away_ordinary_requests_only(
     http: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karmada.kube.server.http.MAX_IN_FLIGHT", 0)
+    monkeypatch.setattr("karmada.kube.server.http.front.MAX_IN_FLIGHT", 0)
     ann = {"Impersonate-User": "ann"}
     answer = await http("GET", CONFIGMAPS, headers=ann)
     assert (answer.code, answer.json()["reason"], answer.headers["Retry-After"]) == (429, "TooManyRequests", "1")

@@ -10,9 +10,9 @@ import pytest
 from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR, GroupResource
-from karmada.kube.server import watching as watch_module
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.collection import Collection
+from karmada.kube.server.http.front import watch_stream as watch_module
+from karmada.kube.server.watchcache.collection import Collection
 from streams import CONFIGMAPS, config_map, create, put, revision, served, told, watching
 from wire import Http
 
@@ -242,7 +242,7 @@ async def test_history_of_one_resource_outlives_churn_in_another(http: Http, cli
 async def test_a_version_of_the_future_is_told_in_the_stream(
     http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karmada.kube.server.reads.FRESHNESS_SECONDS", 0.1)
+    monkeypatch.setattr("karmada.kube.server.handlers.reads.FRESHNESS_SECONDS", 0.1)
     current = server.cache.revision
     async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={current + 1000}") as events:
         [event] = await events.rest()

@@ -8,13 +8,13 @@ what is wrong with it.
 from __future__ import annotations
 
 from karmada.admission.context import Context
+from karmada.kube.kinds import checks
+from karmada.kube.kinds.autoscaling import behavior_errors
+from karmada.kube.kinds.container_rules import resource_name_errors
+from karmada.kube.kinds.metadata import metadata_errors
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, not_supported, required
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
-from karmada.kube.server.kinds.autoscaling import behavior_errors
-from karmada.kube.server.kinds.container_rules import resource_name_errors
-from karmada.kube.server.kinds.metadata import metadata_errors
 
 SOURCES = {"Object": "object", "Pods": "pods", "Resource": "resource", "ContainerResource": "containerResource"}
 """The kinds of metrics, in the order in which sources are looked for."""

@@ -16,10 +16,10 @@ from typing import Any
 
 from karmada.admission.context import Context, Refusal
 from karmada.api.policy import FederatedResourceQuota
+from karmada.kube.kinds.container_rules import is_extended_resource
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.quantity import ZERO, Format, Quantity
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds.container_rules import is_extended_resource
 
 GATE = "FederatedQuotaEnforcement"
 QUOTA_EXCEEDED = "QuotaExceeded"

@@ -6,11 +6,11 @@ from karmada.admission.autoscaling import check_reference
 from karmada.admission.context import Context
 from karmada.admission.schedules import is_schedule
 from karmada.api.autoscaling import V1ALPHA1
+from karmada.kube.kinds.checks import MAX_INT32
+from karmada.kube.kinds.metadata import metadata_errors
+from karmada.kube.kinds.schedule import schedule_problem, zone_is_known
 from karmada.kube.objects.errors import FieldError, duplicate, invalid
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds.checks import MAX_INT32
-from karmada.kube.server.kinds.metadata import metadata_errors
-from karmada.kube.server.kinds.schedule import schedule_problem, zone_is_known
 
 
 def validate(autoscaler: Obj, _old: Obj | None, context: Context) -> list[FieldError]:

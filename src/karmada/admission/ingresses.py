@@ -5,11 +5,11 @@ from __future__ import annotations
 from karmada.admission import older_forms
 from karmada.admission.context import Context
 from karmada.admission.services import ingress_of
+from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
+from karmada.kube.kinds.networking import validate_ingress
+from karmada.kube.kinds.services import load_balancer_ingress
 from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds.metadata import metadata_errors, metadata_update_errors
-from karmada.kube.server.kinds.networking import validate_ingress
-from karmada.kube.server.kinds.services import load_balancer_ingress
 
 
 def mutate(ingress: Obj, _old: Obj | None, context: Context) -> None:

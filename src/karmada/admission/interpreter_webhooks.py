@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from karmada.admission.context import Context
+from karmada.kube.kinds import checks
+from karmada.kube.kinds.admissionregistration import client_config
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, duplicate, invalid, not_supported, required
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
-from karmada.kube.server.kinds.admissionregistration import client_config
 
 OPERATIONS = (
     "*", "AggregateStatus", "InterpretComponent", "InterpretDependency", "InterpretHealth", "InterpretReplica",

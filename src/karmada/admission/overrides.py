@@ -14,10 +14,10 @@ from karmada.admission.affinity import check_affinity
 from karmada.admission.context import Context
 from karmada.admission.selectors import check_namespace, fill_namespace
 from karmada.admission.tidying import AFFINITY, SELECTOR, drop_empty
+from karmada.kube.kinds import checks
+from karmada.kube.kinds.metadata import annotation_errors
 from karmada.kube.objects.errors import FieldError, invalid, required
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
-from karmada.kube.server.kinds.metadata import annotation_errors
 
 _COUNTED = (
     "plaintext", "imageOverrider", "commandOverrider", "argsOverrider", "labelsOverrider", "annotationsOverrider",

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada.admission.affinity import check_affinity
+from karmada.kube.kinds import checks
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, invalid, not_supported
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
 
 PATH = "spec.placement"
 TOLERATION_OPERATORS = ("", "Exists", "Equal")

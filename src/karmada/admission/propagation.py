@@ -17,10 +17,10 @@ from karmada.api.well_known import (
     POLICY_FINALIZER,
     POLICY_ID,
 )
+from karmada.kube.kinds import checks
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, invalid
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
 
 GRACEFUL = ("Gracefully", "Graciously")
 GRACE_SECONDS = 600

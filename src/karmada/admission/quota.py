@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from karmada.admission.context import Context
 from karmada.api.names import cluster_name_errors
+from karmada.kube.kinds import checks
+from karmada.kube.kinds.container_rules import is_extended_resource
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, invalid
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
-from karmada.kube.server.kinds.container_rules import is_extended_resource
 
 NAME_LIMIT = 63
 """The name becomes the value of a label."""

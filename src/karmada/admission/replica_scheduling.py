@@ -5,10 +5,10 @@ from __future__ import annotations
 from karmada.admission.affinity import check_affinity
 from karmada.admission.context import Context
 from karmada.admission.selectors import check_namespace, fill_namespace
+from karmada.kube.kinds import checks
 from karmada.kube.objects.errors import FieldError, invalid
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
 
 
 def mutate(policy: Obj, _old: Obj | None, context: Context) -> None:

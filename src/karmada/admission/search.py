@@ -5,10 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from karmada.admission.affinity import check_affinity
+from karmada.kube.kinds import checks
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, invalid
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
 
 _NO_URL = "must be a valid http or https URL with non-empty scheme and host"
 

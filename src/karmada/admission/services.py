@@ -6,12 +6,12 @@ from karmada.admission.bindings import give_id
 from karmada.admission.context import Context
 from karmada.api.names import cluster_name_errors
 from karmada.api.well_known import MULTICLUSTER_SERVICE_ID
+from karmada.kube.kinds import checks
+from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
+from karmada.kube.kinds.services import load_balancer_ingress
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, duplicate, invalid
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds import checks
-from karmada.kube.server.kinds.metadata import metadata_errors, metadata_update_errors
-from karmada.kube.server.kinds.services import load_balancer_ingress
 
 TYPES = ("CrossCluster", "LoadBalancer")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from karmada.kube.kinds.tables.columns import AGE, NAME, NONE, Column, Printer, dig, field, of
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.tables.columns import AGE, NAME, NONE, Column, Printer, dig, field, of
 
 
 def _ready(cluster: Obj) -> str:

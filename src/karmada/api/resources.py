@@ -13,10 +13,10 @@ from karmada.api.crds import builtin_crds, crd_of
 from karmada.api.kind import Resource as Kind
 from karmada.api.search import ResourceRegistry
 from karmada.api.work_v1alpha1 import convert_all
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.kinds.tables.columns import PLAIN, Printer
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.crd import crd_resources
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.tables.columns import PLAIN, Printer
+from karmada.kube.server.crds.compile import crd_resources
 
 _PRINTERS: dict[str, Printer] = {Cluster.gvk.kind: CLUSTERS, ResourceRegistry.gvk.kind: PLAIN}
 

@@ -18,10 +18,10 @@ from karmada.apiserver.forwarding import forward, inner_path
 from karmada.apiserver.members import Member, Members, unanswered
 from karmada.kube.client.bodies import read_body
 from karmada.kube.client.limits import LIST_BYTES
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import BadRequest
-from karmada.kube.server.request import Request
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.results import RawResult, Result, TakeOver
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result, TakeOver
 
 EVERY = "*"
 IN_PROCESS_SECONDS = 60.0

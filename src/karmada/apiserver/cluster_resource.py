@@ -12,11 +12,11 @@ from karmada.api.cluster import Cluster
 from karmada.api.names import cluster_name_errors
 from karmada.api.resources import resources_of
 from karmada.apiserver import cluster_rules as rules
+from karmada.kube.kinds.resource import Resource, Subresource
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.resource import Resource, Subresource
 
 CLUSTERS = GroupResource(Cluster.gvk.group, "clusters")
 TYPE_INVALID = "FieldValueTypeInvalid"

@@ -25,8 +25,8 @@ from karmada.kube.client.limits import LIST_BYTES, OBJECT_BYTES
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.server.request import Query, Request, RequestInfo, parse_path
-from karmada.kube.server.results import RawResult, Result, TakeOver
+from karmada.kube.server.http.request import Query, Request, RequestInfo, parse_path
+from karmada.kube.server.http.results import RawResult, Result, TakeOver
 
 log = get_logger("cluster-proxy")
 SECONDS = 30.0

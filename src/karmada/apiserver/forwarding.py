@@ -7,8 +7,8 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from karmada.apiserver.members import Member, Members
-from karmada.kube.server.relaying import body_of, forwarded_headers, pass_on
-from karmada.kube.server.request import Request
+from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_on
+from karmada.kube.server.http.request import Request
 
 _PARTS_BEFORE = 7
 """/apis/GROUP/VERSION/clusters/NAME/proxy/ and what comes behind."""

@@ -18,13 +18,13 @@ from yarl import URL
 
 from karmada.apiserver.cluster_resource import CLUSTERS
 from karmada.kube.client.checking import ConfigError, check_address
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.outbound import Outbound, Target, Trust, why
-from karmada.kube.server.resource import Reader
-from karmada.kube.server.service_routing import Address
-from karmada.kube.server.user import User
+from karmada.kube.server.addresses.service_routing import Address
+from karmada.kube.server.auth.user import User
+from karmada.kube.server.outbound.https import Outbound, Target, Trust, why
 from karmada.members.access import NoAccess, way_to
 
 SECRETS = GroupResource("", "secrets")

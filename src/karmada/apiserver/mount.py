@@ -28,10 +28,10 @@ from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.pki import ADMIN_USER
 from karmada.kube.server.core import ServerCore
-from karmada.kube.server.handlers import Place
-from karmada.kube.server.outbound import Outbound
-from karmada.kube.server.request import Query, Request, RequestInfo
-from karmada.kube.server.results import Result
+from karmada.kube.server.handlers.dispatch import Place
+from karmada.kube.server.http.request import Query, Request, RequestInfo
+from karmada.kube.server.http.results import Result
+from karmada.kube.server.outbound.https import Outbound
 
 SYSTEM_NAMESPACE, CLUSTER_NAMESPACE = "karmada-system", "karmada-cluster"
 TELL_SECONDS = 5.0

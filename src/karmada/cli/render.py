@@ -126,7 +126,7 @@ def _placed(given: Given, namespace: str, is_namespaced: Any) -> Given:
 def _is_namespaced(obj: Obj) -> bool:
     """What is not known is taken to be."""
     from karmada.api.crds import all_kinds
-    from karmada.kube.server.kinds.inventory import ROWS
+    from karmada.kube.kinds.inventory import ROWS
 
     known = {(row.version, row.kind): row.namespaced for row in ROWS}
     known |= {(info.gvk.api_version, info.gvk.kind): info.namespaced for info in all_kinds()}

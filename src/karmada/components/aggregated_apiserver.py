@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from karmada.kube.runtime.features import FeatureGates
     from karmada.kube.server.auth.delegated import Trust
     from karmada.kube.server.config import ServerConfig
-    from karmada.kube.server.request import Request
-    from karmada.kube.server.results import Result
+    from karmada.kube.server.http.request import Request
+    from karmada.kube.server.http.results import Result
 
 SERVICE: Final = "karmada-aggregated-apiserver.karmada-system"
 GROUP: Final = "cluster.karmada.io"
@@ -132,7 +132,7 @@ class AggregatedApiServer:
         """Pages that are no resource are the control plane's."""
         from karmada.apiserver.members import plain
         from karmada.kube.client.transport import Call, ConnectionFailed
-        from karmada.kube.server.results import RawResult
+        from karmada.kube.server.http.results import RawResult
 
         accept = request.headers.get("Accept", "") or "application/json"
         try:

@@ -27,7 +27,7 @@ from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.history import History
+from karmada.kube.server.watchcache.history import History
 from karmada.members.members import Members
 
 WITHOUT_PODS = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from karmada.interpreter.operations import InterpreterError
+from karmada.kube.kinds.checks import label_selector
 from karmada.kube.objects.errors import FieldError, invalid
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds.checks import label_selector
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 

@@ -24,8 +24,8 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.request import Request
-from karmada.kube.server.results import RawResult, Result
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result
 
 SECRETS, NAMESPACES = GVR("", "v1", "secrets"), GVR("", "v1", "namespaces")
 TOKEN = "a-long-secret"

@@ -12,8 +12,8 @@ from karmada.api.cluster import Cluster
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.keys import Key
-from karmada.kube.server.request import Request
-from karmada.kube.server.results import RawResult, Result
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result
 from status_plane import NAMESPACE, SECRETS, FakeMember, Plane, brief, credentials, encoded
 
 READY = ("True", "ClusterReady")

@@ -8,7 +8,7 @@ from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.policies import ValidatingPolicies
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 from tls_backend import State, builtin_registry, resource_of
 
 CONFIG_MAPS: Obj = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}

@@ -16,13 +16,13 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, InternalError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.addresses.service_routing import ServiceRouter
 from karmada.kube.server.admission.interface import CREATE, DELETE, UPDATE, Attributes
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.service_routing import ServiceRouter
-from karmada.kube.server.user import User
-from karmada.kube.server.webhook_client import WebhookClient
+from karmada.kube.server.outbound.webhooks import WebhookClient
 from tls_backend import State, TlsBackend, authority, builtin_registry, resource_of
 
 CA = base64.b64encode(authority().cert_pem).decode()

@@ -24,8 +24,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.headers import escape_key
-from karmada.kube.server.cache import encode_value, storage_key
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.watchcache.cache import encode_value, storage_key
 from tls_backend import TlsBackend, authority, endpoint_slice, service, serving
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "fakes"))

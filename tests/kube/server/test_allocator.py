@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karmada.kube.kinds.services import SERVICE
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import InternalError, Invalid
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server.allocator import Allocator
-from karmada.kube.server.kinds.services import SERVICE
+from karmada.kube.server.addresses.allocator import Allocator
 
 PORTS = (30000, 32767)
 

@@ -17,20 +17,20 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server import collection as collection_module
-from karmada.kube.server import subscription as subscription_module
-from karmada.kube.server.cache import Cache, encode_value, storage_key
-from karmada.kube.server.collection import Collection
-from karmada.kube.server.entry import Change, Entry, entry_of
-from karmada.kube.server.history import History
-from karmada.kube.server.resource import Reader
 from karmada.kube.server.storage.interface import Event, FutureRevision, Page, Store, Stored, StoreUnavailable
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.sqlite import SqliteStore
-from karmada.kube.server.subscription import Subscription
+from karmada.kube.server.watchcache import collection as collection_module
+from karmada.kube.server.watchcache import subscription as subscription_module
+from karmada.kube.server.watchcache.cache import Cache, encode_value, storage_key
+from karmada.kube.server.watchcache.collection import Collection
+from karmada.kube.server.watchcache.entry import Change, Entry, entry_of
+from karmada.kube.server.watchcache.history import History
+from karmada.kube.server.watchcache.subscription import Subscription
 
 PODS = GroupResource("", "pods")
 NODES = GroupResource("", "nodes")
@@ -598,7 +598,7 @@ async def test_after_a_restart_watches_go_on_where_they_were(tmp_path: Path, clo
 async def test_loading_pages_through_a_compacted_store(
     store: MemoryStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karmada.kube.server.cache._PAGE", 7)
+    monkeypatch.setattr("karmada.kube.server.watchcache.cache._PAGE", 7)
     write, nodes = Writer(store), Writer(store, NODES)
     for i in range(40):
         await write.put("abc"[i % 3], f"p{i % 30}")

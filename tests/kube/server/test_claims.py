@@ -9,11 +9,11 @@ import pytest
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Invalid
-from karmada.kube.server.allocator import Allocator
-from karmada.kube.server.cache import Cache
-from karmada.kube.server.claims import CLAIMS, SERVICES, Claims
-from karmada.kube.server.entry import encode_value, storage_key
+from karmada.kube.server.addresses.allocator import Allocator
+from karmada.kube.server.addresses.claims import CLAIMS, SERVICES, Claims
 from karmada.kube.server.storage.memory import MemoryStore
+from karmada.kube.server.watchcache.cache import Cache
+from karmada.kube.server.watchcache.entry import encode_value, storage_key
 
 CIDR = "10.0.0.0/28"
 

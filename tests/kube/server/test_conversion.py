@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from karmada.kube.objects.errors import InternalError, ServiceUnavailable
-from karmada.kube.server.conversion import Target, convert_objects
+from karmada.kube.server.crds.conversion import Target, convert_objects
 
 Obj = dict[str, Any]
 V1, V2 = "example.com/v1", "example.com/v2"

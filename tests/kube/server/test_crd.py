@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import InternalError
 from karmada.kube.objects.gvk import GVK, GroupResource
-from karmada.kube.server.crd import (
+from karmada.kube.server.crds.compile import (
     ScalePaths,
     crd_resources,
     established_status,
@@ -18,7 +19,6 @@ from karmada.kube.server.crd import (
     name_conflicts,
     terminating_status,
 )
-from karmada.kube.server.resource import Resource
 
 Obj = dict[str, Any]
 NOW = 1_700_000_000.0

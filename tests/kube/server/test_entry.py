@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects import shared
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server.entry import (
+from karmada.kube.server.watchcache.entry import (
     ADDED,
     DELETED,
     MODIFIED,

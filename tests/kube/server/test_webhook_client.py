@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from karmada.kube.server.service_routing import Address, ServiceRouter, Unroutable
-from karmada.kube.server.webhook_client import WebhookCallFailed, WebhookClient, parse_answer, unexpected_answer
+from karmada.kube.server.addresses.service_routing import Address, ServiceRouter, Unroutable
+from karmada.kube.server.outbound.webhooks import WebhookCallFailed, WebhookClient, parse_answer, unexpected_answer
 from tls_backend import State, TlsBackend, authority, endpoint_slice, service, serving
 
 

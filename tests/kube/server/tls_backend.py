@@ -11,14 +11,14 @@ from typing import Any
 
 from aiohttp import web
 
+from karmada.kube.kinds.inventory import builtin_resources
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority, KeyPair
-from karmada.kube.server.kinds.inventory import builtin_resources
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.resource import Resource
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

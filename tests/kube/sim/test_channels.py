@@ -13,7 +13,7 @@ from karmada.kube.client.websocket import ERROR, RESIZE, STDERR, STDIN, STDOUT
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.request import Query
+from karmada.kube.server.http.request import Query
 from karmada.kube.sim.kubelet import portforward
 from karmada.kube.sim.kubelet.answers import Answers, Http
 from karmada.kube.sim.kubelet.channels import Channels, Wanted, check_upgrade, failed, offered, success, unframed

@@ -23,8 +23,8 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.auth.user import AUTHENTICATED, User
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.user import AUTHENTICATED, User
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.metrics.api import MetricsApis
 from karmada.kube.sim.metrics.load import LoadModel, Setting

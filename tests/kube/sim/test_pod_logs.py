@@ -10,7 +10,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, BadRequest, Invalid
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.request import Query
+from karmada.kube.server.http.request import Query
 from karmada.kube.sim.kubelet.logs import (
     INTERVAL,
     RETAINED,

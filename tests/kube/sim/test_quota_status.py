@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import PODS, Harness, running
+from karmada.kube.kinds import quota as quotas
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
-from karmada.kube.server import quota as quotas
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers import quota_ledger
 from karmada.kube.sim.controllers.quota import RESYNC_SECONDS, ResourceQuotas

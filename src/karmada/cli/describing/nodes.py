@@ -146,8 +146,8 @@ def _pods(sheet: Sheet, obj: Obj, pods: list[Obj], now: float) -> None:
 
 def _asked(pod: Obj, kind: str) -> dict[str, Quantity]:
     """What a pod asks for in all; what it says for itself counts more than what its containers say."""
+    from karmada.kube.kinds.quota import pod_resources
     from karmada.kube.objects.quantity import Quantity
-    from karmada.kube.server.quota import pod_resources
 
     spec = pod.get("spec") or {}
     total = dict(pod_resources(spec, kind))

@@ -14,14 +14,17 @@ from pathlib import Path
 
 import orjson
 
+from karmada.kube.kinds.inventory import builtin_resources
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.addresses.allocator import Allocator
+from karmada.kube.server.addresses.claims import Claims
+from karmada.kube.server.addresses.service_routing import ServiceRouter
 from karmada.kube.server.admission.chain import Chain, default_chain
 from karmada.kube.server.admission.policies import ValidatingPolicies
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.aggregation.aggregator import Aggregator
-from karmada.kube.server.allocator import Allocator
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file
 from karmada.kube.server.auth.frontproxy import authentication_config
 from karmada.kube.server.auth.jwt import KeySet, SigningKey
@@ -31,22 +34,24 @@ from karmada.kube.server.auth.pki import FRONT_PROXY_CLIENT, Pki
 from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_configuration
-from karmada.kube.server.cache import encode_value, storage_key
-from karmada.kube.server.claims import Claims
+from karmada.kube.server.bootstrap.objects import (
+    NAMESPACE_RESOURCE,
+    SYSTEM_NAMESPACE,
+    default_objects,
+    system_namespace,
+)
+from karmada.kube.server.bootstrap.reconcile import ensure_defaults
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.builtin import BuiltinControllers
 from karmada.kube.server.core import LOOPBACK, ServerCore, static
-from karmada.kube.server.custom_resources import CustomResources
-from karmada.kube.server.defaults import ensure_defaults
-from karmada.kube.server.deletes import Deletes
-from karmada.kube.server.endpoints import Endpoints
-from karmada.kube.server.kinds.cluster import NAMESPACE_RESOURCE, SYSTEM_NAMESPACE, default_objects, system_namespace
-from karmada.kube.server.kinds.inventory import builtin_resources
-from karmada.kube.server.request import Request
-from karmada.kube.server.results import RawResult, Result
-from karmada.kube.server.service_routing import ServiceRouter
-from karmada.kube.server.webhook_client import WebhookClient
-from karmada.kube.server.writes import Writes
+from karmada.kube.server.crds.serving import CustomResources
+from karmada.kube.server.handlers.deletes import Deletes
+from karmada.kube.server.handlers.endpoints import Endpoints
+from karmada.kube.server.handlers.writes import Writes
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.outbound.webhooks import WebhookClient
+from karmada.kube.server.watchcache.cache import encode_value, storage_key
 
 __all__ = ["LOOPBACK", "ApiServer"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from karmada.kube.server.history import History
+from karmada.kube.server.watchcache.history import History
 
 DEFAULT_PORT = 5443
 

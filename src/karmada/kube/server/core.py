@@ -17,31 +17,31 @@ from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.admission.chain import Chain
-from karmada.kube.server.audit import AuditLog
 from karmada.kube.server.auth.interface import Decides, Identifies
-from karmada.kube.server.bodies import Bodies
-from karmada.kube.server.cache import Cache
+from karmada.kube.server.auth.user import AUTHENTICATED, MASTERS, User
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.deletes import Deletes
-from karmada.kube.server.discovery import Discovery, RemoteVersion
-from karmada.kube.server.handlers import Handlers
-from karmada.kube.server.health import Health
-from karmada.kube.server.http import HttpFront
-from karmada.kube.server.inprocess import InProcess
-from karmada.kube.server.metrics import RequestMetrics
+from karmada.kube.server.handlers.deletes import Deletes
+from karmada.kube.server.handlers.discovery import Discovery, RemoteVersion
+from karmada.kube.server.handlers.dispatch import Handlers
+from karmada.kube.server.handlers.pipeline import PathHandler, Pipeline
+from karmada.kube.server.handlers.reads import Reads
+from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.handlers.writes import Writes
+from karmada.kube.server.http.audit import AuditLog
+from karmada.kube.server.http.bodies import Bodies
+from karmada.kube.server.http.front import HttpFront
+from karmada.kube.server.http.health import Health
+from karmada.kube.server.http.inprocess import InProcess
+from karmada.kube.server.http.metrics import RequestMetrics
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.http.version import version_info
 from karmada.kube.server.openapi.v2 import OpenApiV2
 from karmada.kube.server.openapi.v3 import OpenApiV3
-from karmada.kube.server.pipeline import PathHandler, Pipeline
-from karmada.kube.server.reads import Reads
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.request import Request
-from karmada.kube.server.results import RawResult, Result
 from karmada.kube.server.storage.maintenance import maintain
 from karmada.kube.server.storage.open import open_store
-from karmada.kube.server.user import AUTHENTICATED, MASTERS, User
-from karmada.kube.server.version import version_info
-from karmada.kube.server.versions import Versions
-from karmada.kube.server.writes import Writes
+from karmada.kube.server.watchcache.cache import Cache
 
 LOOPBACK = User("system:apiserver", groups=(MASTERS, AUTHENTICATED))
 

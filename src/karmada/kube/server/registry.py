@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource, GroupVersion
-from karmada.kube.server.resource import Resource
 
 
 class Registry:

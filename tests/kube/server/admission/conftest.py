@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds.resource import ALL_VERBS, Resource
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.schema.node import Node
 from karmada.kube.server.admission.interface import Attributes
-from karmada.kube.server.resource import ALL_VERBS, Resource
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 
 class FakeReader:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds import quota
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import Quantity
-from karmada.kube.server import quota
 from karmada.kube.server.admission.resource_quota import PROMISE_SECONDS, ResourceQuota
 
 Ask = Callable[..., Any]

@@ -21,7 +21,7 @@ from karmada.kube.server.auth.pki import DAY, SERVER_USAGES, CertificateAuthorit
 from karmada.kube.server.auth.pki import generate_key_pem as new_key
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import DEFAULT_ISSUER, TokenIssuer
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 CA = CertificateAuthority.create("ca", now=NOW)
 PROXY_CA = CertificateAuthority.create("proxy-ca", now=NOW)

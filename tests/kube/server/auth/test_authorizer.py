@@ -11,7 +11,7 @@ from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes, Decision
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 JANE = User("jane", groups=("dev", "system:authenticated"))
 

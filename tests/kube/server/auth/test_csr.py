@@ -12,6 +12,14 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from auth_fakes import NOW, FakeReader, authorizer, binding, role, rule
+from karmada.kube.kinds.certificates import (
+    STRATEGIES,
+    prepare_approval,
+    prepare_status,
+    validate_approval,
+    validate_status,
+)
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
@@ -21,15 +29,7 @@ from karmada.kube.server.auth import csr as csrs
 from karmada.kube.server.auth.csr_admission import CertificateGuard
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import DAY, CertificateAuthority, subject_name
-from karmada.kube.server.kinds.certificates import (
-    STRATEGIES,
-    prepare_approval,
-    prepare_status,
-    validate_approval,
-    validate_status,
-)
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 CA = CertificateAuthority.create("ca", now=NOW)
 KEY = ec.generate_private_key(ec.SECP256R1())

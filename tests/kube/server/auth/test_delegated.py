@@ -32,8 +32,8 @@ from karmada.kube.server.auth.delegated import (
 from karmada.kube.server.auth.frontproxy import FrontProxy
 from karmada.kube.server.auth.pki import CLIENT_USAGES, CertificateAuthority
 from karmada.kube.server.auth.rbac import AuthzAttributes
+from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.user import User
 
 JANE = User("jane", "1", ("crew", "system:authenticated"), {"scopes": ("a", "b")})
 LIST = AuthzAttributes("list", "cluster.karmada.io", "v1alpha1", "clusters")

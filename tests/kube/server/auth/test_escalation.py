@@ -17,7 +17,7 @@ from karmada.kube.server.auth.escalation import (
     uncovered,
 )
 from karmada.kube.server.auth.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 ME = User("u", groups=("g", "h"))
 MASTER = User("m", groups=("system:masters",))
@@ -182,10 +182,10 @@ def test_rules_are_shown_compactly() -> None:
 
 
 async def test_the_plugin_guards_rbac_kinds_only() -> None:
+    from karmada.kube.kinds.resource import Resource
     from karmada.kube.objects.gvk import GVK, GroupResource
     from karmada.kube.schema.node import Node
     from karmada.kube.server.admission.interface import Attributes
-    from karmada.kube.server.resource import Resource
 
     def attributes(kind: str, plural: str, obj: Obj, operation: str = "CREATE", group: str = GROUP) -> Attributes:
         gvk = GVK(group, "v1", kind)

@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 from auth_fakes import FakeReader, authorizer, binding, role, rule
 from karmada.kube.objects.errors import BadRequest, Forbidden
 from karmada.kube.server.auth.impersonation import impersonate
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 ME = User("me", "my-uid", ("system:authenticated",), {"k": ("v",)})
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"

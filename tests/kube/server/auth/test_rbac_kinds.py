@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
+from karmada.kube.kinds.rbac import STRATEGIES, aggregate
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.bootstrap_policy import (
@@ -15,8 +16,7 @@ from karmada.kube.server.auth.bootstrap_policy import (
     reconcile,
 )
 from karmada.kube.server.auth.rbac import GROUP, AuthzAttributes
-from karmada.kube.server.kinds.rbac import STRATEGIES, aggregate
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 
 def errors(kind: str, obj: Obj) -> list[str]:

@@ -13,7 +13,7 @@ from karmada.kube.server.auth.pki import generate_key_pem
 from karmada.kube.server.auth.reviews import review
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import DEFAULT_ISSUER, TokenIssuer
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 ME = User("me", "uid-1", ("dev", "system:authenticated"), {"k": ("v",)})
 KEY = SigningKey(generate_key_pem())

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.kube.kinds import autoscaling_v1 as v1
+from karmada.kube.kinds.autoscaling import HORIZONTAL_POD_AUTOSCALER as V2
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.server.kinds import autoscaling_v1 as v1
-from karmada.kube.server.kinds.autoscaling import HORIZONTAL_POD_AUTOSCALER as V2
 
 TARGET = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds.batch import CONTROLLER_UID, CRONJOB, JOB, JOB_NAME
+from karmada.kube.kinds.schedule import schedule_problem
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.server.kinds.batch import CONTROLLER_UID, CRONJOB, JOB, JOB_NAME
-from karmada.kube.server.kinds.schedule import schedule_problem
 
 
 def job(**spec: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds import config, limits, namespaces, nodes, scheduling, storage
+from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.server.kinds import config, limits, namespaces, nodes, scheduling, storage
-from karmada.kube.server.resource import Strategy
 
 
 def texts(errors: list[Any]) -> list[str]:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from karmada.kube.objects.copying import copy_json
-from karmada.kube.server.kinds.customresourcedefinition import (
+from karmada.kube.kinds.customresourcedefinition import (
     CLEANUP_FINALIZER,
     CUSTOM_RESOURCE_DEFINITION,
     validate,
     validate_status,
     validate_update,
 )
+from karmada.kube.objects.copying import copy_json
 
 Obj = dict[str, Any]
 AT = "spec.versions[0]"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds import events
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.server.kinds import events
 
 CORE = {
     "apiVersion": "v1",

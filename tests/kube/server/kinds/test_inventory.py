@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from karmada.kube.kinds.inventory import builtin_resources, group_priority, version_priority
+from karmada.kube.kinds.metadata import metadata_errors
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GVK, GroupResource, GroupVersion
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.decode import normalize
-from karmada.kube.server.allocator import Allocator
-from karmada.kube.server.kinds.cluster import default_objects
-from karmada.kube.server.kinds.inventory import builtin_resources, group_priority, version_priority
-from karmada.kube.server.kinds.metadata import metadata_errors
-from karmada.kube.server.resource import Resource
+from karmada.kube.server.addresses.allocator import Allocator
+from karmada.kube.server.bootstrap.objects import default_objects
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds.metadata import MAX_ANNOTATIONS, metadata_errors, metadata_update_errors
 from karmada.kube.objects import names
-from karmada.kube.server.kinds.metadata import MAX_ANNOTATIONS, metadata_errors, metadata_update_errors
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u1"}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from karmada.kube.server.kinds import admissionregistration as webhooks
-from karmada.kube.server.kinds import networking
-from karmada.kube.server.kinds.apiregistration import API_SERVICE
+from karmada.kube.kinds import admissionregistration as webhooks
+from karmada.kube.kinds import networking
+from karmada.kube.kinds.apiregistration import API_SERVICE
 
 
 def texts(errors: list[Any]) -> list[str]:

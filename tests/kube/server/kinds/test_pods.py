@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds import pod_subresources as subs
+from karmada.kube.kinds.pods import POD, UPDATE_FORBIDDEN, grace_period, validate_update
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import Conflict
-from karmada.kube.server.kinds import pod_subresources as subs
-from karmada.kube.server.kinds.pods import POD, UPDATE_FORBIDDEN, grace_period, validate_update
 
 NOW = 1_700_000_000.0
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds import pod_rules, podspec
+from karmada.kube.kinds.images import default_pull_policy
+from karmada.kube.kinds.pods import default, qos_class
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.server.kinds import pod_rules, podspec
-from karmada.kube.server.kinds.images import default_pull_policy
-from karmada.kube.server.kinds.pods import default, qos_class
 
 
 def container(**fields: Any) -> dict[str, Any]:

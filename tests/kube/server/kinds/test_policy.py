@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds.policy import POD_DISRUPTION_BUDGET, evict
 from karmada.kube.objects.errors import ApiError, TooManyRequests
-from karmada.kube.server.kinds.policy import POD_DISRUPTION_BUDGET, evict
 
 NOW = 1_700_000_000.0
 READY = [{"type": "Ready", "status": "True"}]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds.endpoints import ENDPOINT_SLICE, ENDPOINTS
+from karmada.kube.kinds.services import SERVICE
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.server.kinds.endpoints import ENDPOINT_SLICE, ENDPOINTS
-from karmada.kube.server.kinds.services import SERVICE
 
 
 def service(**spec: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds import workloads as w
+from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.server.kinds import workloads as w
-from karmada.kube.server.resource import Strategy
 
 ALL = [w.DEPLOYMENT, w.REPLICASET, w.STATEFULSET, w.DAEMONSET]
 

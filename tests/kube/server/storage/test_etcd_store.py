@@ -18,7 +18,6 @@ from etcd_cluster import Certificates, EtcdCluster, free_ports
 from eventually import eventually
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server.cache import Cache, encode_value
 from karmada.kube.server.storage.etcd import EtcdStore, TlsFiles
 from karmada.kube.server.storage.etcd_connection import Connection, Unanswered
 from karmada.kube.server.storage.etcd_messages import TXN, Method
@@ -33,6 +32,7 @@ from karmada.kube.server.storage.interface import (
 )
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.storage.shared_read import SharedRead
+from karmada.kube.server.watchcache.cache import Cache, encode_value
 
 Send = Callable[[Method, Any, float], Awaitable[Any]]
 

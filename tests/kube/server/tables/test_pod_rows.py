@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.kinds.tables import printer_of_kind
+from karmada.kube.kinds.tables.pods import pod_status
 from karmada.kube.objects.times import rfc3339
-from karmada.kube.server.tables import printer_of_kind
-from karmada.kube.server.tables.pods import pod_status
 
 NOW = 1_700_000_000.0
 POD = printer_of_kind("", "Pod")

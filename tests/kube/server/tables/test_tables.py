@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.kinds.tables import printer_for, printer_of_kind, table, table_of
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.schema.node import Node
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.tables import printer_for, printer_of_kind, table, table_of
 
 NOW = 1_700_000_000.0
 CREATED = rfc3339(NOW - 300)

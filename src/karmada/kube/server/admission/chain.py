@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.admission.default_ingress_class import DefaultIngressClass
@@ -32,7 +33,6 @@ from karmada.kube.server.admission.taint_nodes import TaintNodesByCondition
 from karmada.kube.server.auth.csr_admission import CertificateGuard
 from karmada.kube.server.auth.escalation import EscalationGuard
 from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.resource import Reader
 
 ORDER = (
     "NamespaceLifecycle",

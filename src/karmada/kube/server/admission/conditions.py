@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes, Decision
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 if TYPE_CHECKING:
     from karmada.kube.schema.cel import Program

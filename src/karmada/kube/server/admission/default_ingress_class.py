@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from karmada.kube.kinds.networking import INGRESS_CLASS_ANNOTATION
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, is_create_of
 from karmada.kube.server.admission.storage import newest_default
-from karmada.kube.server.kinds.networking import INGRESS_CLASS_ANNOTATION
 
 INGRESS_CLASSES = GroupResource("networking.k8s.io", "ingressclasses")
 IS_DEFAULT = "ingressclass.kubernetes.io/is-default-class"

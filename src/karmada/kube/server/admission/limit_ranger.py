@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from karmada.kube.kinds import checks
+from karmada.kube.kinds.quota import pod_resources
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
-from karmada.kube.server.kinds import checks
-from karmada.kube.server.quota import pod_resources
 
 LIMIT_RANGES = GroupResource("", "limitranges")
 ANNOTATION = "kubernetes.io/limit-ranger"

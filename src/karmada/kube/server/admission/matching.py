@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from karmada.kube.kinds.resource import Reader, Resource
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.selectors import LabelSelector, labels_from
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.resource import Reader, Resource
 
 GROUP = "admissionregistration.k8s.io"
 NAMESPACES = GroupResource("", "namespaces")

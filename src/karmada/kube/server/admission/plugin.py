@@ -10,10 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import Attributes
-from karmada.kube.server.resource import Reader
 
 
 class BuiltinPlugin(ABC):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from karmada.kube.kinds.resource import Reader, Resource
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.selectors import labels_from
@@ -21,10 +22,9 @@ from karmada.kube.server.admission.matching import GROUP, NAMESPACES, Criteria, 
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
 from karmada.kube.server.admission.review import admission_request, shown
 from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.following import Followed
+from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.resource import Reader, Resource
-from karmada.kube.server.versions import Versions
+from karmada.kube.server.watchcache.derived import Followed
 
 POLICIES = GroupResource(GROUP, "validatingadmissionpolicies")
 BINDINGS = GroupResource(GROUP, "validatingadmissionpolicybindings")

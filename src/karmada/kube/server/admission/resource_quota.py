@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from karmada.kube.kinds import checks
+from karmada.kube.kinds import quota as quotas
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
-from karmada.kube.server import quota as quotas
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
-from karmada.kube.server.kinds import checks
-from karmada.kube.server.resource import Reader
 
 PROMISE_SECONDS = 40.0
 _UPDATED = frozenset({(quotas.PODS, "resize"), (quotas.SERVICES, ""), (quotas.CLAIMS, "")})

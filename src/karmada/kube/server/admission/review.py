@@ -14,14 +14,14 @@ from typing import Any
 
 import orjson
 
+from karmada.kube.kinds.resource import Resource, Scale
 from karmada.kube.objects.errors import ApiError, error_from_status
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.matching import NAMESPACES, kind_of
-from karmada.kube.server.resource import Resource, Scale
-from karmada.kube.server.versions import Versions
-from karmada.kube.server.webhook_client import WebhookCallFailed
+from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.outbound.webhooks import WebhookCallFailed
 
 REVIEW_GROUP = "admission.k8s.io"
 KNOWN_VERSIONS = ("v1", "v1beta1")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from karmada.kube.kinds import checks
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, is_pod_create, refuse
-from karmada.kube.server.kinds import checks
 
 RUNTIME_CLASSES = GroupResource("node.k8s.io", "runtimeclasses")
 _OTHER_OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"

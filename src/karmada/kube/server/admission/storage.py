@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from karmada.kube.kinds import checks
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, is_create_of, refuse
-from karmada.kube.server.kinds import checks
 
 STORAGE_CLASSES = GroupResource("storage.k8s.io", "storageclasses")
 CLAIMS = GroupResource("", "persistentvolumeclaims")

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
+from karmada.kube.kinds.resource import Reader, Resource
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, InternalError
 from karmada.kube.objects.gvk import GroupResource
@@ -43,11 +44,10 @@ from karmada.kube.server.admission.review import (
     verdict,
 )
 from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.following import Followed
+from karmada.kube.server.handlers.subresources import projection
+from karmada.kube.server.outbound.webhooks import WebhookCallFailed, WebhookClient, parse_answer
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.resource import Reader, Resource
-from karmada.kube.server.subresources import projection
-from karmada.kube.server.webhook_client import WebhookCallFailed, WebhookClient, parse_answer
+from karmada.kube.server.watchcache.derived import Followed
 
 MUTATING = GroupResource(GROUP, "mutatingwebhookconfigurations")
 VALIDATING = GroupResource(GROUP, "validatingwebhookconfigurations")

@@ -19,20 +19,7 @@ from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.aggregation.availability import Availability
-from karmada.kube.server.aggregation.backends import APISERVICES, Inside, ServiceName, compile_backends
-from karmada.kube.server.aggregation.documents import Documents
-from karmada.kube.server.aggregation.proxy import Proxy, unavailable
-from karmada.kube.server.aggregation.registration import Registration
-from karmada.kube.server.cache import Cache
-from karmada.kube.server.discovery import RemoteVersion
-from karmada.kube.server.entry import Entry
-from karmada.kube.server.following import Followed
-from karmada.kube.server.outbound import BadTrust, Outbound
-from karmada.kube.server.registry import Registry
-from karmada.kube.server.request import Request
-from karmada.kube.server.results import RawResult, Result, TakeOver
-from karmada.kube.server.service_routing import (
+from karmada.kube.server.addresses.service_routing import (
     ENDPOINT_SLICES,
     ENDPOINTS,
     SERVICE_NAME,
@@ -40,6 +27,19 @@ from karmada.kube.server.service_routing import (
     ServiceRouter,
     Unroutable,
 )
+from karmada.kube.server.aggregation.availability import Availability
+from karmada.kube.server.aggregation.backends import APISERVICES, Inside, ServiceName, compile_backends
+from karmada.kube.server.aggregation.documents import Documents
+from karmada.kube.server.aggregation.proxy import Proxy, unavailable
+from karmada.kube.server.aggregation.registration import Registration
+from karmada.kube.server.handlers.discovery import RemoteVersion
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result, TakeOver
+from karmada.kube.server.outbound.https import BadTrust, Outbound
+from karmada.kube.server.registry import Registry
+from karmada.kube.server.watchcache.cache import Cache
+from karmada.kube.server.watchcache.derived import Followed
+from karmada.kube.server.watchcache.entry import Entry
 
 _STOP_SECONDS = 1.0
 _RESUBSCRIBE_SECONDS = 1.0

@@ -16,6 +16,7 @@ import aiohttp
 import orjson
 
 from karmada.kube.client.client import Client
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GroupVersion
@@ -25,6 +26,13 @@ from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import spec_changed
+from karmada.kube.server.addresses.service_routing import (
+    SERVICES,
+    ServiceRouter,
+    Unroutable,
+    ready_addresses,
+    service_port,
+)
 from karmada.kube.server.aggregation.backends import (
     AGGREGATOR,
     APISERVICES,
@@ -35,15 +43,7 @@ from karmada.kube.server.aggregation.backends import (
 )
 from karmada.kube.server.aggregation.documents import Documents, listed_resources
 from karmada.kube.server.auth.frontproxy import remote_headers
-from karmada.kube.server.outbound import BadTrust, Outbound, Target, why
-from karmada.kube.server.resource import Reader
-from karmada.kube.server.service_routing import (
-    SERVICES,
-    ServiceRouter,
-    Unroutable,
-    ready_addresses,
-    service_port,
-)
+from karmada.kube.server.outbound.https import BadTrust, Outbound, Target, why
 
 RECHECK_SECONDS = 30.0
 CHECK_SECONDS = 5.0

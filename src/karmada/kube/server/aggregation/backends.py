@@ -15,11 +15,11 @@ from typing import NamedTuple, Protocol
 from karmada.kube.objects.gvk import GVR, GroupVersion
 from karmada.kube.objects.meta import has_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.outbound import Outbound, Target, Trust
-from karmada.kube.server.request import Request
-from karmada.kube.server.results import Result
-from karmada.kube.server.user import MASTERS, User
-from karmada.kube.server.webhook_client import Router
+from karmada.kube.server.auth.user import MASTERS, User
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import Result
+from karmada.kube.server.outbound.https import Outbound, Target, Trust
+from karmada.kube.server.outbound.webhooks import Router
 
 APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 AGGREGATOR = User("system:kube-aggregator", groups=(MASTERS,))

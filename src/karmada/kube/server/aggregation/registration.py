@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from karmada.kube.client.client import Client
+from karmada.kube.kinds.inventory import group_priority, version_priority
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, NotFound
 from karmada.kube.objects.gvk import GVR, GroupVersion
@@ -18,9 +20,7 @@ from karmada.kube.runtime.controller import Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, deletion_changed, spec_changed
 from karmada.kube.server.aggregation.backends import APISERVICES
-from karmada.kube.server.kinds.inventory import group_priority, version_priority
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.resource import Reader
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"

@@ -13,14 +13,14 @@ from typing import Any
 import aiohttp
 import orjson
 
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, error_from_status
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.schema.node import Node
-from karmada.kube.server.entry import Change, Entry
-from karmada.kube.server.request import RequestInfo
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.results import WatchResult
-from karmada.kube.server.subscription import Subscription
+from karmada.kube.server.http.request import RequestInfo
+from karmada.kube.server.http.results import WatchResult
+from karmada.kube.server.watchcache.entry import Change, Entry
+from karmada.kube.server.watchcache.subscription import Subscription
 
 _BUFFER = 10_000
 

@@ -17,6 +17,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import Unauthorized
 from karmada.kube.server.auth import bootstrap_tokens
 from karmada.kube.server.auth.frontproxy import FrontProxy, remote_user
@@ -26,8 +27,7 @@ from karmada.kube.server.auth.jwt import TokenError, b64url_decode
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import FRONT_PROXY_CLIENT
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
-from karmada.kube.server.resource import Reader
-from karmada.kube.server.user import ANONYMOUS, UNAUTHENTICATED, User
+from karmada.kube.server.auth.user import ANONYMOUS, UNAUTHENTICATED, User
 
 WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
 ANONYMOUS_USER = User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))

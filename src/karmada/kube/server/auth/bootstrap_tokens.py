@@ -16,12 +16,12 @@ from collections.abc import Iterable
 
 import orjson
 
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.jwt import TokenError, b64url
-from karmada.kube.server.resource import Reader
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 NAMESPACE = "kube-system"
 SECRET_TYPE = "bootstrap.kubernetes.io/token"

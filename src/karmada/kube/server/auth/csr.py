@@ -17,7 +17,7 @@ from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.pki import BACKDATE, CertificateAuthority, alternative_names, load_csr
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
-from karmada.kube.server.user import MASTERS, User
+from karmada.kube.server.auth.user import MASTERS, User
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -16,7 +16,7 @@ from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.auth import csr as csrs
 from karmada.kube.server.auth.messages import go_quote
 from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 RESOURCE = GroupResource(csrs.GROUP, "certificatesigningrequests")
 _USER_FIELDS = ("username", "uid", "groups", "extra")

@@ -29,7 +29,7 @@ from karmada.kube.server.auth.headers import Headers
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.rbac import HEALTH_PATHS, AuthzAttributes, Decision, url_matches
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 TOKEN_REVIEWS: Final = GVR("authentication.k8s.io", "v1", "tokenreviews")
 ACCESS_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")

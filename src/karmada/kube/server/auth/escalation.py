@@ -25,7 +25,7 @@ from karmada.kube.server.auth.rbac import (
     Rule,
     url_matches,
 )
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 FULL_AUTHORITY: list[Rule] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},

@@ -14,7 +14,7 @@ import orjson
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth import headers as h
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 
 def remote_headers(user: User) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada.kube.server.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
+from karmada.kube.server.auth.user import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
 
 
 def authenticated(user: User) -> User:

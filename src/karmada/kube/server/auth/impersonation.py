@@ -15,7 +15,7 @@ from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.service_accounts import group_names, split_username
-from karmada.kube.server.user import ANONYMOUS, UNAUTHENTICATED, User
+from karmada.kube.server.auth.user import ANONYMOUS, UNAUTHENTICATED, User
 
 _AUTHENTICATION = "authentication.k8s.io"
 _VERSION = "v1"

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from karmada.kube.server.auth.headers import Headers
 from karmada.kube.server.auth.rbac import AuthzAttributes, Decision
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 
 class Identifies(Protocol):

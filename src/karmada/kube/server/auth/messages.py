@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 if TYPE_CHECKING:
     from karmada.kube.server.auth.rbac import AuthzAttributes

@@ -11,10 +11,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from karmada.kube.kinds.usages import ANY_OID, CLIENT_AUTH_OID
 from karmada.kube.server.auth.cache import GenerationCache
 from karmada.kube.server.auth.identity import authenticated
-from karmada.kube.server.auth.usages import ANY_OID, CLIENT_AUTH_OID
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 if TYPE_CHECKING:
     from cryptography import x509

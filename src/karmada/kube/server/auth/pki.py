@@ -21,8 +21,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from karmada.kube.kinds.usages import extended_key_usage, key_usage
 from karmada.kube.server.auth.files import locked, private_directory, read_optional, write_private
-from karmada.kube.server.auth.usages import extended_key_usage, key_usage
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -16,7 +16,7 @@ from karmada.kube.server.auth.authentication import Authenticator
 from karmada.kube.server.auth.jwt import TokenError
 from karmada.kube.server.auth.messages import aggregate
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 

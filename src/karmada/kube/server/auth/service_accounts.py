@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
@@ -21,8 +22,7 @@ from karmada.kube.server.auth.cache import GenerationCache
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.jwt import KeySet, TokenError, unverified_claims
 from karmada.kube.server.auth.peer import CREDENTIAL_ID
-from karmada.kube.server.resource import Reader
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
 
 ACCOUNTS, SECRETS = GroupResource("", "serviceaccounts"), GroupResource("", "secrets")
 PODS, NODES = GroupResource("", "pods"), GroupResource("", "nodes")

@@ -14,9 +14,9 @@ import orjson
 
 from karmada.kube.server.auth.files import private_directory, read_optional, write_private
 from karmada.kube.server.auth.pki import Pki
-from karmada.kube.server.entry import encode_value
 from karmada.kube.server.storage.interface import RevisionConflict, Store
 from karmada.kube.server.storage.open import open_store
+from karmada.kube.server.watchcache.entry import encode_value
 
 KEY = "internal/keys/shared"
 FILES = ("ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key")

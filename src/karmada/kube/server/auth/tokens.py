@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import BadRequest, Conflict, FieldError, Invalid, NotFound, invalid
 from karmada.kube.objects.gvk import GVK, GroupKind, GroupResource
 from karmada.kube.objects.times import rfc3339
@@ -24,7 +25,6 @@ from karmada.kube.server.auth.service_accounts import (
     SECRETS,
     username,
 )
-from karmada.kube.server.resource import Reader
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 DEFAULT_SECONDS = 3600

@@ -19,7 +19,7 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
 from karmada.kube.runtime.periodic import Periodic
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server import claims
+from karmada.kube.server.addresses import claims
 from karmada.kube.server.controllers import expiry
 from karmada.kube.server.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner
 from karmada.kube.server.controllers.certificates import CertificateSigning
@@ -29,7 +29,7 @@ from karmada.kube.server.controllers.expiry import EventExpiry, TtlAfterFinished
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 from karmada.kube.server.controllers.namespaces import NamespaceController
 from karmada.kube.server.controllers.service_accounts import NamespaceDefaults, TokenSecrets
-from karmada.kube.server.custom_resources import CustomResourceDefinitionController
+from karmada.kube.server.crds.serving import CustomResourceDefinitionController
 
 if TYPE_CHECKING:
     from karmada.kube.server.app import ApiServer

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from karmada.kube.client.client import Client
+from karmada.kube.kinds.rbac import aggregate
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.controller import Done, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.server.kinds.rbac import aggregate
 
 CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 

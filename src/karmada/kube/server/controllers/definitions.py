@@ -16,7 +16,7 @@ from karmada.kube.runtime.controller import Done, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.server.custom_resources import CRDS
+from karmada.kube.server.crds.serving import CRDS
 
 log = get_logger("default-definitions")
 

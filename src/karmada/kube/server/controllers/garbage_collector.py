@@ -23,7 +23,7 @@ from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueShutDown
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.deletes import FOREGROUND, ORPHAN
+from karmada.kube.server.handlers.deletes import FOREGROUND, ORPHAN
 
 SOLID, GOING, ABSENT, INVALID = "solid", "going", "absent", "invalid"
 """An owner is there to stay; waiting for its dependents to go; not there; or namespaced, of an object that is not."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GVK
-from karmada.kube.server.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
-from karmada.kube.server.resource import Resource
+from karmada.kube.server.handlers.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
 
 _LIST_PARAMETERS = (
     "allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import OBJECT_META, Definitions, openapi_name
 from karmada.kube.server.openapi.paths import Operation
-from karmada.kube.server.resource import Resource
 
 LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"

@@ -12,10 +12,13 @@ from typing import Any
 
 import orjson
 
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
-from karmada.kube.server.discovery import etag
-from karmada.kube.server.negotiation import parse_accept
+from karmada.kube.server.handlers.discovery import etag
+from karmada.kube.server.http.negotiation import parse_accept
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.server.openapi.gnostic import encode_document
 from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, paths_of
 from karmada.kube.server.openapi.schemas import (
@@ -29,9 +32,6 @@ from karmada.kube.server.openapi.schemas import (
     spoken,
 )
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.request import Request
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.results import RawResult, Result
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _PROTOBUF_NAMES = (PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")

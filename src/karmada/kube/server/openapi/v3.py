@@ -14,12 +14,16 @@ from typing import Any
 
 import orjson
 
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import NotAcceptable
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
-from karmada.kube.server.negotiation import parse_accept
+from karmada.kube.server.handlers.pipeline import PAGE_NOT_FOUND
+from karmada.kube.server.http.negotiation import parse_accept
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, paths_of
 from karmada.kube.server.openapi.schemas import (
     DELETE_OPTIONS,
@@ -31,11 +35,7 @@ from karmada.kube.server.openapi.schemas import (
     reachable,
     spoken,
 )
-from karmada.kube.server.pipeline import PAGE_NOT_FOUND
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.request import Request
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.results import RawResult, Result
 
 _YEAR = 365 * 24 * 3600
 _ROOT = "/openapi/v3"

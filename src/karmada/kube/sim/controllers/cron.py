@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from karmada.kube.server.kinds.schedule import Schedule
+from karmada.kube.kinds.schedule import Schedule
 
 MANY = 100
 """More missed times than this are worth a warning."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfoNotFoundError
 
+from karmada.kube.kinds.schedule import Schedule, parse_schedule
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
@@ -24,7 +25,6 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import set_status
-from karmada.kube.server.kinds.schedule import Schedule, parse_schedule
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.cron import MANY, missed, upcoming, zone_of
 from karmada.kube.sim.controllers.job import JOBS

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from karmada.kube.kinds.batch import JOB_NAME
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of, creation_time, get_condition, is_deleting, labels
@@ -24,7 +25,6 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer, set_status
-from karmada.kube.server.kinds.batch import JOB_NAME
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.job_pods import make_pod, startable_indexes, superfluous
 from karmada.kube.sim.controllers.job_rules import TRACKING, Verdict, is_tracked, next_try, replaces_failed_only

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from karmada.kube.kinds.pods import TERMINAL
+from karmada.kube.kinds.quota import CLAIMS, PODS, SERVICES, Usage, in_scope, usage
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.kinds.pods import TERMINAL
-from karmada.kube.server.quota import CLAIMS, PODS, SERVICES, Usage, in_scope, usage
 
 DETAILED = frozenset({PODS, SERVICES, CLAIMS})
 """Of these it matters what is in them; of all others only how many there are."""

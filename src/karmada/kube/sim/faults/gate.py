@@ -21,9 +21,9 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.pipeline import PAGE_NOT_FOUND
-from karmada.kube.server.request import Request, RequestInfo
-from karmada.kube.server.results import RawResult, Result
+from karmada.kube.server.handlers.pipeline import PAGE_NOT_FOUND
+from karmada.kube.server.http.request import Request, RequestInfo
+from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.sim.faults.kinds import (
     BlackHole,
     Errors,

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from karmada.kube.server.request import Request
+from karmada.kube.server.http.request import Request
 from karmada.kube.sim.behaviours import Rule
 
 CONTROL_PLANE_USERS = r"^system:serviceaccount:karmada-cluster:"

@@ -19,8 +19,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.request import Query
-from karmada.kube.server.results import RawResult, Result, TakeOver
+from karmada.kube.server.http.request import Query
+from karmada.kube.server.http.results import RawResult, Result, TakeOver
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet import channels, portforward

@@ -23,7 +23,7 @@ from karmada.kube.client.websocket import CLOSE, ERROR, RESIZE, STDERR, STDIN, S
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.upgrade import Upgraded, taken_over, wants_upgrade
+from karmada.kube.server.http.upgrade import Upgraded, taken_over, wants_upgrade
 from karmada.kube.sim.kubelet.spdy import Connection, SpdyError, Stream
 
 WEBSOCKET_PROTOCOLS = (

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest, InternalError, MethodNotAllowed
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.server.request import Request
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.results import RawResult, Result
-from karmada.kube.server.service_routing import SERVICE_NAME
+from karmada.kube.server.addresses.service_routing import SERVICE_NAME
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.controllers.podstate import is_terminal, node_name, phase

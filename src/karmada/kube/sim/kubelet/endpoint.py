@@ -25,9 +25,9 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority
-from karmada.kube.server.request import Query
-from karmada.kube.server.results import RawResult, TakeOver
-from karmada.kube.server.user import User
+from karmada.kube.server.auth.user import User
+from karmada.kube.server.http.request import Query
+from karmada.kube.server.http.results import RawResult, TakeOver
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.kubelet.access import TEXT, PodAccess
 from karmada.kube.sim.kubelet.answers import Answers

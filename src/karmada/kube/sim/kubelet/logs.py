@@ -18,7 +18,7 @@ from karmada.kube.objects.errors import BadRequest, FieldError, Invalid, forbidd
 from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.request import Query
+from karmada.kube.server.http.request import Query
 from karmada.kube.sim.metrics.amounts import chance
 
 INTERVAL = 5

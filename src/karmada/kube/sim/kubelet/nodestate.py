@@ -10,9 +10,9 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from karmada.kube.kinds.quota import pod_resources
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.quota import pod_resources
 from karmada.kube.sim.controllers.nodefit import matches_node
 from karmada.kube.sim.controllers.podstate import is_terminal
 

@@ -16,8 +16,8 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.server.request import Query
-from karmada.kube.server.results import RawResult, Result
+from karmada.kube.server.http.request import Query
+from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.sim.controllers.podcontrol import BY_NODE
 from karmada.kube.sim.kubelet.access import TEXT, PodAccess
 from karmada.kube.sim.kubelet.channels import Wanted

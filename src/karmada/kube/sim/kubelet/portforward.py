@@ -17,8 +17,8 @@ from aiohttp import web
 
 from karmada.kube.objects.errors import BadRequest
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.request import Query
-from karmada.kube.server.upgrade import Upgraded, wants_upgrade
+from karmada.kube.server.http.request import Query
+from karmada.kube.server.http.upgrade import Upgraded, wants_upgrade
 from karmada.kube.sim.kubelet.channels import (
     SPDY,
     Inbox,

@@ -20,8 +20,8 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest, ServiceUnavailable
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.headers import without_identity
-from karmada.kube.server.request import Request
-from karmada.kube.server.results import RawResult, Result, TakeOver
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import RawResult, Result, TakeOver
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.web import page
 

@@ -17,8 +17,8 @@ from karmada.kube.objects.selectors import parse_fields, parse_labels
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.aggregation.backends import APISERVICES, ServiceName
-from karmada.kube.server.request import Query, Request
-from karmada.kube.server.results import Result
+from karmada.kube.server.http.request import Query, Request
+from karmada.kube.server.http.results import Result
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.metrics.custom import CustomMetrics, missing

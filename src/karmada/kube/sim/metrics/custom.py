@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from karmada.kube.kinds.resource import Reader, Resource
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, BadRequest, NotFound
 from karmada.kube.objects.gvk import GroupResource, GroupVersion
@@ -15,10 +16,9 @@ from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.selectors import LabelSelector, parse_labels
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import Result
 from karmada.kube.server.registry import Registry
-from karmada.kube.server.request import Request
-from karmada.kube.server.resource import Reader, Resource
-from karmada.kube.server.results import Result
 from karmada.kube.sim.metrics.amounts import ANNOTATION, annotated, nano_at
 from karmada.kube.sim.metrics.load import WORKLOADS, LoadModel
 from karmada.kube.sim.metrics.reading import Reading

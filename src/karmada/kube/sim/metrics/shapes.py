@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.kinds.tables.columns import Column, Printer
+from karmada.kube.kinds.tables.table import table_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK, GroupResource, GroupVersion
 from karmada.kube.objects.quantity import Format, Quantity
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
-from karmada.kube.server.encoding import dumps
-from karmada.kube.server.negotiation import JSON, negotiate
-from karmada.kube.server.request import Request
-from karmada.kube.server.resource import Resource
-from karmada.kube.server.results import ListResult, ObjectResult, RawResult, Result
-from karmada.kube.server.tables.columns import Column, Printer
-from karmada.kube.server.tables.table import table_of
+from karmada.kube.server.http.encoding import dumps
+from karmada.kube.server.http.negotiation import JSON, negotiate
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import ListResult, ObjectResult, RawResult, Result
 from karmada.kube.sim.metrics.load import ExternalValue
 from karmada.kube.sim.metrics.reading import Measured
 

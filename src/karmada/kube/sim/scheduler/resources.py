@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from karmada.kube.kinds.quota import pod_resources
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.quota import pod_resources
 from karmada.kube.sim.scheduler.messages import FIT, Refusal
 
 Extended = tuple[tuple[str, int], ...]

@@ -1,0 +1,347 @@
+"""Webhook configurations and admission policies: defaults and rules. Calling them is admission's business."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from karmada.kube.kinds import checks
+from karmada.kube.kinds.filling import fill, fill_text, part
+from karmada.kube.kinds.resource import Strategy
+from karmada.kube.objects import names
+from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.types import Obj
+
+OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_POLICIES = ("Fail", "Ignore")
+_MATCH_POLICIES = ("Equivalent", "Exact")
+_SIDE_EFFECTS = ("None", "NoneOnDryRun")
+_KNOWN_REVIEWS = ("v1", "v1beta1")
+_URL_FORM = "; desired format: https://host[/path]"
+_ACTIONS = ("Audit", "Deny", "Warn")
+
+
+def _default_match(holder: Obj) -> None:
+    fill_text(holder, "matchPolicy", "Equivalent")
+    fill(holder, "namespaceSelector", {})
+    fill(holder, "objectSelector", {})
+
+
+def _default_scope(rules: list[Obj] | None) -> None:
+    for rule in rules or ():
+        fill_text(rule, "scope", "*")
+
+
+def _default_webhook(webhook: Obj) -> None:
+    fill_text(webhook, "failurePolicy", "Fail")
+    _default_match(webhook)
+    fill(webhook, "timeoutSeconds", 10)
+    _default_scope(webhook.get("rules"))
+    service = (webhook.get("clientConfig") or {}).get("service")
+    if service is not None:
+        fill(service, "port", 443)
+
+
+def default_mutating(obj: Obj) -> None:
+    for webhook in obj.get("webhooks") or ():
+        _default_webhook(webhook)
+        fill_text(webhook, "reinvocationPolicy", "Never")
+
+
+def default_validating(obj: Obj) -> None:
+    for webhook in obj.get("webhooks") or ():
+        _default_webhook(webhook)
+
+
+def default_policy(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    fill_text(spec, "failurePolicy", "Fail")
+    constraints = spec.get("matchConstraints")
+    if constraints is not None:
+        _default_match(constraints)
+        _default_scope(constraints.get("resourceRules"))
+        _default_scope(constraints.get("excludeResourceRules"))
+
+
+def default_mutating_policy(obj: Obj) -> None:
+    default_policy(obj)
+    fill_text(obj["spec"], "reinvocationPolicy", "Never")
+
+
+def default_binding(obj: Obj) -> None:
+    resources = (obj.get("spec") or {}).get("matchResources")
+    if resources is not None:
+        _default_match(resources)
+        _default_scope(resources.get("resourceRules"))
+
+
+# --- rules
+
+
+def validate_webhooks(obj: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, webhook in enumerate(obj.get("webhooks") or ()):
+        path = f"webhooks[{index}]"
+        _webhook(errors, path, webhook)
+        if webhook.get("name") in seen:
+            errors.append(duplicate(f"{path}.name", webhook["name"]))
+        seen.add(webhook.get("name") or "")
+    return errors
+
+
+def _webhook(errors: list[FieldError], path: str, webhook: Obj) -> None:
+    _qualified(errors, f"{path}.name", webhook.get("name") or "")
+    _versions(errors, f"{path}.admissionReviewVersions", webhook.get("admissionReviewVersions") or [])
+    side_effects = webhook.get("sideEffects")
+    if side_effects is None:
+        errors.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
+    elif side_effects not in _SIDE_EFFECTS:
+        errors.append(not_supported(f"{path}.sideEffects", side_effects, _SIDE_EFFECTS))
+    timeout = webhook.get("timeoutSeconds")
+    if timeout is not None and not 1 <= timeout <= 30:
+        detail = "the timeout value must be between 1 and 30 seconds"
+        errors.append(invalid(f"{path}.timeoutSeconds", timeout, detail))
+    for key, allowed in (("failurePolicy", _POLICIES), ("matchPolicy", _MATCH_POLICIES)):
+        if webhook.get(key) not in allowed:
+            errors.append(not_supported(f"{path}.{key}", webhook.get(key), allowed))
+    for key in ("namespaceSelector", "objectSelector"):
+        checks.label_selector(errors, f"{path}.{key}", webhook.get(key))
+    for index, rule in enumerate(webhook.get("rules") or ()):
+        _rule(errors, f"{path}.rules[{index}]", rule)
+    _match_conditions(errors, f"{path}.matchConditions", webhook.get("matchConditions") or [])
+    client_config(errors, f"{path}.clientConfig", webhook.get("clientConfig") or {})
+
+
+def _qualified(errors: list[FieldError], path: str, name: str) -> None:
+    if not name:
+        errors.append(required(path))
+        return
+    messages = names.dns1123_subdomain(name)
+    checks.add_invalid(errors, path, name, messages)
+    if not messages and name.count(".") < 2:
+        errors.append(invalid(path, name, "should be a domain with at least three segments separated by dots"))
+
+
+def _versions(errors: list[FieldError], path: str, versions: list[str]) -> None:
+    if not versions:
+        errors.append(required(path, "must specify one of v1, v1beta1"))
+        return
+    seen: set[str] = set()
+    for index, version in enumerate(versions):
+        if version in seen:
+            errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
+        seen.add(version)
+        checks.add_invalid(errors, f"{path}[{index}]", version, names.dns1035_label(version))
+    if not seen.intersection(_KNOWN_REVIEWS):
+        errors.append(invalid(path, versions, "must include at least one of v1, v1beta1"))
+
+
+def _rule(errors: list[FieldError], path: str, rule: Obj) -> None:
+    operations = rule.get("operations") or []
+    if not operations:
+        errors.append(required(f"{path}.operations"))
+    if len(operations) > 1 and "*" in operations:
+        detail = "if '*' is present, must not specify other operations"
+        errors.append(invalid(f"{path}.operations", operations, detail))
+    for index, operation in enumerate(operations):
+        if operation not in OPERATIONS:
+            errors.append(not_supported(f"{path}.operations[{index}]", operation, OPERATIONS))
+    for key, what in (("apiGroups", "API groups"), ("apiVersions", "API versions"), ("resources", "resources")):
+        values = rule.get(key) or []
+        if not values:
+            errors.append(required(f"{path}.{key}"))
+        if len(values) > 1 and "*" in values and key != "resources":
+            detail = f"if '*' is present, must not specify other {what}"
+            errors.append(invalid(f"{path}.{key}", values, detail))
+        for index, value in enumerate(values):
+            if not value and key != "apiGroups":
+                errors.append(required(f"{path}.{key}[{index}]"))
+    scope = rule.get("scope")
+    if scope is not None and scope not in ("*", "Cluster", "Namespaced"):
+        errors.append(not_supported(f"{path}.scope", scope, ("*", "Cluster", "Namespaced")))
+
+
+def _match_conditions(errors: list[FieldError], path: str, conditions: list[Obj]) -> None:
+    seen: set[str] = set()
+    for index, condition in enumerate(conditions):
+        name = condition.get("name") or ""
+        checks.named(errors, f"{path}[{index}].name", name, names.qualified_name)
+        if name in seen:
+            errors.append(duplicate(f"{path}[{index}].name", name))
+        seen.add(name)
+        checks.needed(errors, f"{path}[{index}].expression", (condition.get("expression") or "").strip())
+
+
+def client_config(errors: list[FieldError], path: str, config: Obj) -> None:
+    """Where a webhook is called: by URL or as a Service, and exactly one of them."""
+    url: str | None = config.get("url")
+    service: Obj | None = config.get("service")
+    if (url is None) == (service is None):
+        errors.append(required(path, "exactly one of url or service is required"))
+        return
+    if service is None:
+        _url(errors, f"{path}.url", url or "")
+        return
+    for key in ("name", "namespace"):
+        checks.needed(errors, f"{path}.service.{key}", service.get(key), f"service {key} is required")
+    port = service.get("port")
+    if port is not None and not 1 <= port <= 65535:
+        detail = "port is not valid: " + checks.PORT_RANGE
+        errors.append(invalid(f"{path}.service.port", port, detail))
+    _service_path(errors, f"{path}.service.path", service.get("path") or "/")
+
+
+def _service_path(errors: list[FieldError], path: str, text: str) -> None:
+    if not text.startswith("/"):
+        errors.append(invalid(path, text, "must start with a '/'"))
+    elif text != "/":
+        for index, segment in enumerate(text[1:].removesuffix("/").split("/")):
+            if not segment:
+                errors.append(invalid(path, text, f"segment[{index}] may not be empty"))
+            else:
+                details = [f"segment[{index}]: {wrong}" for wrong in names.dns1123_subdomain(segment)]
+                checks.add_invalid(errors, path, text, details)
+
+
+def _url(errors: list[FieldError], path: str, text: str) -> None:
+    try:
+        parsed = urlsplit(text)
+    except ValueError as error:
+        errors.append(required(path, f"url must be a valid URL: {error}{_URL_FORM}"))
+        return
+    if parsed.scheme != "https":
+        errors.append(invalid(path, parsed.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"))
+    if not parsed.netloc:
+        errors.append(invalid(path, parsed.netloc, f"host must be specified{_URL_FORM}"))
+    if parsed.username is not None:
+        errors.append(invalid(path, parsed.username, "user information is not permitted in the URL"))
+    if parsed.fragment:
+        errors.append(invalid(path, parsed.fragment, "fragments are not permitted in the URL"))
+    if parsed.query:
+        errors.append(invalid(path, parsed.query, "query parameters are not permitted in the URL"))
+
+
+def validate_policy(obj: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    spec = obj.get("spec") or {}
+    _policy_match(errors, spec)
+    if not spec.get("validations") and not spec.get("auditAnnotations"):
+        detail = "validations or auditAnnotations must be non-empty; at least one is required"
+        errors.append(required("spec.validations", detail))
+    for index, validation in enumerate(spec.get("validations") or ()):
+        expression = (validation.get("expression") or "").strip()
+        checks.needed(errors, f"spec.validations[{index}].expression", expression, "expression is not specified")
+    return errors
+
+
+def validate_mutating_policy(obj: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    spec = obj.get("spec") or {}
+    _policy_match(errors, spec)
+    if not spec.get("mutations"):
+        errors.append(required("spec.mutations", "mutations must contain at least one item"))
+    return errors
+
+
+def _policy_match(errors: list[FieldError], spec: Obj) -> None:
+    policy = spec.get("failurePolicy")
+    if policy not in _POLICIES:
+        errors.append(not_supported("spec.failurePolicy", policy, _POLICIES))
+    kind = spec.get("paramKind")
+    if kind is not None:
+        for key in ("apiVersion", "kind"):
+            checks.needed(errors, f"spec.paramKind.{key}", kind.get(key))
+    constraints = spec.get("matchConstraints")
+    if constraints is None:
+        errors.append(required("spec.matchConstraints"))
+    else:
+        rules = constraints.get("resourceRules") or []
+        if not rules:
+            errors.append(required("spec.matchConstraints.resourceRules"))
+        for index, rule in enumerate(rules):
+            _rule(errors, f"spec.matchConstraints.resourceRules[{index}]", rule)
+    _match_conditions(errors, "spec.matchConditions", spec.get("matchConditions") or [])
+
+
+def validate_binding(obj: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    spec = obj.get("spec") or {}
+    checks.needed(errors, "spec.policyName", spec.get("policyName"))
+    actions = spec.get("validationActions") or []
+    if not actions:
+        errors.append(required("spec.validationActions", "at least one validation action is required"))
+    if "Deny" in actions and "Warn" in actions:
+        detail = (
+            "must not contain both Deny and Warn (repeating the same validation failure information in the API "
+            "response and headers serves no purpose)"
+        )
+        errors.append(invalid("spec.validationActions", actions, detail))
+    for index, action in enumerate(actions):
+        if action not in _ACTIONS:
+            errors.append(not_supported(f"spec.validationActions[{index}]", action, _ACTIONS))
+        if action in actions[:index]:
+            errors.append(duplicate(f"spec.validationActions[{index}]", action))
+    _param_reference(errors, spec.get("paramRef"))
+    return errors
+
+
+def validate_mutating_binding(obj: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    spec = obj.get("spec") or {}
+    checks.needed(errors, "spec.policyName", spec.get("policyName"))
+    _param_reference(errors, spec.get("paramRef"))
+    return errors
+
+
+def _param_reference(errors: list[FieldError], reference: Obj | None) -> None:
+    if reference is None:
+        return
+    if reference.get("name") and reference.get("selector") is not None:
+        detail = "name and selector are mutually exclusive"
+        errors.append(forbidden_field("spec.paramRef.name", detail))
+    elif not reference.get("name") and reference.get("selector") is None:
+        errors.append(required("spec.paramRef", "one of name or selector must be specified"))
+    if reference.get("parameterNotFoundAction") not in ("Allow", "Deny"):
+        action = reference.get("parameterNotFoundAction")
+        if not action:
+            errors.append(required("spec.paramRef.parameterNotFoundAction"))
+        else:
+            errors.append(not_supported("spec.paramRef.parameterNotFoundAction", action, ("Allow", "Deny")))
+
+
+MUTATING_WEBHOOKS = Strategy(
+    default=default_mutating,
+    validate=validate_webhooks,
+    generation=lambda obj: obj.get("webhooks"),
+    unconditional_update=False,
+)
+VALIDATING_WEBHOOKS = Strategy(
+    default=default_validating,
+    validate=validate_webhooks,
+    generation=lambda obj: obj.get("webhooks"),
+    unconditional_update=False,
+)
+VALIDATING_POLICY = Strategy(
+    default=default_policy,
+    validate=validate_policy,
+    generation=lambda obj: obj.get("spec"),
+    unconditional_update=False,
+)
+VALIDATING_BINDING = Strategy(
+    default=default_binding,
+    validate=validate_binding,
+    generation=lambda obj: obj.get("spec"),
+    unconditional_update=False,
+)
+MUTATING_POLICY = Strategy(
+    default=default_mutating_policy,
+    validate=validate_mutating_policy,
+    generation=lambda obj: obj.get("spec"),
+    unconditional_update=False,
+)
+MUTATING_BINDING = Strategy(
+    default=default_binding,
+    validate=validate_mutating_binding,
+    generation=lambda obj: obj.get("spec"),
+    unconditional_update=False,
+)

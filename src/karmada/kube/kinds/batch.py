@@ -1,0 +1,254 @@
+"""Jobs and CronJobs.
+
+A Job's selector is made from its uid unless the user insists on one, so that two Jobs never share pods. Nearly
+everything of a Job is fixed once it exists; while it is suspended and has never started, where its pods may run is not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karmada.kube.kinds import checks, pod_rules
+from karmada.kube.kinds.filling import fill, fill_text, part
+from karmada.kube.kinds.podspec import default_template
+from karmada.kube.kinds.resource import Strategy
+from karmada.kube.kinds.schedule import schedule_problem, zone_is_known
+from karmada.kube.objects import names
+from karmada.kube.objects.errors import FieldError, invalid, not_supported, required
+from karmada.kube.objects.selectors import labels_from
+from karmada.kube.objects.types import Obj
+
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+JOB_NAME = "batch.kubernetes.io/job-name"
+_LEGACY_UID, _LEGACY_NAME = "controller-uid", "job-name"
+_MAX_CRON_NAME = 52
+_MAX_INDEXED = 100_000
+_FIXED = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
+
+
+def default_job_spec(spec: Obj) -> None:
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    fill(spec, "parallelism", 1)
+    fill(spec, "backoffLimit", checks.MAX_INT32 if spec.get("backoffLimitPerIndex") is not None else 6)
+    fill_text(spec, "completionMode", "NonIndexed")
+    fill(spec, "suspend", False)
+    fill(spec, "manualSelector", False)
+    policy = spec.get("podFailurePolicy")
+    fill_text(spec, "podReplacementPolicy", "TerminatingOrFailed" if policy is None else "Failed")
+    for rule in (policy or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            fill_text(pattern, "status", "True")
+    default_template(part(spec, "template"))
+
+
+def default_job(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    default_job_spec(spec)
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    meta = part(obj, "metadata")
+    if labels and not meta.get("labels"):
+        meta["labels"] = dict(labels)
+
+
+def default_cronjob(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    fill_text(spec, "concurrencyPolicy", "Allow")
+    fill(spec, "suspend", False)
+    fill(spec, "successfulJobsHistoryLimit", 3)
+    fill(spec, "failedJobsHistoryLimit", 1)
+    # A template's Job gets its mode, selector and policies when it becomes a Job.
+    default_template(part(part(part(spec, "jobTemplate"), "spec"), "template"))
+
+
+def prepare_job(obj: Obj) -> None:
+    """The selector and the labels that tie pods to this Job."""
+    obj["status"] = {}
+    spec, meta = obj["spec"], obj["metadata"]
+    if spec.get("manualSelector"):
+        return
+    labels = part(part(spec["template"], "metadata"), "labels")
+    uid, name = meta.get("uid") or "", meta.get("name") or ""
+    for key, value in ((_LEGACY_UID, uid), (_LEGACY_NAME, name), (CONTROLLER_UID, uid), (JOB_NAME, name)):
+        labels.setdefault(key, value)
+    part(part(spec, "selector"), "matchLabels").setdefault(CONTROLLER_UID, uid)
+    if not meta.get("labels"):
+        meta["labels"] = dict(labels)
+
+
+# --- rules
+
+
+def job_spec(errors: list[FieldError], path: str, spec: Obj) -> None:
+    checks.non_negative(
+        errors, path, spec, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
+        "backoffLimitPerIndex", "maxFailedIndexes", "ttlSecondsAfterFinished",
+    )  # fmt: skip
+    mode = spec.get("completionMode")
+    if mode is not None and mode not in ("NonIndexed", "Indexed"):
+        errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
+    if mode == "Indexed":
+        if spec.get("completions") is None:
+            errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
+        if (spec.get("parallelism") or 0) > _MAX_INDEXED:
+            detail = f"must be less than or equal to {_MAX_INDEXED} when completion mode is Indexed"
+            errors.append(invalid(f"{path}.parallelism", spec["parallelism"], detail))
+    elif spec.get("backoffLimitPerIndex") is not None:
+        errors.append(
+            invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], "requires indexed completion mode")
+        )
+    template = spec.get("template") or {}
+    pod_rules.template(errors, f"{path}.template", template)
+    _restart_policy(errors, f"{path}.template.spec.restartPolicy", spec, template)
+
+
+def _restart_policy(errors: list[FieldError], path: str, spec: Obj, template: Obj) -> None:
+    policy = (template.get("spec") or {}).get("restartPolicy") or ""
+    if policy in ("", "Always"):
+        errors.append(required(path, 'valid values: "OnFailure", "Never"'))
+    elif policy not in ("OnFailure", "Never"):
+        errors.append(not_supported(path, policy, ("OnFailure", "Never")))
+    elif spec.get("podFailurePolicy") is not None and policy != "Never":
+        errors.append(invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified'))
+
+
+def validate_job(obj: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    spec, meta = obj.get("spec") or {}, obj["metadata"]
+    job_spec(errors, "spec", spec)
+    selector = spec.get("selector")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if selector is None:
+        errors.append(required("spec.selector"))
+        return errors
+    checks.label_selector(errors, "spec.selector", selector)
+    if not spec.get("manualSelector"):
+        _generated(errors, meta, selector, labels)
+    if not errors and not labels_from(selector).matches(labels):
+        detail = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels, detail))
+    return errors
+
+
+def _generated(errors: list[FieldError], meta: Obj, selector: Obj, labels: Obj) -> None:
+    uid, name = meta.get("uid") or "", meta.get("name") or ""
+    for key, value in ((_LEGACY_UID, uid), (_LEGACY_NAME, name)):
+        path = f"spec.template.metadata.labels[{key}]"
+        if key not in labels:
+            errors.append(required(path, f"must be '{value}'"))
+        elif labels[key] != value:
+            errors.append(invalid(path, labels, f"must be '{value}'"))
+    wanted = ({CONTROLLER_UID: uid}, {_LEGACY_UID: uid})
+    if selector.get("matchExpressions") or selector.get("matchLabels") not in wanted:
+        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+
+
+def validate_cronjob(obj: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    spec = obj.get("spec") or {}
+    name = obj["metadata"].get("name") or ""
+    if len(name) > _MAX_CRON_NAME:
+        errors.append(invalid("metadata.name", name, f"must be no more than {_MAX_CRON_NAME} characters"))
+    _schedule(errors, spec)
+    checks.non_negative(
+        errors, "spec", spec, "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"
+    )
+    checks.one_of(errors, "spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
+    job = (spec.get("jobTemplate") or {}).get("spec") or {}
+    if job.get("manualSelector"):
+        errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false")))
+    job_spec(errors, "spec.jobTemplate.spec", job)
+    return errors
+
+
+def _schedule(errors: list[FieldError], spec: Obj) -> None:
+    schedule, zone = spec.get("schedule"), spec.get("timeZone")
+    if not schedule:
+        errors.append(required("spec.schedule"))
+    else:
+        problem = schedule_problem(schedule)
+        if problem:
+            errors.append(invalid("spec.schedule", schedule, problem))
+        if "TZ" in schedule:
+            detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            errors.append(invalid("spec.schedule", schedule, detail))
+    if zone is None:
+        return
+    if not zone:
+        errors.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
+    elif zone.lower() == "local":
+        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        errors.append(invalid("spec.timeZone", zone, detail))
+    elif not zone_is_known(zone):
+        errors.append(invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
+
+
+# --- updates
+
+
+def update_job(obj: Obj, old: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    new, was = obj.get("spec") or {}, old.get("spec") or {}
+    if new.get("completions") != was.get("completions") and not _elastic(new, was):
+        errors.append(invalid("spec.completions", new.get("completions"), checks.IMMUTABLE))
+    checks.keys_unchanged(errors, "spec", new, was, _FIXED)
+    template, before = new.get("template") or {}, was.get("template") or {}
+    if template != before:
+        kept = _with_scheduling_of(template, before) if _never_started(old) else template
+        if kept != before:
+            errors.append(invalid("spec.template", template, checks.IMMUTABLE))
+    return errors
+
+
+def _elastic(new: Obj, was: Obj) -> bool:
+    """An indexed Job may change its size when completions and parallelism move together."""
+    if new.get("completionMode") != "Indexed" or was.get("completionMode") != "Indexed":
+        return False
+    return new.get("completions") is not None and new.get("completions") == new.get("parallelism")
+
+
+def _never_started(old: Obj) -> bool:
+    return bool((old.get("spec") or {}).get("suspend")) and not (old.get("status") or {}).get("startTime")
+
+
+def _with_scheduling_of(template: Obj, before: Obj) -> Obj:
+    """The new template with the old one's metadata and scheduling directives."""
+    spec, was = dict(template.get("spec") or {}), before.get("spec") or {}
+    for key in _SCHEDULING:
+        _take(spec, was, key)
+    affinity, had = dict(spec.get("affinity") or {}), was.get("affinity") or {}
+    _take(affinity, had, "nodeAffinity")
+    if affinity or "affinity" in was:
+        spec["affinity"] = affinity
+    else:
+        spec.pop("affinity", None)
+    return {**template, "metadata": before.get("metadata") or {}, "spec": spec}
+
+
+def _take(spec: Obj, was: Obj, key: str) -> None:
+    if key in was:
+        spec[key] = was[key]
+    else:
+        spec.pop(key, None)
+
+
+def _spec(obj: Obj) -> Any:
+    return obj.get("spec")
+
+
+JOB = Strategy(
+    default=default_job,
+    prepare_create=prepare_job,
+    validate=validate_job,
+    validate_update=update_job,
+    generation=_spec,
+    orphan_by_default=True,
+    fields={"status.successful": lambda obj: str((obj.get("status") or {}).get("succeeded") or 0)},
+)
+CRONJOB = Strategy(
+    default=default_cronjob,
+    validate=validate_cronjob,
+    generation=_spec,
+    name_errors=names.dns1123_subdomain,
+)

@@ -1,0 +1,494 @@
+"""CustomResourceDefinition: what a definition may say, what it may change, and how its deletion begins.
+
+A version's schema is judged in three steps, each only if the one before found nothing: is it structural, do its
+defaults fit it, do its rules compile. Judging is dear, so an update judges only the schemas it changed; that also lets
+a definition live on that was accepted under laxer rules. Serving a definition is the business of server.crd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from karmada.kube.kinds.resource import Strategy
+from karmada.kube.objects import meta, names
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
+from karmada.kube.objects.jsonpath import compile_path
+from karmada.kube.objects.times import parse_time
+from karmada.kube.objects.types import Obj
+from karmada.kube.schema.defaulting import apply_defaults, prune
+from karmada.kube.schema.node import UNSET, Node
+from karmada.kube.schema.structural import compile_schema, structural_errors
+from karmada.kube.schema.validation import validate_value
+
+CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+APPROVED_ANNOTATION = "api-approved.kubernetes.io"
+_APPROVAL_HELP = "see https://github.com/kubernetes/enhancements/pull/1111"
+_SCOPES = ("Cluster", "Namespaced")
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_SELECTABLE_LIMIT = 8
+IMMUTABLE = "field is immutable"
+
+
+def storage_version(crd: Obj) -> str:
+    for version in (crd.get("spec") or {}).get("versions") or ():
+        if version.get("storage"):
+            return str(version.get("name") or "")
+    return ""
+
+
+# Defaults and preparation.
+
+
+def default(crd: Obj) -> None:
+    """In place."""
+    spec = crd.setdefault("spec", {})
+    given = spec.setdefault("names", {})
+    kind = given.get("kind") or ""
+    if kind:
+        given["singular"] = given.get("singular") or kind.lower()
+        given["listKind"] = given.get("listKind") or kind + "List"
+    conversion = spec.get("conversion")
+    if not conversion:
+        conversion = spec["conversion"] = {}
+    if not conversion.get("strategy"):
+        conversion["strategy"] = "None"
+    service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service is not None and not service.get("port"):
+        service["port"] = 443
+
+
+def _prepare_create(crd: Obj) -> None:
+    stored = storage_version(crd)
+    crd["status"] = {
+        "conditions": [],
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": [stored] if stored else [],
+    }
+
+
+def _prepare_update(crd: Obj, _old: Obj) -> None:
+    """A version that becomes the stored one is remembered for as long as objects may exist in it."""
+    stored = storage_version(crd)
+    status = crd.get("status") or {}
+    known = status.get("storedVersions") or []
+    if stored and stored not in known:
+        crd["status"] = {**status, "storedVersions": [*known, stored]}
+
+
+def _begins_deletion(crd: Obj) -> bool:
+    return "deletionTimestamp" not in crd["metadata"]
+
+
+def _mark_deleting(crd: Obj) -> None:
+    """In place: the definition stays until its objects are gone."""
+    metadata = crd["metadata"]
+    if CLEANUP_FINALIZER not in (metadata.get("finalizers") or ()):
+        metadata["finalizers"] = [*(metadata.get("finalizers") or ()), CLEANUP_FINALIZER]
+    status = crd.setdefault("status", {})
+    if meta.has_condition(status.get("conditions"), "Terminating"):
+        return
+    condition = {
+        "type": "Terminating",
+        "status": "True",
+        "reason": "InstanceDeletionInProgress",
+        "message": "CustomResource deletion is in progress",
+    }
+    now = parse_time(metadata["deletionTimestamp"])
+    status["conditions"] = meta.set_condition(status.get("conditions"), condition, now)
+
+
+# Validation.
+
+
+def validate(crd: Obj, old: Obj | None = None) -> list[FieldError]:
+    """What is wrong with a definition; schemas equal to those of `old` are not judged again."""
+    spec = crd.get("spec") or {}
+    errors = [*_name_errors(crd, spec), *_approval_errors(crd, spec), *_spec_errors(spec)]
+    known = {v.get("name"): v for v in ((old or {}).get("spec") or {}).get("versions") or ()}
+    for index, version in enumerate(spec.get("versions") or ()):
+        path = f"spec.versions[{index}]"
+        errors.extend(_version_errors(version, path))
+        before = known.get(version.get("name"))
+        if before is None or any(before.get(key) != version.get(key) for key in ("schema", "selectableFields")):
+            errors.extend(schema_errors(version, path))
+    errors.extend(_stored_errors(crd))
+    return errors
+
+
+def _validate_changed(crd: Obj, old: Obj) -> list[FieldError]:
+    return validate(crd, old)
+
+
+def _name_errors(crd: Obj, spec: Obj) -> Iterator[FieldError]:
+    name = crd["metadata"].get("name") or ""
+    wanted = f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}"
+    if name != wanted:
+        yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
+def is_protected(group: str) -> bool:
+    return group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))
+
+
+def approval(crd: Obj) -> tuple[str, str]:
+    """The reason and message of the KubernetesAPIApprovalPolicyConformant condition of a protected group."""
+    value = meta.annotations(crd).get(APPROVED_ANNOTATION) or ""
+    if not value:
+        text = f'protected groups must have approval annotation "{APPROVED_ANNOTATION}", {_APPROVAL_HELP}'
+        return "MissingAnnotation", text
+    if value.startswith("unapproved"):
+        return "UnapprovedAnnotation", f'not approved: "{value}"'
+    try:
+        url = urlsplit(value)
+        if url.scheme and url.netloc:
+            return "ApprovedAnnotation", f"approved in {value}"
+    except ValueError:
+        pass
+    text = (
+        f'protected groups must have approval annotation "{APPROVED_ANNOTATION}" '
+        f'with either a URL or a reason starting with "unapproved", {_APPROVAL_HELP}'
+    )
+    return "InvalidAnnotation", text
+
+
+def _approval_errors(crd: Obj, spec: Obj) -> Iterator[FieldError]:
+    if not is_protected(spec.get("group") or ""):
+        return
+    path = f"metadata.annotations[{APPROVED_ANNOTATION}]"
+    reason, message = approval(crd)
+    if reason == "MissingAnnotation":
+        yield required(path, message)
+    elif reason == "InvalidAnnotation":
+        yield invalid(path, meta.annotations(crd).get(APPROVED_ANNOTATION), message)
+
+
+def _spec_errors(spec: Obj) -> Iterator[FieldError]:
+    group = spec.get("group") or ""
+    if not group:
+        yield required("spec.group")
+    else:
+        for text in names.dns1123_subdomain(group):
+            yield invalid("spec.group", group, text)
+        if "." not in group:
+            yield invalid("spec.group", group, "should be a domain with at least one dot")
+    scope = spec.get("scope")
+    if not scope:
+        yield required("spec.scope")
+    elif scope not in _SCOPES:
+        yield not_supported("spec.scope", scope, _SCOPES)
+    if spec.get("preserveUnknownFields"):
+        message = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        )
+        yield invalid("spec.preserveUnknownFields", True, message)
+    yield from _versions_errors(spec.get("versions") or [])
+    yield from names_errors(spec.get("names") or {})
+    yield from _conversion_errors(spec.get("conversion") or {})
+
+
+def _versions_errors(versions: list[Obj]) -> Iterator[FieldError]:
+    given = [version.get("name") or "" for version in versions]
+    for index, name in enumerate(given):
+        for text in names.dns1035_label(name):
+            yield invalid(f"spec.versions[{index}].name", name, text)
+    if len(set(given)) != len(given):
+        yield invalid("spec.versions", given, "must contain unique version names")
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        yield invalid("spec.versions", given, "must have exactly one version marked as storage version")
+
+
+def names_errors(given: Obj) -> Iterator[FieldError]:
+    for key in ("plural", "singular"):
+        value = given.get(key) or ""
+        if not value:
+            yield required(f"spec.names.{key}")
+        else:
+            for text in names.dns1035_label(value):
+                yield invalid(f"spec.names.{key}", value, text)
+    for key in ("kind", "listKind"):
+        value = given.get(key) or ""
+        if not value:
+            yield required(f"spec.names.{key}")
+        else:
+            for text in names.dns1035_label(value.lower()):
+                yield invalid(f"spec.names.{key}", value, f"may have mixed case, but should otherwise match: {text}")
+    for key in ("shortNames", "categories"):
+        for index, value in enumerate(given.get(key) or ()):
+            for text in names.dns1035_label(value):
+                yield invalid(f"spec.names.{key}[{index}]", value, text)
+    if given.get("kind") and given.get("kind") == given.get("listKind"):
+        yield invalid("spec.names.listKind", given["listKind"], "kind and listKind may not be the same")
+
+
+def _conversion_errors(conversion: Obj) -> Iterator[FieldError]:
+    path = "spec.conversion"
+    strategy, webhook = conversion.get("strategy"), conversion.get("webhook")
+    if strategy not in ("None", "Webhook"):
+        yield not_supported(f"{path}.strategy", strategy, ("None", "Webhook"))
+        return
+    if strategy == "None":
+        if webhook:
+            yield forbidden_field(f"{path}.webhook", "should not be set when strategy is not set to Webhook")
+        return
+    if not webhook or not webhook.get("clientConfig"):
+        yield required(f"{path}.webhook.clientConfig", "required when strategy is set to Webhook")
+    else:
+        yield from _client_errors(webhook["clientConfig"], f"{path}.webhook.clientConfig")
+    versions = (webhook or {}).get("conversionReviewVersions") or []
+    at = f"{path}.webhook.conversionReviewVersions"
+    if not versions:
+        yield required(at, "required when strategy is set to Webhook")
+    elif not {"v1", "v1beta1"} & set(versions):
+        yield invalid(at, versions, "must include at least one of v1, v1beta1")
+    if len(set(versions)) != len(versions):
+        yield invalid(at, versions, "must contain unique versions")
+
+
+def _client_errors(client: Obj, path: str) -> Iterator[FieldError]:
+    url, service = client.get("url"), client.get("service")
+    if (url is None) == (service is None):
+        yield required(path, "exactly one of url or service is required")
+        return
+    if service is None:
+        yield from _url_errors(url or "", f"{path}.url")
+        return
+    for key in ("name", "namespace"):
+        if not service.get(key):
+            yield required(f"{path}.service.{key}", f"service {key} is required")
+    port = service.get("port", 443)
+    if not 1 <= port <= 65535:
+        yield invalid(f"{path}.service.port", port, "port is not valid: must be between 1 and 65535, inclusive")
+
+
+def _url_errors(url: str, path: str) -> Iterator[FieldError]:
+    form = "desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        yield required(path, f"url must be a valid URL: {error}; {form}")
+        return
+    if parts.scheme != "https":
+        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme; {form}")
+    if not parts.netloc:
+        yield invalid(path, parts.netloc, f"host must be specified; {form}")
+    if "@" in parts.netloc:
+        yield invalid(path, parts.netloc, "user information is not permitted in the URL")
+    if parts.fragment:
+        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
+    if parts.query:
+        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
+
+
+def _version_errors(version: Obj, path: str) -> Iterator[FieldError]:
+    warning = version.get("deprecationWarning")
+    if warning is not None and not version.get("deprecated"):
+        yield invalid(f"{path}.deprecationWarning", warning, "can only be set for deprecated versions")
+    if warning is not None and len(warning) > 256:
+        yield invalid(f"{path}.deprecationWarning", warning, "must be <= 256 characters long")
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is not None:
+        yield from _scale_errors(scale, f"{path}.subresources.scale")
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        yield from _column_errors(column, f"{path}.additionalPrinterColumns[{index}]")
+
+
+def _scale_errors(scale: Obj, path: str) -> Iterator[FieldError]:
+    rules = (
+        ("specReplicasPath", (".spec.",), "should be a json path under .spec"),
+        ("statusReplicasPath", (".status.",), "should be a json path under .status"),
+        ("labelSelectorPath", (".spec.", ".status."), "should be a json path under either .spec or .status"),
+    )
+    for key, roots, message in rules:
+        value = scale.get(key)
+        if not value:
+            if key != "labelSelectorPath":
+                yield required(f"{path}.{key}")
+            continue
+        if "[" in value or compile_error(value):
+            yield invalid(f"{path}.{key}", value, "is not a valid json path: it must be a path of plain fields")
+        elif not value.startswith(roots):
+            yield invalid(f"{path}.{key}", value, message)
+
+
+def compile_error(path: str) -> str:
+    """Why a JSON path is no path; empty when it is one."""
+    if not path.startswith("."):
+        return "must start with a dot"
+    try:
+        compile_path(path)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _column_errors(column: Obj, path: str) -> Iterator[FieldError]:
+    if not column.get("name"):
+        yield required(f"{path}.name")
+    kind = column.get("type")
+    allowed = f"must be one of {','.join(_COLUMN_TYPES)}"
+    if not kind:
+        yield required(f"{path}.type", allowed)
+    elif kind not in _COLUMN_TYPES:
+        yield invalid(f"{path}.type", kind, allowed)
+    if column.get("format") and column["format"] not in _COLUMN_FORMATS:
+        yield invalid(f"{path}.format", column["format"], f"must be one of {','.join(_COLUMN_FORMATS)}")
+    json_path = column.get("jsonPath")
+    if not json_path:
+        yield required(f"{path}.jsonPath")
+    elif error := compile_error(json_path):
+        yield invalid(f"{path}.jsonPath", json_path, error)
+
+
+def schema_errors(version: Obj, path: str) -> list[FieldError]:
+    """What is wrong with a version's schema and what refers to it."""
+    at = f"{path}.schema.openAPIV3Schema"
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if not schema:
+        return [required(at, "schemas are required")]
+    errors = structural_errors(schema, at)
+    if errors:
+        return errors
+    node = compile_schema(schema)
+    errors = list(_default_errors(node, at))
+    if node.checks.has_rules:
+        from karmada.kube.schema.cel.rules import rule_errors
+
+        errors.extend(rule_errors(node, at))
+    errors.extend(_selectable_errors(version.get("selectableFields") or [], node, f"{path}.selectableFields"))
+    return errors
+
+
+def _default_errors(node: Node, path: str) -> Iterator[FieldError]:
+    """A default must fit the schema it stands in."""
+    if node.checks is None or not node.checks.has_defaults:
+        return
+    if node.default is not UNSET:
+        yield from _unfit_default(node, f"{path}.default")
+    for name, child in node.properties.items():
+        yield from _default_errors(child, f"{path}.properties[{name}]")
+    if node.values is not None:
+        yield from _default_errors(node.values, f"{path}.additionalProperties")
+    if node.items is not None:
+        yield from _default_errors(node.items, f"{path}.items")
+
+
+def _unfit_default(node: Node, path: str) -> Iterator[FieldError]:
+    if isinstance(node.default, dict | list):
+        holder = Node(type="object", properties={"default": node}, checks=node.checks)
+        value: Any = {"default": copy_json(node.default)}
+        if prune(holder, value):
+            yield invalid(path, node.default, "must not have unknown fields")
+            return
+        apply_defaults(holder, value)
+        value = value["default"]
+    else:
+        value = node.default
+    yield from validate_value(node, value, path)
+
+
+def _selectable_errors(fields: list[Obj], node: Node, path: str) -> Iterator[FieldError]:
+    if len(fields) > _SELECTABLE_LIMIT:
+        yield too_many(path, len(fields), _SELECTABLE_LIMIT)
+    seen: set[str] = set()
+    for index, field in enumerate(fields):
+        at, json_path = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
+        if not json_path:
+            yield required(at)
+            continue
+        if json_path in seen:
+            yield duplicate(at, json_path)
+        seen.add(json_path)
+        steps = None if compile_error(json_path) else compile_path(json_path).fields
+        if steps is None:
+            yield invalid(at, json_path, "is an invalid path: must be a path of plain fields")
+            continue
+        if steps[:1] == ("metadata",):
+            yield invalid(at, json_path, "must not point to fields in metadata")
+            continue
+        place = _follow(node, steps)
+        if place is None:
+            yield invalid(at, json_path, "is an invalid path: does not refer to a valid field")
+        elif place.type not in ("string", "boolean", "integer"):
+            message = (
+                "must point to a field of type string, boolean or integer. "
+                "Enum string fields and strings with formats are allowed."
+            )
+            yield invalid(at, json_path, message)
+
+
+def _follow(node: Node, steps: tuple[str, ...]) -> Node | None:
+    place: Node | None = node
+    for step in steps:
+        if place is None:
+            return None
+        place = place.properties.get(step)
+    return place
+
+
+def _stored_errors(crd: Obj) -> Iterator[FieldError]:
+    """Every version that objects may be stored in must still exist."""
+    stored = (crd.get("status") or {}).get("storedVersions")
+    if stored is None:
+        return
+    existing = {version.get("name") for version in crd["spec"].get("versions") or ()}
+    for index, name in enumerate(stored):
+        if name not in existing:
+            message = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} "
+                f"and removes {name} from status.storedVersions"
+            )
+            yield invalid(f"status.storedVersions[{index}]", name, message)
+
+
+def validate_update(crd: Obj, old: Obj) -> list[FieldError]:
+    """Once a definition is served, what its objects are called and where they live stays."""
+    if not meta.has_condition((old.get("status") or {}).get("conditions"), "Established"):
+        return []
+    new_spec, old_spec = crd["spec"], old["spec"]
+    pairs = [
+        ("spec.group", new_spec.get("group"), old_spec.get("group")),
+        ("spec.scope", new_spec.get("scope"), old_spec.get("scope")),
+        ("spec.names.kind", new_spec["names"].get("kind"), old_spec["names"].get("kind")),
+        ("spec.names.plural", new_spec["names"].get("plural"), old_spec["names"].get("plural")),
+    ]
+    return [invalid(path, value, IMMUTABLE) for path, value, before in pairs if value != before]
+
+
+def validate_status(crd: Obj, _old: Obj) -> list[FieldError]:
+    stored = (crd.get("status") or {}).get("storedVersions") or []
+    errors = list(_stored_errors(crd))
+    if not stored:
+        errors.append(invalid("status.storedVersions", stored, "must have at least one stored version"))
+    storage = storage_version(crd)
+    if stored and storage not in stored:
+        errors.append(invalid("status.storedVersions", stored, f"must have the storage version {storage}"))
+    return errors
+
+
+CUSTOM_RESOURCE_DEFINITION = Strategy(
+    default=default,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    validate=validate,
+    validate_ratcheting=_validate_changed,
+    validate_update=validate_update,
+    validate_status=validate_status,
+    generation=lambda crd: crd.get("spec"),
+    deleting=_begins_deletion,
+    mark_deleting=_mark_deleting,
+    unconditional_update=False,
+)
+STRATEGIES: dict[str, Strategy] = {"CustomResourceDefinition": CUSTOM_RESOURCE_DEFINITION}

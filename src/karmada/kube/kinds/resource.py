@@ -1,0 +1,189 @@
+"""A served resource: its names, its schema and its strategy. One generic handler chain serves them all.
+
+A built-in kind is a row of server.kinds, a custom resource is made from its CRD (server.crd); both become a
+`Resource`. What differs between kinds is data and small functions in its `Strategy`; no handler knows a kind by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from karmada.kube.objects.errors import FieldError
+from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.schema.node import Node
+
+if TYPE_CHECKING:
+    from karmada.kube.kinds.tables.columns import Printer
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+STATUS_VERBS = ("get", "patch", "update")
+
+
+class Reader(Protocol):
+    """Current state, straight from the watch cache: shared, read-only objects in their storage version."""
+
+    def get(self, resource: GroupResource, namespace: str, name: str) -> Obj | None: ...
+
+    def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
+        """All objects of a resource, of one namespace or (with "") of all."""
+
+
+class Reservation(Protocol):
+    """Something taken for an object while it is being written (an address, a port)."""
+
+    def finish(self, stored: bool | None) -> None:
+        """The write went through (keep it), did not (give it back), or nobody knows (None: keep it)."""
+
+
+class Scale(Protocol):
+    """How a kind shows and takes its replicas."""
+
+    def get(self, obj: Obj) -> Obj:
+        """The autoscaling/v1 Scale of an object; InternalError when it has none to show."""
+
+    def view(self, obj: Obj) -> Obj:
+        """The Scale a write starts from: like `get`, but replicas that are not there count as 0."""
+
+    def set(self, obj: Obj, replicas: int) -> None:
+        """In place."""
+
+
+def _nothing(obj: Obj) -> None:
+    """No defaults."""
+
+
+def _keep(obj: Obj, old: Obj) -> None:
+    """Nothing to carry over."""
+
+
+def _no_errors(_obj: Obj) -> list[FieldError]:
+    return []
+
+
+def _no_update_errors(_obj: Obj, _old: Obj) -> list[FieldError]:
+    return []
+
+
+def _no_warnings(_obj: Obj, _old: Obj | None) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """What one kind does differently. Functions get plain objects; those that say so change `obj` in place."""
+
+    default: Callable[[Obj], None] = _nothing
+    """Fill in the kind's defaults, in place; runs after decoding and again after mutating admission."""
+    default_status: Callable[[Obj], None] | None = None
+    """The same for a write to /status, where nothing but the status is touched; None: `default`."""
+    prepare_create: Callable[[Obj], None] = _nothing
+    """In place, after defaults and mutating admission, once uid and name are set (e.g. Job selectors)."""
+    prepare_update: Callable[[Obj, Obj], None] = _keep
+    """In place (obj, old): carry over what a PUT leaves out (e.g. a Service's clusterIP)."""
+    validate: Callable[[Obj], list[FieldError]] = _no_errors
+    validate_update: Callable[[Obj, Obj], list[FieldError]] = _no_update_errors
+    """(obj, old): immutability; `validate` runs on updates too."""
+    validate_ratcheting: Callable[[Obj, Obj], list[FieldError]] | None = None
+    """(obj, old): takes the place of `validate` on updates where what was wrong before may stay (custom resources)."""
+    validate_status: Callable[[Obj, Obj], list[FieldError]] = _no_update_errors
+    canonicalize: Callable[[Obj], None] = _nothing
+    """In place, once a write is found valid, to /status as well: the one form in which the same thing is stored."""
+    warnings: Callable[[Obj, Obj | None], list[str]] = _no_warnings
+    reserve: Callable[[Obj, Obj | None], Awaitable[Reservation | None]] | None = None
+    """(obj, old): allocate what must be unique (cluster IPs, node ports), set it in `obj`; raises ApiError."""
+    generation: Callable[[Obj], Any] | None = None
+    """The part of the object whose change raises metadata.generation; None: the kind has no generation."""
+    name_errors: Callable[[str], list[str]] | None = None
+    """What is wrong with a name; None: a DNS-1123 subdomain."""
+    keeps_status_on_create: bool = False
+    """A create may bring a status (Namespace, Node and others that Kubernetes does not wipe)."""
+    status_keeps: tuple[str, ...] = ()
+    """The metadata that /status writes leave as it is (a Deployment's labels, a Pod's ownerReferences)."""
+    status_only: bool = False
+    """/status writes take nothing but .status (custom resources)."""
+    graceful: Callable[[Obj, int | None], int] | None = None
+    """(obj, requested seconds or None) → grace period of a deletion; None: deletion is immediate."""
+    deleting: Callable[[Obj], bool] | None = None
+    """Whether something besides metadata.finalizers holds a deletion back (a Namespace's spec.finalizers)."""
+    mark_deleting: Callable[[Obj], None] | None = None
+    """In place: what else a deletion's beginning shows (a Namespace's phase)."""
+    orphan_by_default: bool = False
+    create_on_update: bool = False
+    unconditional_update: bool = True
+    returns_deleted: bool = False
+    """DELETE answers the object instead of a Status."""
+    scale: Scale | None = None
+    """For kinds with a scale subresource."""
+    fields: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
+    """Field selectors besides metadata.name and metadata.namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    name: str
+    verbs: tuple[str, ...] = STATUS_VERBS
+    kind: GVK | None = None
+    """The kind it takes and answers; None: the parent's."""
+    project: Callable[[Obj, Obj], Obj] | None = None
+    """(live copy, body) → what is stored when the body is written here; only this part of the object changes."""
+    validate: Callable[[Obj, Obj], list[FieldError]] | None = None
+    """(obj, old): judges a write here in place of the main endpoint's rules."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Resource:
+    gvk: GVK
+    plural: str
+    namespaced: bool
+    singular: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: dict[str, Subresource] = field(default_factory=dict)
+    schema: Callable[[], Node]
+    """The compiled schema, made on first use."""
+    strategy: Strategy = field(default_factory=Strategy)
+    storage: GVK
+    """The version that is stored; all versions of a kind share it."""
+    storage_resource: GroupResource
+    """Where it is stored; differs from `group_resource` when two groups serve one storage (Events)."""
+    to_storage: Callable[[Obj], Obj] | None = None
+    """This version → the stored one (a new object, or the same with another apiVersion); None: they are equal."""
+    from_storage: Callable[[Obj], Obj] | None = None
+    convert: Callable[[list[Obj], str], Awaitable[list[Obj]]] | None = None
+    """(objects, apiVersion): conversion that must be awaited (a webhook); runs before the two above on reads."""
+    custom: bool = False
+    """It has a structural schema and is read, written and shown as custom resources are."""
+    native: bool = False
+    """It is custom, but the server's own: no CRD can take its place, and strategic merge patches are taken."""
+    closed: str = ""
+    """Why no object can be created now (its CRD is being deleted); empty: objects can be created."""
+    raw_schema: Obj | None = None
+    """A custom resource's openAPIV3Schema as its CRD has it, for OpenAPI documents."""
+    columns: tuple[Mapping[str, Any], ...] = ()
+    """A CRD's additionalPrinterColumns; built-in kinds have theirs in server.tables."""
+    printer: Printer | None = None
+    """How the kind looks in a table, where neither columns nor server.tables say it."""
+    group_resource: GroupResource = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.group_resource = GroupResource(self.gvk.group, self.plural)
+        self.singular = self.singular or self.gvk.kind.lower()
+        self.list_kind = self.list_kind or self.gvk.kind + "List"
+
+    @property
+    def gvr(self) -> GVR:
+        return GVR(self.gvk.group, self.gvk.version, self.plural)
+
+    @property
+    def has_status(self) -> bool:
+        return "status" in self.subresources
+
+    @property
+    def builtin(self) -> bool:
+        """Served whether or not there is a CRD."""
+        return self.native or not self.custom

@@ -1,0 +1,169 @@
+"""delete and deletecollection: preconditions, grace, finalizers and what becomes of dependents.
+
+Deleting marks an object (deletionTimestamp) while anything still has to happen first: a grace period, finalizers of
+its own, or those the chosen dependents policy puts on it (`orphan`, `foregroundDeletion`) for the garbage collector.
+Otherwise it removes the object at once.
+"""
+
+from __future__ import annotations
+
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import Conflict, NotFound
+from karmada.kube.objects.times import parse_time, rfc3339
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.admission.chain import Chain
+from karmada.kube.server.admission.interface import DELETE, Attributes
+from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.handlers.writes import CATCH_UP_SECONDS, CONFLICT_TRIES, Writes
+from karmada.kube.server.http.options import DeleteOptions
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import ObjectResult, success
+from karmada.kube.server.storage.interface import RevisionConflict
+from karmada.kube.server.watchcache.cache import Cache
+from karmada.kube.server.watchcache.entry import Entry
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+_FINALIZER = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": ""}
+
+
+class Deletes:
+    def __init__(self, cache: Cache, versions: Versions, admission: Chain, writes: Writes, clock: Clock) -> None:
+        self._cache = cache
+        self._versions = versions
+        self._admission = admission
+        self._writes = writes
+        self._clock = clock
+
+    async def delete(
+        self, request: Request, resource: Resource, namespace: str, name: str, options: DeleteOptions
+    ) -> ObjectResult:
+        for _ in range(CONFLICT_TRIES):
+            entry = self._cache.collection(resource.storage_resource).get(namespace, name)
+            if entry is None:
+                raise NotFound.of(resource.group_resource, name)
+            live = entry.object()
+            check_preconditions(resource, name, live, options)
+            await self._admit(request, resource, namespace, name, live, options)
+            try:
+                return await self._delete_once(resource, namespace, entry, options)
+            except RevisionConflict as conflict:
+                if options.resource_version:
+                    raise Conflict.stale(resource.group_resource, name) from None
+                await self._cache.reach_conflict(conflict.revision, CATCH_UP_SECONDS)
+        raise Conflict.stale(resource.group_resource, name)
+
+    async def delete_all(
+        self, request: Request, resource: Resource, objects: list[Obj], options: DeleteOptions
+    ) -> list[Obj]:
+        """Delete each; one that is gone already is as good as deleted."""
+        deleted = []
+        for obj in objects:
+            meta = obj["metadata"]
+            try:
+                await self.delete(request, resource, meta.get("namespace") or "", meta["name"], options)
+            except NotFound:
+                continue
+            deleted.append(obj)
+        return deleted
+
+    async def _admit(
+        self, request: Request, resource: Resource, namespace: str, name: str, live: Obj, options: DeleteOptions
+    ) -> None:
+        attributes = Attributes(
+            DELETE, resource, "", namespace, name, None, live, request.user,
+            dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
+        )  # fmt: skip
+        await self._admission.admit(attributes)
+        await self._admission.validate(attributes)
+
+    async def _delete_once(
+        self, resource: Resource, namespace: str, entry: Entry, options: DeleteOptions
+    ) -> ObjectResult:
+        live = entry.object()
+        meta = live["metadata"]
+        finalizers = _with_policy(resource, meta.get("finalizers") or [], options)
+        grace = self._grace(resource, live, options)
+        held = resource.strategy.deleting is not None and resource.strategy.deleting(live)
+        if not finalizers and not grace and not held:
+            if not options.dry_run:
+                await self._writes.remove(resource, namespace, entry)
+            return await self._gone(resource, entry)
+        new = await self._versions.fresh(resource, entry)
+        if not self._mark(resource, new, finalizers, grace):
+            return await self._present(resource, entry)
+        if options.dry_run:
+            return ObjectResult(obj=new, resource=resource)
+        code = 202 if options.orphan is False else 200
+        return await self._present(resource, await self._writes.replace(resource, namespace, entry, new), code)
+
+    def _grace(self, resource: Resource, live: Obj, options: DeleteOptions) -> int:
+        graceful = resource.strategy.graceful
+        if graceful is None:
+            return 0
+        seconds = graceful(live, options.grace)
+        pending = live["metadata"].get("deletionGracePeriodSeconds")
+        if pending is not None and "deletionTimestamp" in live["metadata"]:
+            seconds = min(seconds, pending)
+        return seconds
+
+    def _mark(self, resource: Resource, new: Obj, finalizers: list[str], grace: int) -> bool:
+        """Set what says that the object is being deleted; False when it says so already."""
+        meta = new["metadata"]
+        before = (meta.get("finalizers") or [], meta.get("deletionGracePeriodSeconds"), "deletionTimestamp" in meta)
+        if before == (finalizers, grace, True):
+            return False
+        if finalizers:
+            meta["finalizers"] = finalizers
+        else:
+            meta.pop("finalizers", None)
+        if "deletionTimestamp" not in meta and meta.get("generation"):
+            meta["generation"] += 1
+        if "deletionTimestamp" in meta:
+            begun = parse_time(meta["deletionTimestamp"]) - (meta.get("deletionGracePeriodSeconds") or 0)
+        else:
+            begun = self._clock.now()
+        meta["deletionTimestamp"] = rfc3339(begun + grace)
+        meta["deletionGracePeriodSeconds"] = grace
+        if resource.strategy.mark_deleting is not None:
+            resource.strategy.mark_deleting(new)
+        return True
+
+    async def _present(self, resource: Resource, entry: Entry, status: int = 200) -> ObjectResult:
+        if self._versions.same(resource):
+            return ObjectResult(entry=entry, resource=resource, status=status)
+        [obj] = await self._versions.present(resource, [entry])
+        return ObjectResult(obj=obj, resource=resource, status=status)
+
+    async def _gone(self, resource: Resource, entry: Entry) -> ObjectResult:
+        if resource.strategy.returns_deleted:
+            return await self._present(resource, entry)
+        return ObjectResult(obj=success(entry.name, resource, entry.object()["metadata"]["uid"]))
+
+
+def check_preconditions(resource: Resource, name: str, live: Obj, options: DeleteOptions) -> None:
+    meta = live["metadata"]
+    if options.uid and options.uid != meta["uid"]:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise Conflict.of(resource.gvk.group_kind, name, why)
+    if options.resource_version and options.resource_version != meta["resourceVersion"]:
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion "
+            f"in record ({meta['resourceVersion']}). The object might have been modified"
+        )
+        raise Conflict.of(resource.gvk.group_kind, name, why)
+
+
+def _with_policy(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
+    """The finalizers the object must carry under the dependents policy in force."""
+    policy = options.propagation
+    if not policy:
+        if ORPHAN in finalizers or FOREGROUND in finalizers:
+            return finalizers
+        policy = "Orphan" if resource.strategy.orphan_by_default else "Background"
+    wanted = _FINALIZER[policy]
+    kept = [finalizer for finalizer in finalizers if finalizer not in (ORPHAN, FOREGROUND) or finalizer == wanted]
+    return kept if not wanted or wanted in kept else [*kept, wanted]

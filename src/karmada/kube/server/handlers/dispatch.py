@@ -1,0 +1,303 @@
+"""One handler chain for every resource: from an authorised request to a result, by verb.
+
+Handlers know verbs, not kinds. What is special about a kind is in its Strategy; what is special about an endpoint
+(reviews, tokens, evictions, exec) is registered in `endpoints` under its resource and subresource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import BadRequest, MethodNotAllowed, NotFound
+from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.objects.types import Obj
+from karmada.kube.patch.managedfields import Reset
+from karmada.kube.schema.node import Node
+from karmada.kube.server.handlers.deletes import Deletes
+from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
+from karmada.kube.server.handlers.reads import Reads
+from karmada.kube.server.handlers.scale import Scaling
+from karmada.kube.server.handlers.subresources import projection, reset_for
+from karmada.kube.server.handlers.writes import Change, Writes, check_uid
+from karmada.kube.server.http.bodies import Bodies
+from karmada.kube.server.http.options import DEFAULT_WRITE, WriteOptions, delete_options, list_options, write_options
+from karmada.kube.server.http.request import Request, RequestInfo
+from karmada.kube.server.http.results import ListResult, ObjectResult, Result
+from karmada.kube.server.registry import Registry
+
+_NAMED = {"create": False, "update": True, "patch": True, "delete": True}
+"""Whether the URL of a write names the object."""
+
+Endpoint = Callable[[Request, Resource], Awaitable[Result]]
+
+
+class Place(NamedTuple):
+    """Where a special endpoint is: the resource and the subresource ("" is the resource itself)."""
+
+    resource: GroupResource
+    subresource: str
+
+
+class Handlers:
+    def __init__(
+        self,
+        registry: Registry,
+        bodies: Bodies,
+        reads: Reads,
+        writes: Writes,
+        deletes: Deletes,
+        clock: Clock,
+        may_create: Callable[[Request], Awaitable[None]],
+    ) -> None:
+        self.registry = registry
+        self.bodies = bodies
+        self.reads = reads
+        self.writes = writes
+        self.deletes = deletes
+        self._clock = clock
+        self._may_create = may_create
+        self.scaling = Scaling(reads, writes, bodies, clock)
+        self.endpoints: dict[Place, Endpoint] = {}
+        self._verbs: dict[str, Callable[[Request, Resource], Awaitable[Result]]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    async def handle(self, request: Request, resource: Resource) -> Result:
+        info = request.info
+        if resource.namespaced and not info.namespace and info.verb not in ("list", "watch"):
+            raise NotFound.resource() if resource.custom else MethodNotAllowed()
+        if not resource.namespaced and info.namespace and not _is_namespace_itself(info):
+            raise NotFound.resource()
+        endpoint = self.endpoints.get(Place(resource.storage_resource, info.subresource))
+        if endpoint is not None:
+            return await endpoint(request, resource)
+        if info.subresource:
+            return await self._subresource(request, resource)
+        if info.verb not in resource.verbs:
+            raise MethodNotAllowed()
+        if info.verb in _NAMED and bool(info.name) is not _NAMED[info.verb]:
+            raise MethodNotAllowed()
+        return await self._verbs[info.verb](request, resource)
+
+    def namespace(self, request: Request, resource: Resource) -> str:
+        return request.info.namespace if resource.namespaced else ""
+
+    async def _get(self, request: Request, resource: Resource) -> Result:
+        options = list_options(request.query, watch=False)
+        return await self.reads.get(resource, self.namespace(request, resource), request.info.name, options)
+
+    async def _list(self, request: Request, resource: Resource) -> Result:
+        return await self.reads.list(
+            resource, self.namespace(request, resource), list_options(request.query, watch=False)
+        )
+
+    async def _watch(self, request: Request, resource: Resource) -> Result:
+        options = list_options(request.query, watch=True)
+        return await self.reads.watch(resource, self.namespace(request, resource), options, request.info.name)
+
+    def body(self, request: Request, resource: Resource, options: WriteOptions) -> Obj:
+        return self.bodies.object(request, resource.gvk, resource.schema(), options.validation, custom=resource.custom)
+
+    def _reader(self, request: Request, resource: Resource, options: WriteOptions) -> Callable[[], Obj]:
+        """The body of a PUT, read now, and anew for every try after the first: each changes what it gets."""
+        namespace, name = self.namespace(request, resource), request.info.name
+
+        def parse() -> Obj:
+            obj = self.body(request, resource, options)
+            if not (obj.get("metadata") or {}).get("name"):
+                why = "name must be provided"
+                raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: {why}")
+            place(obj, resource, namespace, name)
+            return obj
+
+        unused = [parse()]
+        return lambda: unused.pop() if unused else parse()
+
+    async def _create(self, request: Request, resource: Resource) -> Result:
+        options = write_options(request.query, "CreateOptions") if request.query else DEFAULT_WRITE
+        obj = self.body(request, resource, options)
+        namespace = self.namespace(request, resource)
+        place(obj, resource, namespace)
+        return await self.writes.create(request, resource, namespace, obj, options)
+
+    async def _update(self, request: Request, resource: Resource) -> Result:
+        options = write_options(request.query, "UpdateOptions")
+        namespace, name = self.namespace(request, resource), request.info.name
+        read = self._reader(request, resource, options)
+
+        async def replace(_live: Obj) -> Obj:
+            return read()
+
+        async def update() -> Result:
+            return await self.writes.update(request, resource, namespace, name, options, replace)
+
+        async def create() -> Result:
+            await self._may_create(request)
+            obj = read()
+            check_uid(resource, name, obj["metadata"].get("uid") or "", "")
+            obj["metadata"].pop("resourceVersion", None)
+            return await self.writes.create(request, resource, namespace, obj, options)
+
+        if not resource.strategy.create_on_update:
+            return await update()
+        result: Result = await update_or_create(update, create)
+        return result
+
+    async def _patch(self, request: Request, resource: Resource) -> Result:
+        namespace, name = self.namespace(request, resource), request.info.name
+        patcher, options = self._resource_patcher(request, resource)
+
+        async def update(change: Change, owned: bool) -> Result:
+            async def placed(live: Obj) -> Obj:
+                version = live["metadata"].get("resourceVersion")
+                changed = await change(live)
+                place(changed, resource, namespace, name)
+                _forget_version(changed, version)
+                return changed
+
+            return await self.writes.update(
+                request, resource, namespace, name, options, placed, owned=owned, patch=True
+            )
+
+        async def create(obj: Obj) -> Result:
+            await self._may_create(request)
+            place(obj, resource, namespace, name)
+            return await self.writes.create(request, resource, namespace, obj, options, owned=True)
+
+        result: Result = await patch_or_create(patcher, update, create, "")
+        return result
+
+    def _patcher(
+        self,
+        request: Request,
+        gvk: GVK,
+        node: Node,
+        *,
+        custom: bool,
+        reset: Reset | None = None,
+        strategic: bool | None = None,
+    ) -> tuple[Patcher, WriteOptions]:
+        media = patch_type(request, strategic=not custom if strategic is None else strategic)
+        options = write_options(request.query, "PatchOptions", applying=media == APPLY)
+        patcher = Patcher(request, self.bodies, gvk, node, options, self._clock, media, custom=custom, reset=reset)
+        return patcher, options
+
+    def _resource_patcher(self, request: Request, resource: Resource) -> tuple[Patcher, WriteOptions]:
+        reset = reset_for(resource, request.info.subresource)
+        return self._patcher(
+            request,
+            resource.gvk,
+            resource.schema(),
+            custom=resource.custom,
+            reset=reset,
+            strategic=resource.builtin,
+        )
+
+    async def _delete(self, request: Request, resource: Resource) -> Result:
+        options = delete_options(request.query, self._delete_body(request, resource))
+        return await self.deletes.delete(
+            request, resource, self.namespace(request, resource), request.info.name, options
+        )
+
+    async def _delete_collection(self, request: Request, resource: Resource) -> Result:
+        selected = list_options(request.query, watch=False)
+        options = delete_options(request.query, self._delete_body(request, resource))
+        listed = await self.reads.list(resource, self.namespace(request, resource), selected)
+        deleted = await self.deletes.delete_all(request, resource, listed.items(), options)
+        return ListResult(resource, listed.metadata, objects=deleted)
+
+    def _delete_body(self, request: Request, resource: Resource) -> Obj | None:
+        if not request.body and request.obj is None:
+            return None
+        return self.bodies.delete_options(request, resource.gvk.api_version)
+
+    async def _subresource(self, request: Request, resource: Resource) -> Result:
+        sub = resource.subresources.get(request.info.subresource)
+        if sub is None:
+            raise NotFound.resource()
+        verb = request.info.verb
+        if verb not in sub.verbs:
+            raise MethodNotAllowed()
+        if sub.name == "scale":
+            return await self.scaling.handle(request, resource, self._patcher)
+        if verb == "get":
+            return await self._get(request, resource)
+        project = projection(resource, sub)
+        assert project is not None, f"{resource.gvk} serves {sub.name} without saying what it writes"
+        return await self._write_part(request, resource, project)
+
+    async def _write_part(self, request: Request, resource: Resource, project: Callable[[Obj, Obj], Obj]) -> Result:
+        """PUT or PATCH of one part of an object."""
+        info = request.info
+        namespace = self.namespace(request, resource)
+        if info.verb == "update":
+            options = write_options(request.query, "UpdateOptions")
+            read = self._reader(request, resource, options)
+
+            async def replace(live: Obj) -> Obj:
+                return project(live, read())
+
+            return await self.writes.update(
+                request, resource, namespace, info.name, options, replace, subresource=info.subresource
+            )
+        patcher, options = self._resource_patcher(request, resource)
+
+        async def update(change: Change, owned: bool) -> Result:
+            async def projected(live: Obj) -> Obj:
+                version = live["metadata"].get("resourceVersion")
+                pristine: Obj = {**live, "metadata": {**live["metadata"]}}
+                changed = await change(live)
+                _forget_version(changed, version)
+                return project(pristine, changed)
+
+            return await self.writes.update(
+                request, resource, namespace, info.name, options, projected,
+                subresource=info.subresource, owned=owned, patch=True,
+            )  # fmt: skip
+
+        result: Result = await patch_or_create(patcher, update, None, info.subresource)
+        return result
+
+
+def _is_namespace_itself(info: RequestInfo) -> bool:
+    """namespaces/<name>, whose path reads like that of something inside the namespace."""
+    return info.resource == "namespaces" and info.name == info.namespace
+
+
+def _forget_version(changed: Obj, live_version: str | None) -> None:
+    """A patch that leaves the live resourceVersion in place names no version of its own."""
+    meta = changed.get("metadata") or {}
+    if meta.get("resourceVersion") == live_version:
+        meta.pop("resourceVersion", None)
+
+
+def place(obj: Obj, resource: Resource, namespace: str, name: str = "") -> None:
+    """Make the body agree with the URL, or refuse it."""
+    meta = obj.setdefault("metadata", {})
+    if resource.namespaced:
+        given = meta.get("namespace") or ""
+        if given and given != namespace:
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        meta["namespace"] = namespace
+    else:
+        meta.pop("namespace", None)
+    if not name:
+        return
+    given = meta.get("name") or ""
+    if given and given != name:
+        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    meta["name"] = name
+
+
+def created(obj: Obj, resource: Resource | None = None) -> ObjectResult:
+    return ObjectResult(obj=obj, status=201, resource=resource)

@@ -1,0 +1,109 @@
+"""From an authenticated request to its result: authorisation, routing, handlers.
+
+The order is Kubernetes': a caller without rights sees 403 even for paths that do not exist. What is not a resource is
+looked up in `paths`; group-versions that another server answers for are handed to `delegate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.errors import Conflict, Forbidden, Invalid, MethodNotAllowed, NotFound
+from karmada.kube.objects.gvk import GroupVersion
+from karmada.kube.server.auth.interface import Decides
+from karmada.kube.server.auth.messages import denied
+from karmada.kube.server.auth.rbac import AuthzAttributes
+from karmada.kube.server.handlers.dispatch import Handlers
+from karmada.kube.server.http.negotiation import negotiate
+from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
+from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.registry import Registry
+
+PathHandler = Callable[[Request], Awaitable[Result]]
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+PAGE_NOT_FOUND = RawResult(b"404 page not found\n", "text/plain; charset=utf-8", 404)
+
+
+class Delegate(Protocol):
+    def owns(self, version: GroupVersion) -> bool:
+        """Another server answers for this group-version."""
+
+    async def handle(self, request: Request, version: GroupVersion) -> Result: ...
+
+
+def attributes_of(info: RequestInfo) -> AuthzAttributes:
+    if not info.is_resource:
+        return AuthzAttributes(info.verb, path=info.path, is_resource=False)
+    return AuthzAttributes(
+        info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, info.name
+    )
+
+
+class Pipeline:
+    def __init__(
+        self,
+        registry: Registry,
+        handlers: Handlers,
+        rights: Decides,
+        catch_up: Callable[[], Awaitable[bool]],
+    ) -> None:
+        """`catch_up` brings current state up to date and tells whether that changed anything."""
+        self._registry = registry
+        self._catch_up = catch_up
+        self._handlers = handlers
+        self._rights = rights
+        self.paths: dict[str, PathHandler] = {}
+        self.prefixes: dict[str, PathHandler] = {}
+        self.delegate: Delegate | None = None
+
+    async def authorize(self, request: Request) -> None:
+        attributes = attributes_of(request.info)
+        decision = await self._rights.decide(request.user, attributes)
+        request.authorized = decision.allowed
+        if not decision.allowed:
+            raise denied(request.user, attributes, decision.reason)
+
+    async def run(self, request: Request) -> Result:
+        await self.authorize(request)
+        info = request.info
+        if not info.is_resource:
+            return await self._path(request)
+        version = GroupVersion(info.group, info.version)
+        if self.delegate is not None and self.delegate.owns(version):
+            return await self.delegate.handle(request, version)
+        resource = self._registry.get(info.gvr)
+        if resource is None:
+            if self._registry.serves(version):
+                raise NotFound.resource()
+            return PAGE_NOT_FOUND
+        if info.verb in _WRITES and info.subresource not in CONNECT_SUBRESOURCES:
+            if not request.in_process:
+                kind = "list" if info.verb == "deletecollection" else "object"
+                negotiate(request.headers.get("Accept", ""), kind)  # before anything is written
+            return await self._write(request, resource)
+        return await self._handlers.handle(request, resource)
+
+    async def _write(self, request: Request, resource: Resource) -> Result:
+        """A write is refused only for what is so now: where other servers write too, the cache may lag a moment."""
+        try:
+            return await self._handlers.handle(request, resource)
+        except (NotFound, Conflict, Forbidden, Invalid):
+            if not await self._catch_up():
+                raise
+        return await self._handlers.handle(request, resource)
+
+    async def _path(self, request: Request) -> Result:
+        path = request.info.path
+        handler = self.paths.get(path) or self.paths.get(path.rstrip("/"))
+        if handler is None:
+            for prefix, candidate in self.prefixes.items():
+                if path.startswith(prefix):
+                    handler = candidate
+                    break
+        if handler is None:
+            return PAGE_NOT_FOUND
+        if request.method not in ("GET", "HEAD"):
+            raise MethodNotAllowed()
+        return await handler(request)

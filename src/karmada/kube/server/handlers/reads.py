@@ -1,0 +1,275 @@
+"""get, list and watch, served from the watch cache; older snapshots (continue tokens, exact revisions) from the store.
+
+A list's continue token names the snapshot's revision and the last key, so pages of one list all show the same moment.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import orjson
+
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound, ServerTimeout, Timeout
+from karmada.kube.objects.selectors import FieldRequirement
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.http.options import ListOptions
+from karmada.kube.server.http.results import ListResult, ObjectResult, WatchResult
+from karmada.kube.server.storage.interface import Compacted, FutureRevision, StoreUnavailable
+from karmada.kube.server.watchcache.cache import Cache
+from karmada.kube.server.watchcache.entry import Entry, entry_of, prefix
+
+FRESHNESS_SECONDS = 3.0
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+_TOO_OLD_EXACT = "The resourceVersion for the provided list is too old."
+
+
+class Selection(NamedTuple):
+    """What a list or watch is narrowed to; `matches` is None when every entry (of that name) will do."""
+
+    name: str
+    matches: Callable[[Entry], bool] | None
+
+    def filter(self, entries: list[Entry]) -> list[Entry]:
+        matches = self.matches
+        return entries if matches is None else [entry for entry in entries if matches(entry)]
+
+
+class Reads:
+    def __init__(self, cache: Cache, versions: Versions) -> None:
+        self._cache = cache
+        self._versions = versions
+
+    def entry(self, resource: Resource, namespace: str, name: str) -> Entry:
+        entry = self._cache.collection(resource.storage_resource).get(namespace, name)
+        if entry is None:
+            raise NotFound.of(resource.group_resource, name)
+        return entry
+
+    async def get(self, resource: Resource, namespace: str, name: str, options: ListOptions) -> ObjectResult:
+        await self._reach(options.resource_version, resource, "get")
+        entry = self.entry(resource, namespace, name)
+        if self._versions.same(resource):
+            return ObjectResult(entry=entry, resource=resource)
+        [obj] = await self._versions.present(resource, [entry])
+        return ObjectResult(obj=obj, resource=resource)
+
+    def _current(self, resource: Resource, namespace: str, selection: Selection) -> list[Entry]:
+        collection = self._cache.collection(resource.storage_resource)
+        if selection.name and (namespace or not resource.namespaced):
+            entry = collection.get(namespace, selection.name)
+            entries = [entry] if entry is not None else []
+        else:
+            entries = collection.list(namespace)
+            if selection.name:
+                entries = [entry for entry in entries if entry.name == selection.name]
+        return selection.filter(entries)
+
+    async def _cut(
+        self, resource: Resource, entries: list[Entry], revision: int, limit: int, options: ListOptions, behind: int
+    ) -> ListResult:
+        """The first `limit` of these, and how to go on if there are more (or `behind` more in the store)."""
+        metadata: Obj = {"resourceVersion": str(revision)}
+        if limit and (len(entries) > limit or behind):
+            remaining = len(entries) - limit + behind
+            entries = entries[:limit]
+            after = entries[-1].key.removeprefix(prefix(resource.storage_resource))
+            metadata["continue"] = _encode_token(revision, after)
+            if options.labels is None and options.fields is None:
+                metadata["remainingItemCount"] = remaining
+        return await self._result(resource, metadata, entries)
+
+    async def _result(self, resource: Resource, metadata: Obj, entries: list[Entry]) -> ListResult:
+        if self._versions.same(resource):
+            return ListResult(resource, metadata, entries)
+        return ListResult(resource, metadata, objects=await self._versions.present(resource, entries))
+
+    async def _page(
+        self, resource: Resource, namespace: str, selection: Selection, options: ListOptions, revision: int, after: str
+    ) -> ListResult:
+        """One page of a snapshot; `revision` -1 goes on from `after` in the latest state."""
+        start = prefix(resource.storage_resource)
+        last = start + after if after else ""
+        limit = options.limit
+        recent = self._snapshot(resource, namespace, revision)
+        if recent is not None:
+            later = [entry for entry in recent if entry.key > last] if last else recent
+            at = revision if revision >= 0 else self._cache.revision
+            return await self._cut(resource, selection.filter(later), at, limit, options, 0)
+        within = prefix(resource.storage_resource, namespace)
+        entries: list[Entry] = []
+        at = revision
+        while True:
+            try:
+                page = await self._cache.store.range(within, after=last, limit=limit, revision=at)
+            except Compacted:
+                raise _expired(after, continuing=bool(options.token)) from None
+            except FutureRevision as error:
+                raise too_large(revision, error.revision) from None
+            except StoreUnavailable:
+                raise _not_now(resource, "list") from None
+            entries += selection.filter([entry_of(*stored) for stored in page.items])
+            if not page.remaining or not limit or len(entries) >= limit:
+                return await self._cut(resource, entries, at, limit, options, page.remaining)
+            last = page.items[-1].key
+
+    def _snapshot(self, resource: Resource, namespace: str, revision: int) -> list[Entry] | None:
+        collection = self._cache.collection(resource.storage_resource)
+        return collection.list(namespace) if revision < 0 else collection.snapshot(revision, namespace)
+
+    async def watch(self, resource: Resource, namespace: str, options: ListOptions, name: str = "") -> WatchResult:
+        """`name` narrows the watch to one object, besides what the selectors say."""
+        selection = self.selection(resource, options)
+        if name:
+            if selection.name not in ("", name):
+                raise BadRequest(f"the field selector names {selection.name}, the path {name}")
+            selection = selection._replace(name=name)
+        since = await self._reach(options.resource_version, resource, "watch")
+        collection = self._cache.collection(resource.storage_resource)
+        synthetic = options.send_initial_events
+        if synthetic is None:
+            synthetic = since == 0
+        revision = self._cache.revision
+        initial = self._current(resource, namespace, selection) if synthetic else []
+        subscription = await collection.subscribe(
+            None if synthetic or since == 0 else since,
+            namespace=namespace,
+            name=selection.name,
+            matches=selection.matches,
+        )
+        timeout = options.timeout if options.timeout else random.uniform(1800, 3600)
+        return WatchResult(
+            resource=resource,
+            initial=initial,
+            subscription=subscription,
+            revision=revision,
+            bookmarks=options.bookmarks,
+            end_of_initial=synthetic and options.bookmarks,
+            timeout=timeout,
+            convert=None if self._versions.same(resource) else self._versions.converter(resource),
+        )
+
+    async def _reach(self, text: str, resource: Resource, verb: str) -> int:
+        """Wait until the cache is as new as the client asks for; "" asks for all that is acknowledged anywhere."""
+        if text == "0":
+            return 0
+        if not text:
+            try:
+                fresh = await self._cache.fresh()
+            except StoreUnavailable:
+                fresh = False
+            if not fresh:
+                raise _not_now(resource, verb)
+            return 0
+        if not (text.isascii() and text.isdigit()) or len(text) > 19:
+            raise BadRequest(f'invalid resource version: strconv.ParseUint: parsing "{text}": invalid syntax')
+        wanted = int(text)
+        if wanted > self._cache.revision and not await self._cache.wait_for(wanted, FRESHNESS_SECONDS):
+            raise too_large(wanted, self._cache.revision)
+        return wanted
+
+    def selection(self, resource: Resource, options: ListOptions) -> Selection:
+        name = ""
+        tests: list[Callable[[Entry], bool]] = []
+        labels = options.labels
+        if labels is not None:
+            tests.append(lambda entry: labels.matches(entry.labels))
+        for requirement in options.fields.requirements if options.fields is not None else ():
+            if requirement.path == "metadata.name" and requirement.op == "=" and not name:
+                name = requirement.value
+            tests.append(self._field_test(resource, requirement))
+        if not tests:
+            return Selection(name, None)
+        if len(tests) == 1:
+            return Selection(name, tests[0])
+        return Selection(name, lambda entry: all(test(entry) for test in tests))
+
+    def _field_test(self, resource: Resource, requirement: FieldRequirement) -> Callable[[Entry], bool]:
+        path, value, equal = requirement.path, requirement.value, requirement.op == "="
+        if path == "metadata.name":
+            return lambda entry: (entry.name == value) is equal
+        if path == "metadata.namespace":
+            return lambda entry: (entry.namespace == value) is equal
+        getter = resource.strategy.fields.get(path)
+        if getter is None:
+            raise BadRequest(_unknown_field(resource, path))
+        present = self._versions.presenter(resource)
+        return lambda entry: (getter(present(entry.object())) == value) is equal
+
+    async def list(self, resource: Resource, namespace: str, options: ListOptions) -> ListResult:
+        selection = self.selection(resource, options)
+        if options.token:
+            if options.resource_version not in ("", "0"):
+                raise BadRequest("specifying resource version is not allowed when using continue")
+            revision, after = _decode_token(options.token)
+            if revision > self._cache.revision and not await self._cache.wait_for(revision, FRESHNESS_SECONDS):
+                raise too_large(revision, self._cache.revision)
+            return await self._page(resource, namespace, selection, options, revision, after)
+        wanted = await self._reach(options.resource_version, resource, "list")
+        collection = self._cache.collection(resource.storage_resource)
+        exact = options.match == "Exact" or (wanted > 0 and options.limit > 0 and not options.match)
+        if exact and collection.changed > wanted:
+            return await self._page(resource, namespace, selection, options, wanted, "")
+        entries = self._current(resource, namespace, selection)
+        limit = options.limit if options.resource_version != "0" else 0
+        revision = wanted if exact else self._cache.revision
+        return await self._cut(resource, entries, revision, limit, options, 0)
+
+
+def _unknown_field(resource: Resource, path: str) -> str:
+    if resource.strategy.fields or resource.custom:
+        return f"field label not supported: {path}"
+    return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def _not_now(resource: Resource, verb: str) -> ServerTimeout:
+    """The store does not tell what is current."""
+    named = resource.group_resource
+    details: Obj = {"group": named.group} if named.group else {}
+    message = f"The {verb} operation against {named} could not be completed at this time, please try again."
+    return ServerTimeout(message, details={**details, "kind": named.resource}, retry_after=1)
+
+
+def too_large(wanted: int, current: int) -> Timeout:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Timeout: Too large resource version: {wanted}, current: {current}"
+    return Timeout(message, details={"causes": [cause]}, retry_after=1)
+
+
+def _expired(after: str, *, continuing: bool) -> ApiError:
+    if not continuing:
+        return Expired(_TOO_OLD_EXACT)
+    return Expired(_TOO_OLD, metadata={"continue": _encode_token(-1, after)})
+
+
+def _encode_token(revision: int, after: str) -> str:
+    token = orjson.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": after + "\0"})
+    return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
+
+
+def _decode_token(token: str) -> tuple[int, str]:
+    try:
+        parsed = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        revision, start = int(parsed["rv"]), str(parsed["start"])
+    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+        raise BadRequest(f"invalid continue token: {error}") from None
+    if (
+        parsed.get("v") != "meta.k8s.io/v1"
+        or not start.endswith("\0")
+        or start.startswith("/")
+        or ".." in start.split("/")
+    ):
+        raise BadRequest("invalid continue token: incorrect encoded start or unsupported version")
+    if revision == 0 or revision < -1:
+        raise BadRequest(f"invalid continue token: incorrect revision {revision}")
+    return revision, start.removesuffix("\0")

@@ -1,0 +1,508 @@
+"""create, update and everything that ends in a stored change: one path for every kind.
+
+A write is: prepare (defaults, system metadata), record who owns which field, mutating admission, validation,
+validating admission, then one compare-and-swap in the store. Updates run it in a loop: when another write came
+between, the change is made again on the newer object, unless the client named the version it meant. A write that
+changes nothing is not stored: same resourceVersion, no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+
+import orjson
+
+from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
+from karmada.kube.kinds.resource import Reservation, Resource
+from karmada.kube.objects import names
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    FieldError,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServiceUnavailable,
+    invalid,
+)
+from karmada.kube.objects.gvk import GroupKind
+from karmada.kube.objects.times import rfc3339
+from karmada.kube.objects.types import Obj
+from karmada.kube.patch.managedfields import after_admission, entries_of, same_but_times, same_value, update_managers
+from karmada.kube.server.admission.chain import Chain
+from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
+from karmada.kube.server.handlers.subresources import projection, reset_for
+from karmada.kube.server.handlers.versions import Versions
+from karmada.kube.server.http.options import WriteOptions
+from karmada.kube.server.http.request import Request
+from karmada.kube.server.http.results import ObjectResult
+from karmada.kube.server.storage.interface import RevisionConflict, StoreUnavailable
+from karmada.kube.server.watchcache.cache import Cache, encode_value, storage_key
+from karmada.kube.server.watchcache.entry import Entry, entry_of
+
+GENERATE_TRIES = 8
+CONFLICT_TRIES = 50
+CATCH_UP_SECONDS = 5.0
+_MAX_GENERATED = 58
+_SYSTEM_FIELDS = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
+_KEPT_FIELDS = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "namespace",
+)
+
+Change = Callable[[Obj], Awaitable[Obj]]
+"""Gets a private copy of the live object in the request's version and returns what it should become."""
+
+
+class Writes:
+    def __init__(self, cache: Cache, versions: Versions, admission: Chain, clock: Clock) -> None:
+        self._cache = cache
+        self._versions = versions
+        self._admission = admission
+        self._clock = clock
+
+    async def create(
+        self,
+        request: Request,
+        resource: Resource,
+        namespace: str,
+        obj: Obj,
+        options: WriteOptions,
+        *,
+        owned: bool = False,
+    ) -> ObjectResult:
+        if resource.closed:
+            raise Forbidden(resource.closed)
+        meta = obj.setdefault("metadata", {})
+        if meta.get("resourceVersion"):
+            raise ApiError("resourceVersion should not be set on objects to be created")
+        for key in _SYSTEM_FIELDS:
+            meta.pop(key, None)
+        _dedupe_owners(request, meta)
+        strategy = resource.strategy
+        strategy.default(obj)
+        if not owned:
+            self._track(request, resource, None, obj, options, "")
+        attributes = Attributes(
+            CREATE, resource, "", namespace, meta.get("name") or "", obj, None, request.user,
+            dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
+        )  # fmt: skip
+        entries = entries_of(obj)
+        if await self._admission.admit(attributes):
+            _repair(request, obj, entries)
+            strategy.default(obj)
+        meta["uid"] = names.random_uuid()
+        meta["creationTimestamp"] = rfc3339(self._clock.now())
+        if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
+            _wipe_status(resource, obj)
+        if strategy.generation is not None:
+            meta["generation"] = 1
+        return await self._create_named(request, resource, namespace, obj, options, attributes)
+
+    async def _create_named(
+        self,
+        request: Request,
+        resource: Resource,
+        namespace: str,
+        obj: Obj,
+        options: WriteOptions,
+        attributes: Attributes,
+    ) -> ObjectResult:
+        meta = obj["metadata"]
+        given, prefix = meta.get("name") or "", meta.get("generateName") or ""
+        tries = 1 if given or not prefix else GENERATE_TRIES
+        for attempt in range(tries):
+            if not given and prefix:
+                meta["name"] = attributes.name = prefix[:_MAX_GENERATED] + names.random_suffix()
+            if attempt == 0:
+                resource.strategy.prepare_create(obj)
+            reservation = await self._reserve(resource, obj, None)
+            stored: bool | None = False
+            try:
+                self._validate_create(request, resource, namespace, obj)
+                resource.strategy.canonicalize(obj)
+                await self._admission.validate(attributes)
+                if options.dry_run:
+                    return self._dry_create(resource, namespace, obj)
+                stored = None  # until the store has answered, nobody knows
+                entry = await self._put(resource, namespace, obj, expected=0)
+                stored = True
+            except RevisionConflict:
+                stored = False
+                if attempt + 1 < tries:
+                    continue
+                raise self._exists(resource, namespace, meta["name"], generated=tries > 1) from None
+            finally:
+                self._finish(attributes, reservation, stored)
+            return await self._answer(resource, entry, 201)
+        raise AssertionError("unreachable")
+
+    def _dry_create(self, resource: Resource, namespace: str, obj: Obj) -> ObjectResult:
+        name = obj["metadata"]["name"]
+        if self._cache.collection(resource.storage_resource).get(namespace, name) is not None:
+            raise self._exists(resource, namespace, name, generated=False)
+        return ObjectResult(obj=obj, status=201, resource=resource)
+
+    def _exists(self, resource: Resource, namespace: str, name: str, *, generated: bool) -> AlreadyExists:
+        if generated:
+            error = AlreadyExists.of(resource.group_resource, name)
+            why = ", the server was not able to generate a unique name for the object"
+            return AlreadyExists(error.message + why, details=error.details, retry_after=1)
+        entry = self._cache.collection(resource.storage_resource).get(namespace, name)
+        terminating = entry is not None and "deletionTimestamp" in entry.object()["metadata"]
+        return AlreadyExists.of(resource.group_resource, name, terminating=terminating)
+
+    def _validate_create(self, request: Request, resource: Resource, namespace: str, obj: Obj) -> None:
+        strategy = resource.strategy
+        errors = metadata_errors(
+            obj, namespaced=resource.namespaced, name_errors=strategy.name_errors, builtin=not resource.custom
+        )
+        errors += strategy.validate(obj)
+        if resource.namespaced and obj["metadata"].get("namespace") != namespace:
+            errors.append(
+                invalid("metadata.namespace", obj["metadata"].get("namespace") or "", "does not match the request")
+            )
+        _refuse(resource, obj["metadata"].get("name") or "", errors)
+        for text in strategy.warnings(obj, None):
+            request.warn(text)
+
+    async def update(
+        self,
+        request: Request,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        options: WriteOptions,
+        change: Change,
+        *,
+        subresource: str = "",
+        owned: bool = False,
+        patch: bool = False,
+    ) -> ObjectResult:
+        """Make `change` on the live object; NotFound when there is none."""
+        for _ in range(CONFLICT_TRIES):
+            entry = self._cache.collection(resource.storage_resource).get(namespace, name)
+            if entry is None:
+                raise NotFound.of(resource.group_resource, name)
+            old = await self._old(resource, entry)
+            new = await change(await self._private(resource, entry, old, subresource))
+            conditional = self._check_version(resource, name, new, old, patch=patch)
+            try:
+                return await self._update_once(
+                    request, resource, namespace, entry, old, new, options, subresource, owned
+                )
+            except RevisionConflict as conflict:
+                if conditional:
+                    raise Conflict.stale(resource.group_resource, name) from None
+                if not await self._cache.reach_conflict(conflict.revision, CATCH_UP_SECONDS):
+                    raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1) from None
+        raise Conflict.stale(resource.group_resource, name)
+
+    async def _private(self, resource: Resource, entry: Entry, old: Obj, subresource: str) -> Obj:
+        """What a change gets. For a write to /status that touches nothing else, the rest is the shared one itself."""
+        if old is not entry.object():  # it is stored in another form
+            return await self._versions.fresh(resource, entry)
+        if subresource != "status" or resource.strategy.default_status is None:
+            return copy_json(dict(old))
+        private = {**old, "metadata": copy_json(old["metadata"])}
+        if "status" in old:
+            private["status"] = copy_json(old["status"])
+        return private
+
+    async def _old(self, resource: Resource, entry: Entry) -> Obj:
+        if self._versions.same(resource):
+            return entry.object()
+        [old] = await self._versions.present(resource, [entry])
+        return old
+
+    def _check_version(self, resource: Resource, name: str, new: Obj, old: Obj, *, patch: bool) -> bool:
+        """Whether the client named the version (and then it must be the live one)."""
+        meta, live = new.get("metadata") or {}, old["metadata"]
+        version = meta.get("resourceVersion") or ""
+        if version == "0":
+            version = ""
+        if version and version != live["resourceVersion"]:
+            raise Conflict.stale(resource.group_resource, name)
+        if not version and not patch and not resource.strategy.unconditional_update:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise Invalid.of(resource.gvk.group_kind, name, [error])
+        check_uid(resource, name, meta.get("uid") or "", live["uid"])
+        return bool(version)
+
+    async def _update_once(
+        self,
+        request: Request,
+        resource: Resource,
+        namespace: str,
+        entry: Entry,
+        old: Obj,
+        new: Obj,
+        options: WriteOptions,
+        subresource: str,
+        owned: bool,
+    ) -> ObjectResult:
+        strategy = resource.strategy
+        meta = _carry_over(new, old)
+        _dedupe_owners(request, meta)
+        if not subresource:
+            if resource.has_status:
+                _restore(new, old, "status")
+            strategy.default(new)
+            strategy.prepare_update(new, old)
+        else:
+            default = strategy.default_status if subresource == "status" else None
+            (default or strategy.default)(new)
+        if not owned:
+            self._track(request, resource, old, new, options, subresource)
+        attributes = Attributes(
+            UPDATE, resource, subresource, namespace, entry.name, new, old, request.user,
+            dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
+        )  # fmt: skip
+        entries = entries_of(new)
+        if await self._admission.admit(attributes):
+            meta = _put_back(resource, subresource, new, old)
+            _repair(request, new, entries)
+            strategy.default(new)
+        generation = strategy.generation if subresource != "status" else None
+        if generation is not None and not same_value(generation(old), generation(new)):
+            meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
+        reservation = await self._reserve(resource, new, old) if not subresource else None
+        stored: bool | None = False
+        try:
+            self._validate_update(request, resource, new, old, subresource)
+            strategy.canonicalize(new)
+            await self._admission.validate(attributes)
+            if _lets_go(resource, new, old):
+                return await self._finish_deletion(resource, namespace, entry, new, options)
+            if same_but_times(old, new):
+                await self._still_live(resource, namespace, entry)
+                return await self._answer(resource, entry, 200)
+            if options.dry_run:
+                return ObjectResult(obj=new, resource=resource)
+            meta.pop("resourceVersion", None)
+            stored = None
+            fresh = await self._put(resource, namespace, new, expected=entry.revision)
+            stored = True
+        except RevisionConflict:
+            stored = False
+            raise
+        finally:
+            self._finish(attributes, reservation, stored)
+        return await self._answer(resource, fresh, 200)
+
+    async def _finish_deletion(
+        self, resource: Resource, namespace: str, entry: Entry, new: Obj, options: WriteOptions
+    ) -> ObjectResult:
+        """The last finalizer is gone: the object goes too, in one event that shows its last state."""
+        if not options.dry_run:
+            await self.remove(resource, namespace, entry)
+        return ObjectResult(obj=new, resource=resource)
+
+    def _validate_update(self, request: Request, resource: Resource, new: Obj, old: Obj, subresource: str) -> None:
+        strategy = resource.strategy
+        errors = metadata_errors(new, namespaced=resource.namespaced, existing=True, builtin=not resource.custom)
+        errors += metadata_update_errors(new, old)
+        part = resource.subresources.get(subresource)
+        if part is not None and part.validate is not None:
+            errors += part.validate(new, old)
+        elif subresource == "status":
+            errors += strategy.validate_status(new, old)
+        else:
+            whole = strategy.validate_ratcheting
+            errors += strategy.validate(new) if whole is None else whole(new, old)
+            errors += strategy.validate_update(new, old)
+        _refuse(resource, old["metadata"]["name"], errors)
+        for text in strategy.warnings(new, old):
+            request.warn(text)
+
+    def _track(
+        self, request: Request, resource: Resource, old: Obj | None, new: Obj, options: WriteOptions, subresource: str
+    ) -> None:
+        managers = update_managers(
+            old,
+            new,
+            resource.schema(),
+            manager=options.manager or manager_of(request),
+            api_version=resource.gvk.api_version,
+            now=rfc3339(self._clock.now()),
+            subresource=subresource,
+            custom=resource.custom,
+            reset=reset_for(resource, subresource),
+        )
+        if managers:
+            new["metadata"]["managedFields"] = managers
+        else:
+            new["metadata"].pop("managedFields", None)
+
+    async def _reserve(self, resource: Resource, obj: Obj, old: Obj | None) -> Reservation | None:
+        reserve = resource.strategy.reserve
+        return await reserve(obj, old) if reserve is not None else None
+
+    async def _still_live(self, resource: Resource, namespace: str, entry: Entry) -> None:
+        """Nothing to write is an answer only if the object is what it seems: another server may have changed it."""
+        if await self._cache.catch_up():
+            now = self._cache.collection(resource.storage_resource).get(namespace, entry.name)
+            if now is None or now.revision != entry.revision:
+                raise RevisionConflict(entry.key, now.revision if now is not None else 0)
+
+    def _finish(self, attributes: Attributes, reservation: Reservation | None, stored: bool | None) -> None:
+        if reservation is not None:
+            reservation.finish(stored)
+        self._admission.finish(attributes, stored)
+
+    async def _put(self, resource: Resource, namespace: str, obj: Obj, *, expected: int) -> Entry:
+        stored = await self._versions.store(resource, obj)
+        name = obj["metadata"]["name"]
+        try:
+            value = encode_value(stored)
+        except ValueError as error:
+            raise BadRequest(str(error)) from None
+        with self._cache.announced(value, stored):
+            revision = await self._write(resource, namespace, name, value, expected)
+        entry = self._cache.collection(resource.storage_resource).get(namespace, name)
+        if entry is not None and entry.revision == revision:
+            return entry
+        key = storage_key(resource.storage_resource, namespace, name)
+        return entry_of(key, value, revision)  # somebody has written since
+
+    async def remove(self, resource: Resource, namespace: str, entry: Entry) -> None:
+        """Delete for good; RevisionConflict when the object changed since `entry`."""
+        await self._write(resource, namespace, entry.name, None, entry.revision)
+
+    async def _write(self, resource: Resource, namespace: str, name: str, value: bytes | None, expected: int) -> int:
+        key = storage_key(resource.storage_resource, namespace, name)
+        try:
+            revision = await self._cache.store.write(key, value, expected=expected)
+        except StoreUnavailable as error:
+            raise ServiceUnavailable(f"the store cannot be reached: {error}", retry_after=1) from error
+        if self._cache.revision < revision and not await self._cache.wait_for(revision, CATCH_UP_SECONDS):
+            raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1)
+        return revision
+
+    async def replace(self, resource: Resource, namespace: str, entry: Entry, obj: Obj) -> Entry:
+        """Store `obj` (in the request's version) in place of `entry`, as it is; RevisionConflict when that changed."""
+        obj["metadata"].pop("resourceVersion", None)
+        return await self._put(resource, namespace, obj, expected=entry.revision)
+
+    async def _answer(self, resource: Resource, entry: Entry, status: int) -> ObjectResult:
+        if self._versions.same(resource):
+            return ObjectResult(entry=entry, status=status, resource=resource)
+        [obj] = await self._versions.present(resource, [entry])
+        return ObjectResult(obj=obj, status=status, resource=resource)
+
+
+def check_uid(resource: Resource, name: str, given: str, live: str) -> None:
+    """A body that names a uid means that very object."""
+    if given and given != live:
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: /registry/{resource.plural}/{name}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object meta: {live}"
+        )
+        raise Conflict.of(resource.group_resource, name, why)
+
+
+def manager_of(request: Request) -> str:
+    """Without a fieldManager the first word of the User-Agent names the writer."""
+    return _writer(request.headers.get("User-Agent", ""))
+
+
+@lru_cache(maxsize=1024)
+def _writer(agent: str) -> str:
+    first = agent.split("/", 1)[0]
+    return "".join(c for c in first if c.isprintable())[:128] or "unknown"
+
+
+def _dedupe_owners(request: Request, meta: Obj) -> None:
+    owners = meta.get("ownerReferences")
+    if not owners or len(owners) < 2:
+        return
+    unique = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    if len(unique) < len(owners):
+        meta["ownerReferences"] = unique
+        request.warn(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+"
+        )
+
+
+def _wipe_status(resource: Resource, obj: Obj) -> None:
+    """Nothing has happened to a new object yet. A built-in kind shows that as an empty status, a custom one as none."""
+    if resource.custom:
+        del obj["status"]
+    elif obj["status"]:
+        obj["status"] = {}
+        resource.strategy.default(obj)
+
+
+def _carry_over(new: Obj, old: Obj) -> Obj:
+    """Metadata that only the server sets stays as it is."""
+    meta: Obj = new.setdefault("metadata", {})
+    live = old["metadata"]
+    for key in _KEPT_FIELDS:
+        if key in live:
+            meta[key] = live[key]
+        else:
+            meta.pop(key, None)
+    meta["name"] = live["name"]
+    meta["resourceVersion"] = live["resourceVersion"]
+    meta.pop("selfLink", None)
+    return meta
+
+
+def _put_back(resource: Resource, subresource: str, new: Obj, old: Obj) -> Obj:
+    """What the endpoint does not write stays as it is, whatever mutating admission made of it; the new metadata."""
+    part = resource.subresources.get(subresource)
+    if part is not None:
+        project = projection(resource, part)
+        if project is not None:
+            projected = project(copy_json(old), dict(new))
+            new.clear()
+            new.update(projected)
+    elif not subresource and resource.has_status:
+        _restore(new, old, "status")
+    return _carry_over(new, old)
+
+
+def _repair(request: Request, obj: Obj, entries: list[Obj]) -> None:
+    """After mutating admission: who owns what must still make sense, and an owner stands there once."""
+    _, warning = after_admission(entries, obj)
+    if warning:
+        obj["metadata"]["managedFields"] = entries
+        request.warn(warning)
+    _dedupe_owners(request, obj["metadata"])
+
+
+def _restore(new: Obj, old: Obj, key: str) -> None:
+    if key in old:
+        new[key] = orjson.loads(orjson.dumps(old[key]))
+    else:
+        new.pop(key, None)
+
+
+def _lets_go(resource: Resource, new: Obj, old: Obj) -> bool:
+    """Whether this write takes away the last thing that held a deletion back."""
+    meta = new["metadata"]
+    if "deletionTimestamp" not in meta or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+        return False
+    held = resource.strategy.deleting or (lambda _obj: False)
+    return not held(new) and (bool(old["metadata"].get("finalizers")) or held(old))
+
+
+def _refuse(resource: Resource, name: str, errors: list[FieldError]) -> None:
+    if errors:
+        raise Invalid.of(GroupKind(resource.gvk.group, resource.gvk.kind), name, errors)

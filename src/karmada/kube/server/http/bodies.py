@@ -1,0 +1,160 @@
+"""Request bodies: JSON, YAML or protobuf in, a checked object of the endpoint's kind out.
+
+Unknown fields never reach the store; whether they are a warning, an error or silence is the client's fieldValidation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import ApiError, BadRequest, UnsupportedMediaType
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+from karmada.kube.schema.builtin import DELETE_OPTIONS, Definitions
+from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json
+from karmada.kube.schema.node import Node
+from karmada.kube.server.http.negotiation import ACCEPTED, JSON, PROTOBUF, YAML
+from karmada.kube.server.http.request import Request
+
+_YAML_TYPES = (YAML, "application/x-yaml", "text/yaml")
+_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
+_DELETE_VERSIONS = ("v1", "policy/v1", "policy/v1beta1")
+
+
+class Bodies:
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+
+    def parse(self, request: Request, gvk: GVK, *, custom: bool = False) -> tuple[Any, list[str]]:
+        """The body as JSON data of our own, and what a strict reader says of fields that stood twice in it."""
+        if request.in_process and request.obj is not None:
+            return copy_json(request.obj), []
+        media = request.headers.get("Content-Type", JSON).split(";", 1)[0].strip().lower() or JSON
+        body = request.body
+        try:
+            if media == JSON:
+                parsed = parse_json(body)
+                return parsed, repeated(body, parsed)
+            if media in _YAML_TYPES:
+                return _parse_yaml(body)
+            if media == PROTOBUF and not custom:
+                return self._parse_protobuf(body, gvk), []
+        except ValueError as error:
+            raise _unrecognized(gvk.kind, str(error), body) from None
+        accepted = f"{JSON}, {YAML}" if custom else ACCEPTED
+        raise UnsupportedMediaType(
+            f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        )
+
+    def _parse_protobuf(self, body: bytes, gvk: GVK) -> Obj:
+        from karmada.kube.schema import protobuf
+
+        try:
+            _, _, obj = protobuf.decode(body, self._definitions, gvk)
+        except protobuf.UnknownMessage as error:
+            raise UnsupportedMediaType(str(error)) from None
+        return obj
+
+    def object(
+        self,
+        request: Request,
+        gvk: GVK,
+        node: Node,
+        validation: str,
+        *,
+        custom: bool = False,
+        also: tuple[str, ...] = (),
+    ) -> Obj:
+        """The body as an object of exactly this kind: types checked, unknown fields gone.
+
+        `also` are other apiVersions under which the same form may come.
+        """
+        parsed, complaints = self.parse(request, gvk, custom=custom)
+        if not isinstance(parsed, dict):
+            raise _unrecognized(gvk.kind, "couldn't get version/kind; json: not an object", request.body)
+        if parsed.get("apiVersion") in also:
+            parsed["apiVersion"] = gvk.api_version
+        check_type(parsed, gvk)
+        complaints = self.normalize(parsed, gvk, node, custom=custom) + complaints
+        if complaints and validation == "Strict":
+            why = strict_text(complaints)
+            raise BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
+        if complaints and validation == "Warn":
+            for text in complaints:
+                request.warn(text)
+        return parsed
+
+    def delete_options(self, request: Request, own_version: str) -> Obj | None:
+        """The body of a DELETE, which comes under several names; None: there was nothing in it."""
+        parsed, _ = self.parse(request, _DELETE_OPTIONS)
+        if parsed is None:
+            return None
+        if not isinstance(parsed, dict):
+            raise _unrecognized("DeleteOptions", "couldn't get version/kind; json: not an object", request.body)
+        if parsed.get("apiVersion") in (*_DELETE_VERSIONS, own_version):
+            parsed["apiVersion"] = _DELETE_OPTIONS.api_version
+        check_type(parsed, _DELETE_OPTIONS)
+        self.normalize(parsed, _DELETE_OPTIONS, self._definitions.node(DELETE_OPTIONS))
+        return parsed
+
+    def normalize(self, obj: Obj, gvk: GVK, node: Node, *, custom: bool = False, known: Obj | None = None) -> list[str]:
+        """In place: prune and check against the schema; what a strict reader says of the fields that went.
+
+        What `obj` shares with a `known` object has been through this before.
+        """
+        meta = obj.get("metadata")
+        if meta is None:
+            obj.pop("metadata", None)
+        elif meta.__class__ is dict and meta.get("managedFields") == []:
+            meta["managedFields"] = [{}]  # the same wish, in the form that is not taken for nothing said
+        try:
+            return [f'unknown field "{path}"' for path in normalize(node, obj, custom=custom, known=known)]
+        except DecodeError as error:
+            raise BadRequest(
+                f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {error}'
+            ) from None
+
+
+def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
+    from karmada.kube.schema.yamlio import load_strict
+
+    return load_strict(body)
+
+
+def repeated(body: bytes, parsed: Any) -> list[str]:
+    """What a strict reader says of the fields that stand twice in a JSON body."""
+    return [f'duplicate field "{path}"' for path in duplicate_fields(body, parsed)]
+
+
+def strict_text(complaints: list[str]) -> str:
+    """What a strict request is refused with."""
+    return "strict decoding error: " + ", ".join(complaints)
+
+
+def check_type(obj: Obj, gvk: GVK) -> None:
+    """Fill in what the URL says; refuse a body that says otherwise."""
+    api_version, kind = obj.get("apiVersion") or gvk.api_version, obj.get("kind") or gvk.kind
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        raise BadRequest("couldn't get version/kind; json: apiVersion and kind must be strings")
+    if api_version != gvk.api_version:
+        raise BadRequest(
+            f"the API version in the data ({api_version}) does not match the expected API version ({gvk.api_version})"
+        )
+    if kind != gvk.kind:
+        why = f'no kind "{kind}" is registered for this endpoint'
+        raise BadRequest(f'{kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
+    obj["apiVersion"], obj["kind"] = api_version, kind
+
+
+def _unrecognized(kind: str, why: str, body: bytes) -> ApiError:
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(body)})")
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    if body[:1] == b"{":
+        text = body[:30].decode("utf-8", "replace")
+        return text + " ..." if len(body) > 30 else text
+    return body[:30].hex() + (" ..." if len(body) > 30 else "")

@@ -1,0 +1,127 @@
+"""Results as bytes. Stored objects are sent as the bytes they were stored as; lists are those bytes joined.
+
+Only Tables, PartialObjectMetadata, YAML, pretty-printing and converted versions are serialised anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import orjson
+
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.kinds.tables import Printer, printer_for, printer_of_kind, table, table_of
+from karmada.kube.objects.errors import BadRequest, invalid
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.http.negotiation import JSON, YAML, Form
+from karmada.kube.server.http.results import ListResult, ObjectResult
+from karmada.kube.server.watchcache.entry import Entry
+
+_INCLUDES = ("", "Metadata", "Object", "None")
+
+
+def dumps(value: object, *, pretty: bool = False) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 if pretty else 0)
+
+
+def included(asked: str, form: Form) -> str:
+    """How much of each object a Table's rows carry."""
+    if form.transform == "Table" and asked not in _INCLUDES:
+        why = invalid("includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
+        raise BadRequest(f"Unable to convert to Table as requested: {why}")
+    return asked or "Metadata"
+
+
+def partial(obj: Obj, version: str = "v1") -> Obj:
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+
+
+def encode_object(result: ObjectResult, form: Form, include: str, pretty: bool, now: float) -> bytes:
+    if form.transform:
+        obj = result.object()
+        if obj.get("kind") != "Status":
+            obj = _transform(_printer(result), obj, form, include, now)
+        return _finish(obj, form, pretty)
+    if result.entry is not None and form.media == JSON and not pretty:
+        return result.entry.raw
+    return _finish(result.object(), form, pretty)
+
+
+def _printer(result: ObjectResult) -> Printer:
+    if result.resource is not None:
+        return printer_for(result.resource)
+    group, slash, _ = result.object()["apiVersion"].partition("/")
+    return printer_of_kind(group if slash else "", result.object()["kind"])
+
+
+def _transform(printer: Printer, obj: Obj, form: Form, include: str, now: float) -> Obj:
+    if form.transform == "Table":
+        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        version = f"meta.k8s.io/{form.version}"
+        return table_of(printer, [obj], now=now, list_meta=meta, include=include, api_version=version)
+    return partial(obj, form.version)
+
+
+def encode_list(result: ListResult, form: Form, include: str, pretty: bool, now: float) -> bytes:
+    resource = result.resource
+    version = f"meta.k8s.io/{form.version}"
+    if form.transform == "Table":
+        rows = _objects(result)
+        shown = table(resource, rows, now=now, list_meta=result.metadata, include=include, api_version=version)
+        return _finish(shown, form, pretty)
+    if form.transform:
+        items = [partial(obj, form.version) for obj in _objects(result)]
+        whole = {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": version,
+            "metadata": result.metadata,
+            "items": items,
+        }
+        return _finish(whole, form, pretty)
+    if result.objects is None and form.media == JSON and not pretty:
+        return _join(resource, result.metadata, result.entries)
+    return _finish(list_object(result), form, pretty)
+
+
+def _objects(result: ListResult) -> Iterable[Obj]:
+    """One at a time, so that a long Table does not hold every parsed object at once."""
+    return (entry.object() for entry in result.entries) if result.objects is None else result.objects
+
+
+def list_object(result: ListResult, *, typed_items: bool = False) -> Obj:
+    """The list as one JSON value; items of built-in kinds go without apiVersion and kind, as clients expect."""
+    resource = result.resource
+    items = result.items()
+    if not typed_items and not resource.custom:
+        items = [{key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in items]
+    return {
+        "kind": resource.list_kind,
+        "apiVersion": resource.gvk.api_version,
+        "metadata": result.metadata,
+        "items": items,
+    }
+
+
+def _join(resource: Resource, metadata: Obj, entries: list[Entry]) -> bytes:
+    head = orjson.dumps({"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata})
+    opening, cut = (b"", 0) if resource.custom else (b"{", len(type_prefix(resource)))
+    pieces: list[bytes | memoryview] = [head[:-1], b',"items":[']
+    for entry in entries:
+        pieces += (opening, memoryview(entry.raw)[cut:], b",")
+    if entries:
+        pieces.pop()
+    pieces.append(b"]}")
+    return b"".join(pieces)
+
+
+def type_prefix(resource: Resource) -> bytes:
+    """How every stored object of this kind begins."""
+    return b'{"apiVersion":"%b","kind":"%b",' % (resource.storage.api_version.encode(), resource.storage.kind.encode())
+
+
+def _finish(value: Obj, form: Form, pretty: bool) -> bytes:
+    if form.media == YAML:
+        from karmada.kube.schema.yamlio import dump_yaml
+
+        return dump_yaml(orjson.loads(orjson.dumps(value)))  # plain dicts, none of them twice
+    return dumps(value, pretty=pretty)

@@ -1,0 +1,104 @@
+"""The server's in-process door: a client Transport that calls the handler chain directly, as a given user.
+
+Authorisation, admission and validation are the same as over HTTPS; nothing is serialised, and what comes back are the
+very objects the watch cache shares with everybody: read-only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import orjson
+
+from karmada.kube.client.transport import Call, WatchEvent
+from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.auth.user import User
+from karmada.kube.server.handlers.pipeline import Pipeline
+from karmada.kube.server.http.encoding import list_object, partial
+from karmada.kube.server.http.negotiation import negotiate
+from karmada.kube.server.http.request import Query, Request, parse_path
+from karmada.kube.server.http.results import ListResult, ObjectResult, RawResult, Result, WatchResult
+from karmada.kube.server.http.watch_stream import INITIAL_EVENTS_END
+from karmada.kube.server.watchcache.entry import Entry
+
+
+class InProcess:
+    def __init__(self, pipeline: Pipeline, user: User, *, user_agent: str = "in-process") -> None:
+        self._pipeline = pipeline
+        self._user = user
+        self._agent = user_agent
+
+    async def _run(self, call: Call) -> Result:
+        query = Query.of(call.query)
+        request = Request(
+            method=call.method,
+            info=parse_path(call.method, call.path, query),
+            query=query,
+            headers={"User-Agent": self._agent, "Content-Type": call.content_type, "Accept": call.accept},
+            user=self._user,
+            obj=call.body,
+        )
+        return await self._pipeline.run(request)
+
+    async def call(self, call: Call) -> Any:
+        result = await self._run(call)
+        if isinstance(result, ObjectResult):
+            form = negotiate(call.accept, "object")
+            return partial(result.object()) if form.transform and result.resource is not None else result.object()
+        if isinstance(result, ListResult):
+            listed = list_object(result, typed_items=True)
+            if negotiate(call.accept, "list").transform:
+                listed["items"] = [partial(obj) for obj in listed["items"]]
+            return listed
+        if isinstance(result, RawResult):
+            return _parsed(result)
+        raise BadRequest(f"{call.method} {call.path} is a stream and cannot be called in-process")
+
+    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        result = await self._run(call)
+        if not isinstance(result, WatchResult):
+            raise BadRequest(f"{call.path} is not a watch")
+        show = _shown(result, metadata_only=bool(negotiate(call.accept, "watch").transform))
+        try:
+            for obj in await show(result.initial):
+                yield WatchEvent("ADDED", obj)
+            if result.end_of_initial:
+                yield WatchEvent("BOOKMARK", _bookmark(result))
+            async for batch in result.subscription:
+                objects = await show([change.entry for change in batch])
+                for change, obj in zip(batch, objects, strict=True):
+                    yield WatchEvent(change.type, obj)
+        finally:
+            result.subscription.close()
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _shown(result: WatchResult, *, metadata_only: bool) -> Callable[[list[Entry]], Awaitable[list[Obj]]]:
+    """What a watcher gets of these entries: the shared objects, in its version, whole or metadata only."""
+
+    async def show(entries: list[Entry]) -> list[Obj]:
+        objects: list[Obj] = [entry.object() for entry in entries]
+        if result.convert is not None:
+            objects = await result.convert(objects)
+        return [partial(obj) for obj in objects] if metadata_only else objects
+
+    return show
+
+
+def _parsed(result: RawResult) -> Any:
+    if result.status >= 400:
+        try:
+            raise error_from_status(orjson.loads(result.body), http_code=result.status)
+        except orjson.JSONDecodeError:
+            raise ApiError(result.body.decode("utf-8", "replace").strip(), code=result.status) from None
+    return orjson.loads(result.body) if result.content_type.startswith("application/json") else result.body.decode()
+
+
+def _bookmark(result: WatchResult) -> Obj:
+    gvk = result.resource.gvk
+    meta = {"resourceVersion": str(result.revision), "annotations": {INITIAL_EVENTS_END: "true"}}
+    return {"kind": gvk.kind, "apiVersion": gvk.api_version, "metadata": meta}

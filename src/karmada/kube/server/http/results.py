@@ -1,0 +1,88 @@
+"""What a handler answers, before it is turned into bytes for HTTP or handed over as it is in-process.
+
+A stored object travels as its cache Entry: HTTP sends the entry's bytes, an in-process caller gets its shared object,
+and nobody serialises it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.watchcache.entry import Entry
+from karmada.kube.server.watchcache.subscription import Subscription
+
+
+@dataclass(slots=True)
+class ObjectResult:
+    """One object: `entry` when it is stored in the request's version, else `obj`."""
+
+    obj: Obj | None = None
+    entry: Entry | None = None
+    status: int = 200
+    resource: Resource | None = None
+
+    def object(self) -> Obj:
+        if self.entry is not None:
+            return self.entry.object()
+        assert self.obj is not None
+        return self.obj
+
+
+@dataclass(slots=True)
+class ListResult:
+    """A list: `entries` in the request's version, or `objects` when they had to be converted."""
+
+    resource: Resource
+    metadata: Obj
+    entries: list[Entry] = field(default_factory=list)
+    objects: list[Obj] | None = None
+
+    def items(self) -> list[Obj]:
+        return [entry.object() for entry in self.entries] if self.objects is None else self.objects
+
+
+@dataclass(slots=True)
+class WatchResult:
+    """A watch: `initial` objects first (as ADDED), then, if asked for, a bookmark, then what `subscription` brings."""
+
+    resource: Resource
+    initial: list[Entry]
+    subscription: Subscription
+    revision: int
+    bookmarks: bool
+    end_of_initial: bool
+    timeout: float
+    convert: Callable[[list[Obj]], Awaitable[list[Obj]]] | None = None
+
+
+@dataclass(slots=True)
+class RawResult:
+    body: bytes
+    content_type: str = "application/json"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TakeOver:
+    """The handler answers on the connection itself: upgrades, proxied streams. HTTP only."""
+
+    run: Callable[[Any], Awaitable[Any]]
+    """Gets the HTTP front's request, returns its response."""
+
+
+Result: TypeAlias = ObjectResult | ListResult | WatchResult | RawResult | TakeOver
+
+
+def success(name: str, resource: Resource, uid: str) -> Obj:
+    """The Status that most deletions answer."""
+    details: Obj = {"name": name}
+    if resource.gvk.group:
+        details["group"] = resource.gvk.group
+    details["kind"] = resource.plural
+    details["uid"] = uid
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

@@ -1,0 +1,141 @@
+"""The wire form of a watch: one JSON event a line, encoded once per change however many watch.
+
+Events go out in whatever batches they come in. A bookmark tells the client how far it has seen everything: at the end
+of the initial objects if asked for, about every minute, and before the server ends the stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+import orjson
+
+from karmada.kube.kinds.tables import table
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.http.encoding import partial
+from karmada.kube.server.http.negotiation import Form
+from karmada.kube.server.http.results import WatchResult
+from karmada.kube.server.watchcache.entry import Change, Entry
+from karmada.kube.server.watchcache.subscription import Subscription
+
+BOOKMARK_SECONDS = 60.0
+BEFORE_END_SECONDS = 2.0
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+def frame(kind: str, raw: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), raw)
+
+
+class Frames:
+    """Turns one watch's events into lines."""
+
+    def __init__(self, watch: WatchResult, form: Form, include: str, clock: Clock) -> None:
+        self._watch = watch
+        self._form = form
+        self._include = include
+        self._clock = clock
+        self._first_table = True
+        self.plain = not form.transform and watch.convert is None
+
+    async def initial(self) -> bytes:
+        entries = self._watch.initial
+        self._watch.initial = []
+        if self.plain:
+            return b"".join([b'{"type":"ADDED","object":%b}\n' % entry.raw for entry in entries])
+        return await self._shown([("ADDED", entry) for entry in entries])
+
+    async def batch(self, changes: list[Change]) -> bytes:
+        if self.plain:
+            return b"".join([change.frame() for change in changes])
+        return await self._shown([(change.type, change.entry) for change in changes])
+
+    async def _shown(self, events: list[tuple[str, Entry]]) -> bytes:
+        objects: list[Obj] = [entry.object() for _, entry in events]
+        if self._watch.convert is not None:
+            objects = await self._watch.convert(objects)
+        return b"".join(
+            [frame(kind, orjson.dumps(self._transform(obj))) for (kind, _), obj in zip(events, objects, strict=True)]
+        )
+
+    def _transform(self, obj: Obj) -> Obj:
+        if self._form.transform == "Table":
+            version = f"meta.k8s.io/{self._form.version}"
+            meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+            shown = table(
+                self._watch.resource, [obj], now=self._clock.now(), list_meta=meta, include=self._include,
+                columns=self._first_table, api_version=version,
+            )  # fmt: skip
+            self._first_table = False
+            return shown
+        return partial(obj, self._form.version) if self._form.transform else obj
+
+    def bookmark(self, revision: int, *, end_of_initial: bool = False) -> bytes:
+        gvk = self._watch.resource.gvk
+        meta: Obj = {"resourceVersion": str(revision), "creationTimestamp": None}
+        if end_of_initial:
+            meta["annotations"] = {INITIAL_EVENTS_END: "true"}
+        obj: Obj = {"kind": gvk.kind, "apiVersion": gvk.api_version, "metadata": meta}
+        if self._form.transform == "Table":
+            obj = {
+                "kind": "Table", "apiVersion": f"meta.k8s.io/{self._form.version}",
+                "metadata": {"resourceVersion": str(revision)},
+                "columnDefinitions": None, "rows": [{"cells": [], "object": partial(obj, self._form.version)}],
+            }  # fmt: skip
+        elif self._form.transform:
+            obj = partial(obj, self._form.version)
+        return frame("BOOKMARK", orjson.dumps(obj))
+
+    @staticmethod
+    def error(error: ApiError) -> bytes:
+        return frame("ERROR", orjson.dumps(error.status()))
+
+
+async def lines(watch: WatchResult, form: Form, include: str, clock: Clock) -> AsyncIterator[bytes]:
+    """The body of a watch, piece by piece; ends with the watch's time-out or the subscription."""
+    frames = Frames(watch, form, include, clock)
+    subscription = watch.subscription
+    ends = clock.monotonic() + watch.timeout
+    try:
+        first = await frames.initial()
+        if watch.end_of_initial:
+            first += frames.bookmark(watch.revision, end_of_initial=True)
+        if first:
+            yield first
+        bookmark = _next_bookmark(clock.monotonic(), ends) if watch.bookmarks else ends
+        while (now := clock.monotonic()) < ends:
+            batch = await _next(subscription, min(bookmark, ends) - now)
+            if batch is None:
+                return
+            if batch:
+                yield await frames.batch(batch)
+            elif bookmark < ends and clock.monotonic() >= bookmark:
+                yield frames.bookmark(subscription.progress)
+                bookmark = _next_bookmark(clock.monotonic(), ends)
+    except ApiError as error:
+        yield frames.error(error)
+    finally:
+        subscription.close()
+
+
+def _next_bookmark(now: float, ends: float) -> float:
+    """About a minute on, or shortly before the end if that comes first."""
+    due = now + random.uniform(0.75, 1.25) * BOOKMARK_SECONDS
+    last = ends - BEFORE_END_SECONDS
+    return min(due, last) if now < last else due
+
+
+async def _next(subscription: Subscription, seconds: float) -> list[Change] | None:
+    """The next batch, [] when the time is up first, None when the subscription has ended."""
+    try:
+        async with asyncio.timeout(max(seconds, 0)):
+            batch: list[Change] = await anext(subscription)
+            return batch
+    except TimeoutError:
+        return []
+    except StopAsyncIteration:
+        return None

@@ -1,0 +1,267 @@
+"""The current objects of one resource in list order, and the recent changes that lead there.
+
+Objects lie in one bucket per namespace: a dict for lookups and the sorted names for lists. Sorting namespaces as
+`namespace + "/"` and names within them gives the byte order of the whole keys, the order in which the store pages.
+Those that have not changed for long are squeezed.
+
+The history ring holds the last changes: at least a hundred, then those of the last five minutes, within bounds of count
+and bytes. It is kept per resource, so churn in one flushes no other. A watch from further back reads the store's
+history as long as that is not compacted. A recent snapshot is the current state with the changes since then undone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable
+from itertools import takewhile
+
+from karmada.kube.objects.errors import Expired, ServiceUnavailable
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.shared import Press
+from karmada.kube.server.storage.interface import Compacted, Event, FutureRevision, Store, StoreUnavailable
+from karmada.kube.server.watchcache.entry import DELETED, Change, Entry, change_of, entry_of, prefix
+from karmada.kube.server.watchcache.history import History
+from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
+
+_FRAMES = 256  # changes whose encoded frame is kept for watchers that are a little late
+BUFFER = 10_000
+_HISTORY_PAGE = 1_000
+
+
+class _Bucket:
+    """The objects of one namespace."""
+
+    __slots__ = ("entries", "names")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.names: list[str] = []
+
+    def put(self, entry: Entry) -> None:
+        if entry.name not in self.entries:
+            insort(self.names, entry.name)
+        self.entries[entry.name] = entry
+
+    def remove(self, name: str) -> None:
+        if self.entries.pop(name, None) is not None:
+            del self.names[bisect_left(self.names, name)]
+
+    def list(self) -> list[Entry]:
+        entries = self.entries
+        return [entries[name] for name in self.names]
+
+
+class Collection:
+    def __init__(
+        self,
+        resource: GroupResource,
+        store: Store,
+        position: Revisions,
+        subscribers: Subscribers,
+        floor: int,
+        keep: History,
+    ) -> None:
+        self._keep = keep
+        self.resource = resource
+        self.count = 0
+        self.changed = floor
+        """The revision of the last change; at least that of the load, before which anything may have happened."""
+        self._store = store
+        self._position = position
+        self._subscribers = subscribers
+        self._buckets: dict[str, _Bucket] = {}
+        self._namespaces: list[str] = []
+        self._press: Press[Entry] = Press(worth=self._is_current)
+        self._history: deque[Change] = deque()
+        self._history_bytes = 0
+        self._floor = floor
+        """Every change after this revision is in the history."""
+
+    # Reading
+
+    @property
+    def revision(self) -> int:
+        """The revision this state is current at: the whole cache's, so a list's resourceVersion."""
+        return self._position.revision
+
+    def get(self, namespace: str, name: str) -> Entry | None:
+        bucket = self._buckets.get(namespace)
+        return bucket.entries.get(name) if bucket is not None else None
+
+    def _is_current(self, entry: Entry) -> bool:
+        return self.get(entry.namespace, entry.name) is entry
+
+    def snapshot(self, revision: int, namespace: str = "") -> list[Entry] | None:
+        """The list as it was at a recent revision; None if the history does not reach back that far."""
+        current = self.list(namespace)
+        if self.changed <= revision:
+            return current
+        changes = self.changes_since(revision)
+        if changes is None:
+            return None
+        entries = {entry.key: entry for entry in current}
+        for change in reversed(changes):
+            if namespace not in ("", change.entry.namespace):
+                continue
+            if change.previous is None:
+                entries.pop(change.entry.key, None)
+            else:
+                entries[change.entry.key] = change.previous
+        return [entries[key] for key in sorted(entries)]
+
+    def changes_since(self, revision: int) -> list[Change] | None:
+        """The changes after a revision, oldest first; None if the history does not reach back that far."""
+        if revision < self._floor:
+            return None
+        recent = list(takewhile(lambda change: change.revision > revision, reversed(self._history)))
+        recent.reverse()
+        return recent
+
+    # Watching
+
+    @property
+    def watchers(self) -> int:
+        return len(self._subscribers)
+
+    async def subscribe(
+        self,
+        since: int | None = None,
+        *,
+        namespace: str = "",
+        name: str = "",
+        matches: Matches | None = None,
+        buffer: int = BUFFER,
+    ) -> Subscription:
+        """Changes after `since` (None: from now on).
+
+        Expired if that history is gone, FutureRevision if it is still to come. Suspends only if the history has to come
+        from the store. A `list` and a subscription since the `revision` read with it miss and repeat nothing.
+        """
+        if since is not None and since > self._position.revision:
+            raise FutureRevision(self._position.revision)
+        subscription = Subscription(
+            self._position, self._subscribers.remove, namespace=namespace, name=name, matches=matches, buffer=buffer
+        )
+        self._subscribers.add(subscription)
+        try:
+            if since is not None:
+                recent = self.changes_since(since)
+                if recent is None:
+                    recent = await self._stored_changes(since, self._floor, list(self._history))
+                subscription.prepend(recent)
+        except BaseException:
+            subscription.close()
+            raise
+        return subscription
+
+    def end_watches(self) -> None:
+        """The resource goes or changes its form: every watcher has to start again."""
+        self._subscribers.end()
+
+    async def _stored_changes(self, since: int, until: int, recent: list[Change]) -> list[Change]:
+        """The changes up to `until` from the store, then the recent ones."""
+        changes: list[Change] = []
+        position = since
+        while position < until:
+            events = await self._history_page(since, position, until)
+            for key, value, revision, old in events:
+                changes.append(change_of(key, value, revision, entry_of(*old) if old is not None else None))
+            position = events[-1].revision if len(events) == _HISTORY_PAGE else until
+        return changes + recent
+
+    async def _history_page(self, since: int, position: int, until: int) -> list[Event]:
+        try:
+            return await self._store.history(prefix(self.resource), since=position, until=until, limit=_HISTORY_PAGE)
+        except Compacted as e:
+            raise Expired(f"too old resource version: {since} ({e.revision})") from e
+        except StoreUnavailable as e:
+            raise ServiceUnavailable(f"the store cannot be read: {e}", retry_after=1) from e
+
+    # Following the store
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Take these, which come in key order and after all that is here, as they are: no changes."""
+        for entry in entries:
+            bucket = self._bucket(entry.namespace)
+            bucket.entries[entry.name] = entry
+            bucket.names.append(entry.name)
+            self._press.add(entry)
+            self.count += 1
+            self.changed = max(self.changed, entry.revision)
+
+    def apply(self, key: str, namespace: str, name: str, value: bytes | None, revision: int, time: float) -> Entry:
+        """A write happened: change the state, remember it, tell the subscribers."""
+        bucket = self._buckets.get(namespace)
+        previous = bucket.entries.get(name) if bucket is not None else None
+        change = change_of(key, value, revision, previous, time)
+        if change.type == DELETED:
+            self._remove(namespace, name)
+        else:
+            if bucket is None:
+                bucket = self._bucket(namespace)
+            if previous is None:
+                self.count += 1
+            bucket.put(change.entry)
+            self._press.add(change.entry)
+        self.changed = revision
+        self._remember(change)
+        self._subscribers.dispatch(change)
+        return change.entry
+
+    def trim(self, now: float) -> None:
+        """Forget changes that are too old or too many."""
+        history, keep = self._history, self._keep
+        while history and (
+            (len(history) > keep.at_least and history[0].time < now - keep.seconds)
+            or len(history) > keep.at_most
+            or self._history_bytes > keep.most_bytes
+        ):
+            dropped = history.popleft()
+            self._history_bytes -= dropped.size
+            self._floor = dropped.revision
+
+    def reset(self, floor: int) -> None:
+        """Forget everything: the store has lost what happened since."""
+        self._buckets.clear()
+        self._namespaces.clear()
+        self._history.clear()
+        self._history_bytes = self.count = 0
+        self.changed = floor
+        self._floor = floor
+        self._subscribers.end()
+
+    def _remember(self, change: Change) -> None:
+        history = self._history
+        history.append(change)
+        self._history_bytes += change.size
+        if len(history) > _FRAMES:
+            history[-_FRAMES - 1].forget_frame()
+        self.trim(change.time)
+
+    def _bucket(self, namespace: str) -> _Bucket:
+        bucket = self._buckets.get(namespace)
+        if bucket is None:
+            bucket = self._buckets[namespace] = _Bucket()
+            insort(self._namespaces, namespace + "/")
+        return bucket
+
+    def _remove(self, namespace: str, name: str) -> None:
+        bucket = self._buckets[namespace]
+        bucket.remove(name)
+        self.count -= 1
+        if not bucket.entries:
+            del self._buckets[namespace]
+            del self._namespaces[bisect_left(self._namespaces, namespace + "/")]
+
+    def list(self, namespace: str = "") -> list[Entry]:
+        """In key order: of one namespace, or with "" of all (and of a cluster-scoped resource)."""
+        if namespace:
+            bucket = self._buckets.get(namespace)
+            return bucket.list() if bucket is not None else []
+        if len(self._namespaces) == 1:
+            return self._buckets[self._namespaces[0][:-1]].list()
+        found: list[Entry] = []
+        for sorted_as in self._namespaces:
+            found += self._buckets[sorted_as[:-1]].list()
+        return found

@@ -1,0 +1,214 @@
+"""Watchers: who gets which change, and how it reaches them.
+
+`Subscribers` files each subscription under the namespace and name it wants ("" is any), so a change looks at four
+places and touches only those that can want it. Delivering is an append to a list; the first append of a loop turn also
+schedules the wake-up of the reader, once, for the next turn. A subscription is read either as an async iterator of
+batches, or by `drain()` from a wake callback, which lets the HTTP side write frames straight to its transport. A
+subscription whose reader lags by more than its buffer ends: its client resumes from what it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeAlias
+
+from karmada.kube.server.watchcache.entry import ADDED, DELETED, Change, Entry
+
+log = logging.getLogger(__name__)
+
+Matches: TypeAlias = Callable[[Entry], bool]
+
+
+MAX_PENDING_BYTES = 64 << 20
+"""What may wait for a reader: large objects end a slow watch before they fill the memory."""
+
+
+class Revisions(Protocol):
+    """Where the cache stands."""
+
+    revision: int
+
+
+class Subscription:
+    """Changes of one resource in strictly rising revision order, as the selector makes them look."""
+
+    __slots__ = (
+        "_bytes", "_leave", "_limit", "_matches", "_on_wake", "_pending", "_position", "_progress", "_waiter",
+        "_woken", "buffer", "ended", "name", "namespace",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        position: Revisions,
+        leave: Callable[[Subscription], None],
+        *,
+        namespace: str,
+        name: str,
+        matches: Matches | None,
+        buffer: int,
+    ) -> None:
+        self.namespace = namespace
+        self.name = name
+        self.buffer = buffer
+        self.ended = False
+        self._position = position
+        self._leave = leave
+        self._matches = matches
+        self._pending: list[Change] = []
+        self._limit = buffer
+        self._bytes = 0
+        self._woken = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._on_wake: Callable[[], None] | None = None
+        self._progress = 0
+
+    @property
+    def progress(self) -> int:
+        """Every change up to this revision has been taken by the reader; what a bookmark may say."""
+        if self.ended:
+            return self._progress
+        pending = self._pending
+        return pending[0].revision - 1 if pending else self._position.revision
+
+    def drain(self) -> list[Change]:
+        """What came since the last call."""
+        pending, self._pending = self._pending, []
+        self._limit = self.buffer
+        self._bytes = 0
+        return pending
+
+    def on_wake(self, callback: Callable[[], None]) -> None:
+        """Call this once per loop turn in which something came (or the subscription ended)."""
+        self._on_wake = callback
+        if self._pending or self.ended:
+            callback()
+
+    def close(self) -> None:
+        """Stop; what is pending is dropped."""
+        self._end()
+        self.wake()
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> list[Change]:
+        while not (batch := self.drain()):
+            if self.ended:
+                raise StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return batch
+
+    # The giving side
+
+    def push(self, change: Change) -> bool:
+        """Take the change if it concerns the selector; True: the reader has to be woken."""
+        if self._matches is not None:
+            seen = self._as_seen(change)
+            if seen is None:
+                return False
+            change = seen
+        pending = self._pending
+        pending.append(change)
+        self._bytes += change.size
+        if len(pending) > self._limit or self._bytes > MAX_PENDING_BYTES:
+            self._end()  # too slow
+        if self._woken:
+            return False
+        self._woken = True
+        return True
+
+    def prepend(self, replayed: list[Change]) -> None:
+        """Put what of the history concerns this subscription before what came meanwhile; it does not count as lag."""
+        replayed = [change for change in replayed if self._wants(change)]
+        if self._matches is not None:
+            seen = (self._as_seen(change) for change in replayed)
+            replayed = [change for change in seen if change is not None]
+        if not self.ended:
+            self._pending[:0] = replayed
+            self._limit = self.buffer + len(self._pending)
+
+    def wake(self) -> None:
+        self._woken = False
+        if self._on_wake is not None:
+            self._on_wake()
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def _wants(self, change: Change) -> bool:
+        entry = change.entry
+        return self.namespace in ("", entry.namespace) and self.name in ("", entry.name)
+
+    def _as_seen(self, change: Change) -> Change | None:
+        matches = self._matches
+        assert matches is not None
+        previous = change.previous
+        before = previous is not None and matches(previous)
+        if change.type == DELETED:
+            return change if before else None
+        if matches(change.entry):
+            return change if before or change.type == ADDED else change.appearance()
+        return change.disappearance() if before else None
+
+    def _end(self) -> None:
+        if not self.ended:
+            self._progress = self.progress
+            self.ended = True
+            self._pending = []
+            self._leave(self)
+
+
+class Subscribers:
+    """The subscriptions of one resource, filed by (namespace, name)."""
+
+    __slots__ = ("_filed", "_wake_later")
+
+    def __init__(self, wake_later: Callable[[Subscription], None]) -> None:
+        self._filed: dict[tuple[str, str], dict[Subscription, None]] = {}
+        self._wake_later = wake_later
+
+    def __len__(self) -> int:
+        return sum(len(subscriptions) for subscriptions in self._filed.values())
+
+    def add(self, subscription: Subscription) -> None:
+        self._filed.setdefault((subscription.namespace, subscription.name), {})[subscription] = None
+
+    def remove(self, subscription: Subscription) -> None:
+        place = (subscription.namespace, subscription.name)
+        subscriptions = self._filed.get(place, {})
+        subscriptions.pop(subscription, None)
+        if not subscriptions:
+            self._filed.pop(place, None)
+
+    def dispatch(self, change: Change) -> None:
+        filed = self._filed
+        if not filed:
+            return
+        namespace, name = change.entry.namespace, change.entry.name
+        self._give(change, filed.get(("", "")))
+        self._give(change, filed.get(("", name)))
+        if namespace:
+            self._give(change, filed.get((namespace, "")))
+            self._give(change, filed.get((namespace, name)))
+
+    def _give(self, change: Change, subscriptions: Iterable[Subscription] | None) -> None:
+        if subscriptions:
+            for subscription in list(subscriptions):
+                try:
+                    if subscription.push(change):
+                        self._wake_later(subscription)
+                except Exception:  # a selector that fails must not keep the change from the others
+                    log.exception("a watcher's selector failed on %s", change)
+                    subscription.close()
+
+    def end(self) -> None:
+        """End all of them: their clients have to start again."""
+        for subscriptions in list(self._filed.values()):
+            for subscription in list(subscriptions):
+                subscription.close()
