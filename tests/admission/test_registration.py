@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from karmada.admission.registration import webhook_configurations
 from karmada.admission.table import HOOKS, Hook, Rule
-from karmada.cli.webhook_config import webhook_config
+from karmada.cli.commands.webhook_config import webhook_config
 from karmada.kube.kinds.admissionregistration import default_mutating, default_validating, validate_webhooks
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_all

@@ -15,7 +15,7 @@ from karmada.api.kind import KindInfo, Resource, kind
 from karmada.api.policy import PropagationPolicy
 from karmada.api.schema import kind_schema
 from karmada.api.work import ResourceBinding
-from karmada.cli.crds import crds as crds_command
+from karmada.cli.commands.crds import crds as crds_command
 from karmada.kube.kinds import customresourcedefinition
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj

@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 from control_plane import NAMESPACES, ControlPlane, running
 from eventually import eventually
 from karmada.api.cluster import Cluster
-from karmada.cli.cordon import cordon, uncordon
-from karmada.cli.join import join
-from karmada.cli.taint import taint
-from karmada.cli.unjoin import unjoin
+from karmada.cli.commands.cordon import cordon, uncordon
+from karmada.cli.commands.join import join
+from karmada.cli.commands.taint import taint
+from karmada.cli.commands.unjoin import unjoin
 from karmada.controllers.cluster.controller import Clusters
 from karmada.joining.objects import SERVICE_ACCOUNTS
 from karmada.kube.objects.clock import RealClock

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from control_plane import ControlPlane, running
-from karmada.cli import complete
-from karmada.cli.completion import script
+from karmada.cli.commands.completion import script
 from karmada.cli.karmadactl import main
+from karmada.cli.parsing import complete
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 

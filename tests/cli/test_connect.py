@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from karmada.cli import connect
+from karmada.cli.targeting import connect
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Forbidden, GroupKind, Invalid, NotFound, Unauthorized, invalid
 

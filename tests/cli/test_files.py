@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada.cli.connect import Failure
-from karmada.cli.files import parse_objects, read_files, require_files
+from karmada.cli.targeting.connect import Failure
+from karmada.cli.targeting.files import parse_objects, read_files, require_files
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 

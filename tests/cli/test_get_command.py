@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from background import Background
-from karmada.cli import session, sources
-from karmada.cli.api_resources import api_resources
-from karmada.cli.api_versions import api_versions
-from karmada.cli.describe import describe
-from karmada.cli.explain import explain
-from karmada.cli.get import get
+from karmada.cli.commands.api_resources import api_resources
+from karmada.cli.commands.api_versions import api_versions
+from karmada.cli.commands.describe import describe
+from karmada.cli.commands.explain import explain
+from karmada.cli.commands.get import get
+from karmada.cli.targeting import session, sources
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.sim.cluster import SimCluster
 from karmada_plane import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Plane, binding, plane, role, user

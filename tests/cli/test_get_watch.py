@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from karmada.cli import get_watch
-from karmada.cli.get_watch import News, Source
-from karmada.cli.resources import Target
-from karmada.cli.sources import Question, Trouble
+from karmada.cli.commands import get_watch
+from karmada.cli.commands.get_watch import News, Source
+from karmada.cli.targeting.resources import Target
+from karmada.cli.targeting.sources import Question, Trouble
 from karmada.kube.client.discovery import Mapping
 from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
 from karmada.kube.objects.errors import ApiError, Expired, Forbidden

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada.cli.gotemplate import TemplateError, parse
+from karmada.cli.output.gotemplate import TemplateError, parse
 
 OBJ: dict[str, Any] = {
     "kind": "Deployment",

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from karmada.cli.interpret import interpret
-from karmada.cli.interpret_edit import Malformed, from_lua, to_lua
+from karmada.cli.commands.interpret import interpret
+from karmada.cli.commands.interpret_edit import Malformed, from_lua, to_lua
 
 SCRIPTS = {
     "retention": """\

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada.cli.jsonpaths import JSONPathError, go_text, parse, relaxed
+from karmada.cli.output.jsonpath_template import JSONPathError, go_text, parse, relaxed
 
 OBJ: dict[str, Any] = {
     "kind": "Deployment",

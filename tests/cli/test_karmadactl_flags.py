@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.cli.connect import Duration
-from karmada.cli.flags import FlagError, FlagSet, default_text, shown_name
-from karmada.cli.resolving import distance, resolve, suggestions
+from karmada.cli.parsing.flags import FlagError, FlagSet, default_text, shown_name
+from karmada.cli.parsing.resolving import distance, resolve, suggestions
+from karmada.cli.targeting.connect import Duration
 
 FLAGS = [
     click.Option(["-n", "--namespace"], default=""),

@@ -18,10 +18,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from karmada.cli import help as help_text
-from karmada.cli import program
 from karmada.cli.karmadactl import main
-from karmada.cli.table import COMMANDS, GROUPS
+from karmada.cli.parsing import help as help_text
+from karmada.cli.parsing import program
+from karmada.cli.parsing.catalog import COMMANDS, GROUPS
 from karmada.kube.runtime import logging as structured
 
 PROGRAM = [sys.executable, "-m", "karmada.cli.karmadactl"]
@@ -368,7 +368,7 @@ def silent_server() -> Iterator[str]:
 def test_a_server_that_says_nothing_is_not_waited_for_long(
     silent_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karmada.cli.connect.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("karmada.cli.targeting.connect.CONNECT_SECONDS", 0.2)
     path = kubeconfig(tmp_path / "config", silent_server)
     began = time.monotonic()
     code, out, err = said("cordon", "m1", "--kubeconfig", path)
@@ -486,7 +486,7 @@ def test_showing_something_loads_nothing_heavy(args: list[str]) -> None:
 
 def test_no_command_loads_what_it_may_not_need() -> None:
     heavy = "aiohttp", "orjson", "msgspec", "yaml", "cryptography", "karmada.kube"
-    modules = sorted({COMMANDS[name.split()[0]].module for name in WORDS} | {"karmada.cli.later"})
+    modules = sorted({COMMANDS[name.split()[0]].module for name in WORDS} | {"karmada.cli.commands.later"})
     program = f"import sys, {', '.join(modules)}; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.cli.connect import Failure
-from karmada.cli.log_streams import Lines, LogOptions, copy
+from karmada.cli.streams.log_streams import Lines, LogOptions, copy
+from karmada.cli.targeting.connect import Failure
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=8))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from karmada.cli.annotate import ANNOTATIONS
-from karmada.cli.connect import Failure
-from karmada.cli.label import LABELS, told
-from karmada.cli.metadata_changes import Changes, changed, parse_changes
+from karmada.cli.changing.metadata import Changes, changed, parse_changes
+from karmada.cli.commands.annotate import ANNOTATIONS
+from karmada.cli.commands.label import LABELS, told
+from karmada.cli.targeting.connect import Failure
 
 
 def obj(**labels: str) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from karmada.cli import pods
-from karmada.cli.attach import attach
-from karmada.cli.connect import Failure
-from karmada.cli.exec import exec_
-from karmada.cli.logs import logs
+from karmada.cli.commands.attach import attach
+from karmada.cli.commands.exec import exec_
+from karmada.cli.commands.logs import logs
+from karmada.cli.targeting import pods
+from karmada.cli.targeting.connect import Failure
 
 Obj = dict[str, Any]
 

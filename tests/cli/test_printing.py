@@ -13,9 +13,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.cli import documents, tables
-from karmada.cli.connect import Failure
-from karmada.cli.printing import go_value, printer, qualified_name
+from karmada.cli.output import columns as tables
+from karmada.cli.output import documents
+from karmada.cli.output.printing import go_value, printer, qualified_name
+from karmada.cli.targeting.connect import Failure
 from karmada.kube.schema.yamlio import load_yaml
 
 WEB: dict[str, Any] = {

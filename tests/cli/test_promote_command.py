@@ -14,11 +14,11 @@ from click.testing import CliRunner, Result
 from background import Background
 from karmada.api.config import ResourceInterpreterCustomization
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
-from karmada.cli.apply import apply
-from karmada.cli.applying.policies import policy_name
-from karmada.cli.interpret import interpret
-from karmada.cli.promote import promote
-from karmada.cli.promoting import tidied
+from karmada.cli.changing.applying.policies import policy_name
+from karmada.cli.changing.promoting import tidied
+from karmada.cli.commands.apply import apply
+from karmada.cli.commands.interpret import interpret
+from karmada.cli.commands.promote import promote
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config

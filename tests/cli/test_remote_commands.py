@@ -15,8 +15,8 @@ import yaml
 from aiohttp import web
 from click.testing import CliRunner, Result
 
-from karmada.cli.attach import attach
-from karmada.cli.exec import exec_
+from karmada.cli.commands.attach import attach
+from karmada.cli.commands.exec import exec_
 from terminals import TerminalSession
 
 SUCCESS = {"metadata": {}, "status": "Success"}

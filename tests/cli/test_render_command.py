@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from control_plane import ControlPlane, running
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
-from karmada.cli.render import commented, render
+from karmada.cli.commands.render import commented, render
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_all, load_yaml

@@ -16,7 +16,7 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.api.work import ResourceBinding
-from karmada.cli.simulate import simulate
+from karmada.cli.commands.simulate import simulate
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from karmada.cli.connect import failure
-from karmada.cli.streaming import Input, plain_output
+from karmada.cli.streams.streaming import Input, plain_output
+from karmada.cli.targeting.connect import failure
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from karmada.cli.cordon import cordoned, uncordoned
-from karmada.cli.taint import BadTaint, Order, changed_taints, parse_order
+from karmada.cli.commands.cordon import cordoned, uncordoned
+from karmada.cli.commands.taint import BadTaint, Order, changed_taints, parse_order
 
 Taint = dict[str, Any]
 

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from control_plane import ControlPlane, running
-from karmada.cli import token as tokens
+from karmada.cli.commands import token as tokens
 from karmada.cli.karmadactl import main
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR

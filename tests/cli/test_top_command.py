@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from background import Background
-from karmada.cli import session
+from karmada.cli.commands.top import node_table, pod_table, sorted_nodes, sorted_pods
 from karmada.cli.karmadactl import main
-from karmada.cli.measuring import Amount, NodeUse, PodUse
-from karmada.cli.top import node_table, pod_table, sorted_nodes, sorted_pods
+from karmada.cli.targeting import session
+from karmada.cli.targeting.usage import Amount, NodeUse, PodUse
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import AlreadyExists
 from karmada.kube.objects.gvk import GVR

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
-from karmada.cli.why import why
+from karmada.cli.commands.why import why
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.schema.yamlio import load_yaml

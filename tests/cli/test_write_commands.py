@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada.cli.connect import connected, control_config
-from karmada.cli.create import SUBCOMMANDS
-from karmada.cli.create.kinds import SECRETS, SERVICES
+from karmada.cli.commands.create import SUBCOMMANDS
+from karmada.cli.commands.create.kinds import SECRETS, SERVICES
+from karmada.cli.targeting.connect import connected, control_config
 from karmada.kube.objects.gvk import GVR
 from served_apart import Commands, served_apart
 

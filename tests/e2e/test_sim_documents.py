@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from karmada.cli.sim_faults import fail
+from karmada.cli.commands.sim_faults import fail
 from karmada.kube.sim.behaviours import parse_outcome
 from karmada.kube.sim.profile import Profile
 

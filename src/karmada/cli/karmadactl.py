@@ -15,12 +15,12 @@ from typing import Any, NoReturn
 
 import click
 
-from karmada.cli import help as help_text
-from karmada.cli import program
-from karmada.cli.flags import FlagError, FlagSet, Reading, shown_name
-from karmada.cli.options import GLOBAL
-from karmada.cli.resolving import Found, UnknownCommand, resolve, suggestions
-from karmada.cli.table import COMMANDS
+from karmada.cli.commands.options import GLOBAL
+from karmada.cli.parsing import help as help_text
+from karmada.cli.parsing import program
+from karmada.cli.parsing.catalog import COMMANDS
+from karmada.cli.parsing.flags import FlagError, FlagSet, Reading, shown_name
+from karmada.cli.parsing.resolving import Found, UnknownCommand, resolve, suggestions
 
 _INTERRUPTED = 130
 _EXTRA = re.compile(r"^Got unexpected extra arguments? \((.*)\)$")
@@ -71,7 +71,7 @@ def _guarded(root: click.Group, words: list[str]) -> int:
         click.echo(_shown(error), err=True)
         return error.exit_code if not isinstance(error, click.UsageError) else 1
     except OSError as error:  # of what is written: commands tell of their own
-        from karmada.cli.connect import reason
+        from karmada.cli.targeting.connect import reason
 
         click.echo(f"error: {reason(error)}", err=True)
         return 1
@@ -99,7 +99,7 @@ def _leave(code: int) -> NoReturn:
 
 def _dispatch(root: click.Group, words: list[str]) -> int:
     if words[:1] == ["__complete"]:
-        from karmada.cli.complete import answer
+        from karmada.cli.parsing.complete import answer
 
         answer(root, words[1:])
         return 0
@@ -179,7 +179,7 @@ def _set_up_logging(reading: Reading) -> None:
     given = {option.name: reading.values[option][-1] for option in GLOBAL if option in reading.values}
     given.pop("kubeconfig", None)
     if given:
-        from karmada.cli.verbosity import set_up
+        from karmada.cli.parsing.verbosity import set_up
 
         set_up({str(name): value for name, value in given.items()})
 
@@ -211,7 +211,7 @@ def _turned_off(found: Found, reading: Reading) -> dict[str, Any]:
 
 
 def _shown(error: click.ClickException) -> str:
-    from karmada.cli.connect import Failure
+    from karmada.cli.targeting.connect import Failure
 
     return error.message if isinstance(error, Failure) else f"error: {error.format_message()}"
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.cli.describing.around import Around, events
-from karmada.cli.describing.generic import label, words
-from karmada.cli.describing.jobs import _indexes
-from karmada.cli.describing.kinds import describe
-from karmada.cli.describing.pods import toleration_text
-from karmada.cli.describing.services import endpoints_text
-from karmada.cli.describing.sheet import Sheet, shown
-from karmada.cli.describing.words import access_modes, at, notes
+from karmada.cli.output.describing.around import Around, events
+from karmada.cli.output.describing.generic import label, words
+from karmada.cli.output.describing.jobs import _indexes
+from karmada.cli.output.describing.kinds import describe
+from karmada.cli.output.describing.pods import toleration_text
+from karmada.cli.output.describing.services import endpoints_text
+from karmada.cli.output.describing.sheet import Sheet, shown
+from karmada.cli.output.describing.words import access_modes, at, notes
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj

@@ -1,0 +1,266 @@
+"""`karmadactl apply view-last-applied`, `set-last-applied` and `edit-last-applied`: the annotation that apply keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.changing import writing
+from karmada.cli.output.printing import print_flags, printer, qualified_name
+from karmada.cli.parsing import program
+from karmada.cli.targeting import connect
+from karmada.cli.targeting.files import Source, file_flags, parse_objects, read_files
+from karmada.cli.targeting.selection import Chosen, Selection, choose
+
+if TYPE_CHECKING:
+    from karmada.cli.targeting.session import Session
+    from karmada.kube.objects.types import Obj
+
+_NOTHING = """You must provide one or more resources by argument or filename.
+Example resource specifications include:
+   '-f rsrc.yaml'
+   '--filename=rsrc.json'
+   '<resource> <name>'
+   '<resource>'"""
+
+
+def _annotation(obj: Obj) -> str:
+    return str(((obj.get("metadata") or {}).get("annotations") or {}).get(writing.LAST_APPLIED) or "")
+
+
+def _text(obj: Obj) -> str:
+    from karmada.cli.output.documents import compact_json
+
+    return compact_json(obj) + "\n"
+
+
+async def _annotate(session: Session, one: Chosen, obj: Obj, flags: dict[str, Any]) -> Obj:
+    return await session.client.patch(
+        one.mapping.gvr,
+        one.name,
+        one.namespace,
+        {"metadata": {"annotations": {writing.LAST_APPLIED: _text(obj)}}},
+        dry_run=flags.get("dry_run") == writing.SERVER,
+        field_manager=flags.get("field_manager", ""),
+    )
+
+
+# view
+
+
+@click.command("view-last-applied")
+@click.argument("words", nargs=-1, metavar="(TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME)")
+@file_flags
+@click.option("--all", "all_", is_flag=True, help="All resources of the type in the namespace.")
+@click.option("-l", "--selector", default="", help="Only resources with these labels.")
+@click.option("-o", "--output", default="yaml", show_default=True, help="yaml or json.")
+@connect.connection_flags
+@connect.namespace_flag
+def view_last_applied(words: tuple[str, ...], **flags: Any) -> None:
+    """Show what was applied last.
+
+    \b
+    Examples:
+      karmadactl apply view-last-applied deployment/web
+      karmadactl apply view-last-applied -f web.yaml -o json
+    """
+    if flags["output"] not in ("yaml", "json"):
+        raise writing.usage(f"Unexpected -o output mode: {flags['output']}, the flag 'output' must be one of yaml|json")
+    sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
+    if not words and not sources:
+        raise connect.failure(_NOTHING)
+    connect.run(_view(words, sources, flags))
+
+
+async def _view(words: Sequence[str], sources: Sequence[Source], flags: dict[str, Any]) -> None:
+    from karmada.cli.targeting.session import control_plane
+
+    failures = writing.Failures()
+    selection = Selection(all=flags["all_"], labels=flags["selector"])
+    async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+        chosen = await choose(session, words, sources, selection, failures)
+    for one in chosen:
+        with failures.collecting():
+            text = _annotation(one.obj)
+            if text:
+                click.echo(_shown(_parsed(text, one.name), flags["output"]), nl=False)
+    failures.show()
+
+
+def _parsed(text: str, name: str) -> Any:
+    import orjson
+
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise connect.failure(f"the annotation of {name} is no JSON: {error}") from error
+
+
+def _shown(obj: Any, output: str) -> str:
+    from karmada.cli.output.documents import to_json, to_yaml
+
+    if output == "yaml":
+        return to_yaml(obj)
+    lines = to_json(obj).splitlines()  # two blanks a level here, and not four
+    return "".join(" " * ((len(line) - len(line.lstrip(" "))) // 2) + line.lstrip(" ") + "\n" for line in lines)
+
+
+# set
+
+
+@click.command("set-last-applied")
+@click.option("-f", "--filename", "filenames", multiple=True, help="The file with what shall count as applied.")
+@click.option("--create-annotation", is_flag=True, help="Also of resources that were never applied.")
+@writing.dry_run_flag
+@print_flags
+@connect.connection_flags
+@connect.namespace_flag
+def set_last_applied(**flags: Any) -> None:
+    """Have what a file says count as what was applied last, and change nothing else.
+
+    \b
+    Examples:
+      karmadactl apply set-last-applied -f web.yaml
+      karmadactl apply set-last-applied -f web.yaml --create-annotation
+    """
+    sources = read_files(flags["filenames"])
+    if not sources:
+        raise connect.failure(_NOTHING)
+    connect.run(_set(sources, flags))
+
+
+async def _set(sources: Sequence[Source], flags: dict[str, Any]) -> None:
+    from karmada.cli.targeting.session import control_plane
+
+    tell = printer(
+        flags["output"],
+        flags["template"],
+        flags["allow_missing_template_keys"],
+        flags["show_managed_fields"],
+        writing.did("configured", flags["dry_run"]),
+    )
+    failures = writing.Failures()
+    async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+        for source in sources:
+            for one in await choose(session, (), [source], Selection(), failures):
+                with failures.collecting():
+                    await _set_one(session, one, source, flags, tell)
+    failures.show()
+
+
+async def _set_one(
+    session: Session, one: Chosen, source: Source, flags: dict[str, Any], tell: Callable[[Obj], str]
+) -> None:
+    before, wanted = _annotation(one.obj), _placed(source.obj, one)
+    if not before and not flags["create_annotation"]:
+        raise connect.failure(
+            f"no last-applied-configuration annotation found on resource: {one.name}, to create the "
+            "annotation, run the command with --create-annotation"
+        )
+    if before == _text(wanted):
+        click.echo(f"set-last-applied {one.name}: no changes required.")
+        return
+    changed = one.obj
+    if flags["dry_run"] != writing.CLIENT:
+        changed = await _annotate(session, one, wanted, flags)
+    click.echo(tell(changed), nl=False)
+
+
+def _placed(obj: Obj, one: Chosen) -> Obj:
+    if not one.namespace:
+        return obj
+    return {**obj, "metadata": {**(obj.get("metadata") or {}), "namespace": one.namespace}}
+
+
+# edit
+
+
+@click.command("edit-last-applied")
+@click.argument("words", nargs=-1, metavar="(RESOURCE/NAME | -f FILENAME)")
+@file_flags
+@click.option("-o", "--output", default="yaml", help="What to edit it in: yaml or json.")
+@click.option("--windows-line-endings", is_flag=True, help="Lines end as on Windows.")
+@writing.validate_flag
+@writing.manager_flag("kubectl-client-side-apply")
+@connect.connection_flags
+@connect.namespace_flag
+def edit_last_applied(words: tuple[str, ...], **flags: Any) -> None:
+    """Change what counts as applied last, in an editor.
+
+    \b
+    Examples:
+      karmadactl apply edit-last-applied deployment/web
+      karmadactl apply edit-last-applied -f web.yaml -o json
+    """
+    if flags["output"] not in ("yaml", "json"):
+        raise connect.failure("The flag 'output' must be one of yaml|json")
+    sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
+    if not words and not sources:
+        raise connect.failure(_NOTHING)
+    connect.run(_edit(words, sources, flags))
+
+
+async def _edit(words: Sequence[str], sources: Sequence[Source], flags: dict[str, Any]) -> None:
+    from karmada.cli.targeting.session import control_plane
+
+    failures = writing.Failures()
+    async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+        chosen = await choose(session, words, sources, Selection(), failures)
+        failures.show()
+        known = {_key(one.obj): one for one in chosen if _annotation(one.obj)}
+        if len(known) < len(chosen) or not chosen:
+            raise connect.failure(
+                "no last-applied-configuration annotation found on resources, to create the annotation, use command "
+                f"`{program.command()} apply set-last-applied --create-annotation`"
+            )
+        before = [_tidy(_parsed(_annotation(one.obj), one.name)) for one in known.values()]
+        edited = _edited(before, flags, known)
+        if edited is None:
+            return
+        for obj in edited:
+            one = known[_key(obj)]
+            if _text(obj) == _text(_tidy(_parsed(_annotation(one.obj), one.name))):
+                click.echo(f"{qualified_name(one.obj)} skipped")
+                continue
+            await _annotate(session, one, obj, flags)
+            click.echo(f"{qualified_name(one.obj)} edited")
+
+
+def _key(obj: Obj) -> tuple[str, ...]:
+    metadata = obj.get("metadata") or {}
+    return obj.get("apiVersion", ""), obj.get("kind", ""), metadata.get("namespace", ""), metadata.get("name", "")
+
+
+def _tidy(obj: Obj) -> Obj:
+    """Without the empty annotations that apply writes for its own sake."""
+    metadata = dict(obj.get("metadata") or {})
+    if not metadata.get("annotations"):
+        metadata.pop("annotations", None)
+    return {**obj, "metadata": metadata}
+
+
+def _edited(before: Sequence[Obj], flags: dict[str, Any], known: dict[tuple[str, ...], Chosen]) -> list[Obj] | None:
+    """None when nothing was changed; what makes no sense is opened again."""
+    from karmada.cli.changing.editor import Draft, as_text
+
+    text = as_text(before, flags["output"])
+    suffix = ".json" if flags["output"] == "json" else ".yaml"
+    draft = Draft(text, suffix=suffix, windows_line_endings=flags["windows_line_endings"])
+    reasons: list[str] = []
+    while True:
+        edited = draft.open(reasons)
+        if edited is None:
+            return None
+        try:
+            found = parse_objects(edited.encode(), "the edited file")
+        except connect.Failure as error:
+            reasons = [connect.reason(error)]
+            continue
+        strange = [qualified_name(obj) for obj in found if _key(obj) not in known]
+        if strange:
+            reasons = [f"{name} was not among what was edited" for name in strange]
+            continue
+        draft.discard()
+        return found

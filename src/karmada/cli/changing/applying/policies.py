@@ -1,0 +1,72 @@
+"""Policies that come with objects: one for each, named after it, which brings it to the chosen clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karmada.cli.changing.applying.item import Item
+from karmada.cli.targeting import connect
+from karmada.cli.targeting.session import Session
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
+
+
+def policy_name(namespace: str, name: str, gvk: str) -> str:
+    """Made of the name and of a hash that tells kinds and namespaces apart, in letters that make no words."""
+    hashed = _FNV_OFFSET
+    for byte in (namespace + gvk).encode():
+        hashed = ((hashed ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
+    encoded = "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(hashed))
+    return f"{name.replace(':', '.').lower()}-{encoded}"
+
+
+def kind_text(gvk: GVK) -> str:
+    """`apps/v1, Kind=Deployment`; the core group is empty, and its slash stays."""
+    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+
+
+def policy_for(item: Item, clusters: Sequence[str]) -> Obj:
+    """For all clusters when none is named."""
+    namespace, gvk = item.namespace, item.mapping.gvk
+    kind = "PropagationPolicy" if namespace else "ClusterPropagationPolicy"
+    selector = {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": item.name}
+    metadata = {"name": policy_name(namespace, item.name, kind_text(gvk))}
+    if namespace:
+        selector["namespace"] = metadata["namespace"] = namespace
+    affinity = {"clusterNames": list(clusters)} if clusters else {}
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": {"placement": {"clusterAffinity": affinity}, "resourceSelectors": [selector]},
+    }
+
+
+async def with_policies(session: Session, items: Sequence[Item], names: Sequence[str]) -> list[Item]:
+    """Each item, and right behind it its policy; Failure names the clusters there are not."""
+    clusters = await _existing(session, names)
+    found: list[Item] = []
+    for item in items:
+        policy = policy_for(item, clusters)
+        mapping = await session.client.mapper.mapping(GVK.parse(policy["apiVersion"], policy["kind"]))
+        found += [item, Item(policy, mapping, item.source)]
+    return found
+
+
+async def _existing(session: Session, names: Sequence[str]) -> list[str]:
+    from karmada.api.cluster import Cluster
+
+    wanted = list(dict.fromkeys(name for word in names for name in word.split(",") if name))
+    if not wanted:
+        return []
+    listed = await session.client.list_all(Cluster.gvr)
+    existing = {cluster["metadata"]["name"] for cluster in listed.items}
+    missing = [f"cluster {name} does not exist" for name in wanted if name not in existing]
+    if len(missing) == 1:
+        raise connect.failure(missing[0])
+    if missing:
+        raise connect.Failure("\n".join(missing))
+    return wanted

@@ -1,0 +1,143 @@
+"""A person's editor on a text, again and again until the text is good.
+
+$KUBE_EDITOR or else $EDITOR says which one. A text that cannot be used is opened again with the reasons above it, as
+long as every time brings something new; what somebody wrote is never thrown away unless it was put to use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.kube.objects.types import Obj
+
+_HEADER = """\
+# What is saved here is sent to the server. Lines that begin with a '#' are left out, and an empty file
+# stops it all. If the server does not take it, this opens again and tells why.
+#
+"""
+
+
+def editor_command() -> tuple[str, list[str]]:
+    """What the editor is called, and the words that start it."""
+    name = os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or "vi"
+    if any(mark in name for mark in "\"'\\"):
+        return name, [os.environ.get("SHELL") or "/bin/sh", "-c", f'{name} "$0"']
+    return name, name.split()
+
+
+def launch(path: Path) -> None:
+    """Wait until the person is done with the file."""
+    import subprocess
+
+    name, words = editor_command()
+    try:
+        done = subprocess.run([*words, str(path)], check=False)
+    except OSError as error:
+        raise connect.failure(f'unable to launch the editor "{name}"') from error
+    if done.returncode != 0:
+        raise connect.failure(f'there was a problem with the editor "{name}"')
+
+
+def without_comments(text: str) -> str:
+    return "".join(f"{line}\n" for line in text.splitlines() if not line.startswith("#"))
+
+
+class Draft:
+    """A text on its way: `open` gives what a person made of it."""
+
+    def __init__(self, text: str, *, suffix: str = ".yaml", windows_line_endings: bool = False) -> None:
+        self._original = without_comments(text)
+        self._text = text
+        self._suffix = suffix
+        self._newline = "\r\n" if windows_line_endings else "\n"
+        self._path: Path | None = None
+
+    def open(self, reasons: Sequence[str] = ()) -> str | None:
+        """The text without comments; None when it was given up, which is said.
+
+        `reasons` tell why the last text was not good. Failure when it comes back as it was.
+        """
+        before = without_comments(self._text)
+        edited = self._edited(reasons)
+        if edited == self._original:
+            click.echo("Edit cancelled, no changes made.", err=True)
+            self.discard()
+            return None
+        if not edited.strip():
+            click.echo("Edit cancelled, saved file was empty.", err=True)
+            self.discard()
+            return None
+        self._text = edited
+        if reasons and edited == before:
+            self.keep()
+            raise connect.failure("Edit cancelled, no valid changes were saved.")
+        return edited
+
+    def _edited(self, reasons: Sequence[str]) -> str:
+        import tempfile
+
+        self.discard()
+        told = "".join(f"# {line}\n" for reason in reasons for line in reason.splitlines())
+        comments = _HEADER + (f"{told}#\n" if told else "") if self._suffix != ".json" or told else ""
+        handle, name = tempfile.mkstemp(prefix="karmadactl-edit-", suffix=self._suffix)
+        self._path = Path(name)
+        with os.fdopen(handle, "w", newline=self._newline, encoding="utf-8") as file:
+            file.write(comments + self._text)
+        try:
+            launch(self._path)
+        except connect.Failure:
+            self.discard()
+            raise
+        try:
+            return without_comments(self._path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            self.keep()
+            raise connect.failure("what was saved is not UTF-8") from error
+
+    def keep(self) -> None:
+        """Leave the file where it is, and tell where."""
+        click.echo(f'A copy of your changes has been stored to "{self._path}"', err=True)
+
+    @property
+    def path(self) -> Path | None:
+        return self._path
+
+    def discard(self) -> None:
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+            self._path = None
+
+
+def edit_objects(objs: Sequence[Obj], *, windows_line_endings: bool = False) -> list[Obj] | None:
+    """Objects as they are after editing; None when nothing was changed."""
+    from karmada.cli.targeting.files import parse_objects
+
+    draft = Draft(as_text(objs, "yaml"), windows_line_endings=windows_line_endings)
+    reasons: list[str] = []
+    while True:
+        edited = draft.open(reasons)
+        if edited is None:
+            return None
+        try:
+            found = parse_objects(edited.encode(), "the edited file")
+        except connect.Failure as error:
+            reasons = [connect.reason(error)]
+            continue
+        draft.discard()
+        return found
+
+
+def as_text(objs: Sequence[Obj], output: str) -> str:
+    """One object, or a List of several, in YAML or JSON."""
+    from karmada.cli.output.documents import to_json, to_yaml
+
+    shown = objs[0] if len(objs) == 1 else {"apiVersion": "v1", "items": list(objs), "kind": "List", "metadata": {}}
+    return to_json(shown) if output == "json" else to_yaml(shown)

@@ -1,0 +1,31 @@
+"""`karmadactl api-versions`: the groups and versions a server has."""
+
+from __future__ import annotations
+
+import click
+
+from karmada.cli.targeting import connect
+from karmada.cli.targeting.scope import chosen_cluster, one_cluster_flags
+
+
+@click.command("api-versions")
+@connect.connection_flags
+@one_cluster_flags
+def api_versions(kubeconfig: str, karmada_context: str, scope: str, cluster: str) -> None:
+    """List the API versions that the control plane or a member has, as group/version.
+
+    \b
+    Examples:
+      karmadactl api-versions
+      karmadactl api-versions -s members --cluster member1
+    """
+    for version in connect.run(_read(kubeconfig, karmada_context, chosen_cluster(scope, cluster))):
+        click.echo(version)
+
+
+async def _read(kubeconfig: str, context: str, cluster: str) -> list[str]:
+    from karmada.cli.targeting.session import one_server
+
+    async with one_server(kubeconfig, context, cluster) as session:
+        catalog = await session.client.mapper.catalog()
+    return sorted({str(version) for version in (*catalog.group_versions, *catalog.failed)})

@@ -1,0 +1,153 @@
+"""`karmadactl apply`: what files say becomes so, and with --cluster or --all-clusters it is propagated as well.
+
+Everything happens on this side, as kubectl does it: nothing but the server is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar
+
+import click
+
+from karmada.cli.changing import writing
+from karmada.cli.output.printing import print_flags
+from karmada.cli.targeting import connect
+from karmada.cli.targeting.files import file_flags, read_files, require_files
+
+F = TypeVar("F", bound=Callable[..., Any])
+CLIENT_SIDE, SERVER_SIDE = "kubectl-client-side-apply", "kubectl"
+_SUBCOMMANDS = {
+    "view-last-applied": "view_last_applied",
+    "set-last-applied": "set_last_applied",
+    "edit-last-applied": "edit_last_applied",
+}
+
+
+class _Apply(click.Group):
+    """The command itself, and those about the annotation it keeps; these are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _SUBCOMMANDS:
+            return None
+        command: click.Command = getattr(
+            import_module("karmada.cli.changing.applying.last_applied"), _SUBCOMMANDS[cmd_name]
+        )
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _SUBCOMMANDS:
+            with ctx:
+                raise writing.usage(f"Unexpected args: [{' '.join(args)}]")
+        return super().resolve_command(ctx, args)
+
+
+def _deletion_flags(command: F) -> F:
+    for option in (
+        click.option("--wait", is_flag=True, help="Wait until what is deleted is gone."),
+        click.option(
+            "--timeout", type=connect.Duration(), default=0.0, help="How long to wait; 0 is as long as it takes."
+        ),
+        click.option("--grace-period", type=int, default=-1, help="Seconds that what is deleted has to end by itself."),
+        click.option("--force", is_flag=True, help="Delete and create anew what cannot be changed."),
+        click.option(
+            "--cascade",
+            default="background",
+            show_default=True,
+            help="What happens to what hangs on something deleted: background, foreground or orphan.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _prune_flags(command: F) -> F:
+    for option in (
+        click.option("--all", "all_", is_flag=True, help="With --prune: whatever is not in the files."),
+        click.option(
+            "--prune-allowlist", multiple=True, help="With --prune: only of this group/version/kind; may be repeated."
+        ),
+        click.option("--prune", is_flag=True, help="Delete what was applied before and is no longer in the files."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=_Apply, invoke_without_command=True)
+@file_flags
+@click.option("-l", "--selector", default="", help="Only objects with these labels.")
+@click.option("--server-side", is_flag=True, help="Let the server merge, and keep track of who wants what.")
+@click.option(
+    "--force-conflicts", is_flag=True, help="With --server-side: take over fields that others want otherwise."
+)
+@click.option("--field-manager", default="", help=f"In whose name fields are written; {CLIENT_SIDE} unless given.")
+@click.option("--overwrite", is_flag=True, default=True, help="Where others changed what the files say, the files win.")
+@click.option("--openapi-patch", is_flag=True, default=True, hidden=True, help="Kept for scripts that have it.")
+@click.option("--subresource", default="", help="With --server-side: apply to this part of the resource.")
+@click.option("--all-clusters", is_flag=True, help="Propagate everything to all clusters.")
+@click.option(
+    "-C", "--cluster", "clusters", multiple=True, help="Propagate everything to this cluster; may be repeated."
+)
+@_prune_flags
+@_deletion_flags
+@writing.dry_run_flag
+@writing.validate_flag
+@print_flags
+@connect.connection_flags
+@connect.namespace_flag
+def apply(**flags: Any) -> None:
+    """Make resources as files have them: create what is missing, change what differs, leave alone what others wrote.
+
+    With --all-clusters or --cluster a policy is made for every object, which brings it there.
+
+    \b
+    Examples:
+      karmadactl apply -f web.yaml
+      karmadactl apply -f manifests/ --cluster member1,member2
+      karmadactl apply -f web.yaml --all-clusters
+      karmadactl apply -f manifests/ --prune -l app=web
+      cat web.yaml | karmadactl apply --server-side -f -
+    """
+    if click.get_current_context().invoked_subcommand is not None:
+        return
+    _check(flags)
+    from karmada.cli.changing.applying.run import apply_sources
+
+    sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
+    connect.run(apply_sources(sources, flags))
+
+
+def _check(flags: dict[str, Any]) -> None:
+    require_files(flags["filenames"], flags["kustomize"])
+    dry_run, server_side, prune = flags["dry_run"], flags["server_side"], flags["prune"]
+    no_all = (
+        "all resources selected for prune without explicitly passing --all. To prune all resources, pass the --all "
+        "flag. If you did not mean to prune all resources, specify a label selector"
+    )
+    for wrong, text in (
+        (flags["force_conflicts"] and not server_side, "--force-conflicts only works with --server-side"),
+        (
+            dry_run == writing.CLIENT and server_side,
+            "--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)",
+        ),
+        (flags["force"] and server_side, "--force cannot be used with --server-side"),
+        (dry_run == writing.SERVER and flags["force"], "--dry-run=server cannot be used with --force"),
+        (flags["subresource"] and not server_side, "--subresource can only be specified for --server-side"),
+        (flags["all_"] and flags["selector"], "cannot set --all and --selector at the same time"),
+        (prune and not flags["all_"] and not flags["selector"], no_all),
+        (prune and flags["force"], "--force cannot be used with --prune"),
+        (flags["all_clusters"] and flags["clusters"], "--all-clusters and --cluster cannot be used together"),
+    ):
+        if wrong:
+            raise connect.failure(text)
+    if flags["cascade"] not in ("background", "foreground", "orphan"):
+        raise connect.failure(
+            f'invalid cascade value ({flags["cascade"]}). Must be "background", "foreground", or "orphan"'
+        )
+    flags["field_manager"] = flags["field_manager"] or (SERVER_SIDE if server_side else CLIENT_SIDE)

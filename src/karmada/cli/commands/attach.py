@@ -1,0 +1,102 @@
+"""`karmadactl attach`: join the process that a container runs, of a member or of the server itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from karmada.cli.streams import remote_commands
+from karmada.cli.targeting import connect, pods
+from karmada.cli.targeting import scope as scopes
+
+if TYPE_CHECKING:
+    from karmada.cli.streams.local_terminal import Size
+    from karmada.kube.objects.types import Obj
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="(POD | TYPE/NAME)")
+@connect.connection_flags
+@connect.namespace_flag
+@scopes.one_cluster_flags
+@click.option("-c", "--container", default="", help="The container; without it the first one of the pod.")
+@click.option("-i", "--stdin", is_flag=True, help="Give our standard input to the process.")
+@click.option("-t", "--tty", is_flag=True, help="Our standard input is a terminal, and so is the container's.")
+@click.option("-q", "--quiet", is_flag=True, help="Show nothing but what the process writes.")
+@click.option("--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait for a pod [1m].")
+def attach(
+    words: tuple[str, ...],
+    kubeconfig: str,
+    karmada_context: str,
+    namespace: str,
+    scope: str,
+    cluster: str,
+    container: str,
+    stdin: bool,
+    tty: bool,
+    quiet: bool,
+    pod_running_timeout: float,
+) -> None:
+    """See what the process of a running container writes from now on and, with -i, write to it.
+
+    \b
+    Examples:
+      karmadactl attach nginx --cluster=member1
+      karmadactl attach -it deployment/shell -c sh --cluster=member1
+    """
+    if not words:
+        raise connect.failure("at least 1 argument is required for attach")
+    if len(words) > 2:
+        seen = f"saw {len(words)}: [{' '.join(words)}]"
+        raise connect.failure(f"expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) {seen}")
+    pods.require_time(pod_running_timeout)
+    way = remote_commands.Way(kubeconfig, karmada_context, namespace, scopes.chosen_cluster(scope, cluster))
+    ends = remote_commands.Ends(stdin, tty, quiet)
+    command = click.get_current_context().command_path
+    remote_commands.end_with(_attach(way, ends, "/".join(words), pod_running_timeout, container, command))
+
+
+async def _attach(
+    way: remote_commands.Way, ends: remote_commands.Ends, word: str, seconds: float, container: str, command: str
+) -> int:
+    from karmada.cli.streams import local_terminal
+    from karmada.kube.client import websocket
+
+    async with way.open() as session:
+        pod = await pods.pod_from(session, word, (), seconds)
+        pods.not_completed(pod, "cannot attach a container in a completed pod")
+        found = _container(pod, container, ends)
+        if ends.tty and not found.get("tty"):
+            ends.tell(f"error: Unable to use a TTY - container {found['name']} did not allocate one")
+        ends = remote_commands.Ends(ends.stdin, bool(found.get("tty")), ends.quiet)
+        terminal = ends.terminal()
+        ends.tell("If you don't see a command prompt, try pressing enter.")
+        metadata = pod["metadata"]
+        starting = websocket.attach(
+            session.client.transport,  # type: ignore[arg-type]
+            metadata.get("namespace", ""),
+            metadata["name"],
+            container=found["name"],
+            stdin=ends.stdin,
+            tty=terminal,
+        )
+        remote = await remote_commands.connected(starting)
+        sizes = _redrawn(local_terminal.size()) if terminal else []
+        code = await remote_commands.converse(remote, stdin=ends.stdin, terminal=terminal, sizes=sizes)
+    if terminal and pod["spec"].get("restartPolicy", "Always") == "Always" and not code:
+        again = f"{command} {metadata['name']} -c {found['name']} -i -t"
+        ends.say(f"Session ended, resume using '{again}' command when the pod is running")
+    return code
+
+
+def _container(pod: Obj, name: str, ends: remote_commands.Ends) -> Obj:
+    try:
+        return pods.chosen_container(pod, name, ends.tell)
+    except connect.Failure as error:
+        raise connect.failure(f"cannot attach to the container: {connect.reason(error)}") from error
+
+
+def _redrawn(size: Size | None) -> list[Size]:
+    """A change of size makes the other side draw its screen anew, also when nothing has changed."""
+    return [] if size is None else [type(size)(size.width + 1, size.height + 1), size]

@@ -1,0 +1,97 @@
+"""`karmadactl cordon` and `uncordon`: whether anything new may be placed on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.kube.client.config import RestConfig
+
+_TOO_MANY = "more than one cluster name is not supported"
+
+
+def cordoned(taints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """The taints with the one that keeps everything new away; None when it is there."""
+    if _place(taints) is not None:
+        return None
+    from karmada.api.well_known import NO_SCHEDULE, TAINT_UNSCHEDULABLE
+
+    return [*taints, {"key": TAINT_UNSCHEDULABLE, "effect": NO_SCHEDULE}]
+
+
+def uncordoned(taints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """The taints without it, the last one in its place; None when it is not there."""
+    place = _place(taints)
+    if place is None:
+        return None
+    left = [*taints]
+    last = left.pop()
+    if place < len(left):
+        left[place] = last
+    return left
+
+
+def _place(taints: Sequence[dict[str, Any]]) -> int | None:
+    from karmada.api.well_known import NO_SCHEDULE, TAINT_UNSCHEDULABLE
+
+    for index, taint in enumerate(taints):
+        if taint.get("key") == TAINT_UNSCHEDULABLE and taint.get("effect") == NO_SCHEDULE:
+            return index
+    return None
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="CLUSTER")
+@connect.connection_flags
+@connect.dry_run_flag
+def cordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_run: bool) -> None:
+    """Place nothing new on CLUSTER; what is there stays.
+
+    \b
+    Example:
+      karmadactl cordon member1
+    """
+    name = connect.one_name(names, _TOO_MANY)
+    done = connect.run(_change(connect.control_config(kubeconfig, karmada_context), name, dry_run, add=True))
+    click.echo(f"{name} cluster {'cordoned' if done else 'already cordoned'}")
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="CLUSTER")
+@connect.connection_flags
+@connect.dry_run_flag
+def uncordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_run: bool) -> None:
+    """Place on CLUSTER again what fits there.
+
+    \b
+    Example:
+      karmadactl uncordon member1
+    """
+    name = connect.one_name(names, _TOO_MANY)
+    done = connect.run(_change(connect.control_config(kubeconfig, karmada_context), name, dry_run, add=False))
+    click.echo(f"{name} cluster {'uncordoned' if done else 'already uncordoned'}")
+
+
+async def _change(config: RestConfig, name: str, dry_run: bool, *, add: bool) -> bool:
+    """Whether there was something to change."""
+    from karmada.api.cluster import Cluster
+    from karmada.kube.runtime.writes import retry_on_conflict
+
+    async with connect.connected(config) as client:
+
+        async def attempt() -> bool:
+            cluster = await client.get(Cluster.gvr, name)
+            before = cluster["spec"].get("taints") or []
+            after = cordoned(before) if add else uncordoned(before)
+            if after is not None and not dry_run:
+                version = cluster["metadata"]["resourceVersion"]
+                patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": after or None}}
+                await client.patch(Cluster.gvr, name, "", patch)
+            return after is not None
+
+        return await retry_on_conflict(attempt)

@@ -1,0 +1,216 @@
+"""`karmadactl edit`: resources of the server in an editor.
+
+What a person changed is sent as a patch, so that what others changed meanwhile stays. What the server refuses is opened
+again with its reasons; what it took already is not sent twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.changing import writing
+from karmada.cli.changing.editor import Draft, as_text
+from karmada.cli.output.printing import qualified_name
+from karmada.cli.targeting import connect
+from karmada.cli.targeting.files import Source, file_flags, parse_objects, read_files
+from karmada.cli.targeting.selection import Chosen, Selection, choose
+
+if TYPE_CHECKING:
+    from karmada.cli.targeting.session import Session
+    from karmada.kube.objects.types import Obj
+
+_NOTHING = """You must provide one or more resources by argument or filename.
+Example resource specifications include:
+   '-f rsrc.yaml'
+   '--filename=rsrc.json'
+   '<resource> <name>'
+   '<resource>'"""
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="(RESOURCE/NAME | -f FILENAME)")
+@file_flags
+@click.option("-o", "--output", default="yaml", help="What to edit them in: yaml or json.")
+@click.option("--output-patch", is_flag=True, help="Show the patch that is sent.")
+@writing.save_config_flag
+@click.option("--subresource", default="", help="Edit this part of the resource, such as status.")
+@writing.validate_flag
+@click.option("--windows-line-endings", is_flag=True, help="Lines end as on Windows.")
+@writing.manager_flag("kubectl-edit")
+@connect.connection_flags
+@connect.namespace_flag
+def edit(words: tuple[str, ...], **flags: Any) -> None:
+    """Change resources in the editor that KUBE_EDITOR or EDITOR names, vi otherwise.
+
+    \b
+    Examples:
+      karmadactl edit deployment/web
+      KUBE_EDITOR=nano karmadactl edit propagationpolicy web -n shop
+      karmadactl edit deployment web --subresource=status -o json
+    """
+    if flags["output"] not in ("yaml", "json"):
+        raise connect.failure("The flag 'output' must be one of yaml|json")
+    sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
+    if not words and not sources:
+        raise connect.failure(_NOTHING)
+    connect.run(_Editing(flags).run(words, sources))
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What became of one saving."""
+
+    reasons: list[str] = field(default_factory=list)
+    """Why to open the editor again."""
+    lost: bool = False
+    """Something is not there any more."""
+    failed: bool = False
+
+
+class _Editing:
+    def __init__(self, flags: dict[str, Any]) -> None:
+        self._flags = flags
+        self._saved: dict[str, Obj] = {}
+
+    async def run(self, words: Sequence[str], sources: Sequence[Source]) -> None:
+        from karmada.cli.targeting.session import control_plane
+
+        flags = self._flags
+        failures = writing.Failures()
+        named = len(words) > 1 or any("/" in word for word in words)
+        async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
+            chosen = await choose(
+                session, words, sources, Selection(all=not named), failures, subresource=flags["subresource"]
+            )
+            failures.show()
+            if not chosen:
+                raise connect.failure("edit cancelled, no objects found")
+            await self._edit(session, chosen)
+
+    async def _edit(self, session: Session, chosen: Sequence[Chosen]) -> None:
+        from karmada.kube.objects.meta import without_managed_fields
+
+        flags = self._flags
+        originals = [without_managed_fields(one.obj) for one in chosen]
+        draft = Draft(
+            as_text(originals, flags["output"]),
+            suffix=f".{flags['output']}",
+            windows_line_endings=flags["windows_line_endings"],
+        )
+        outcome = _Outcome()
+        while True:
+            text = draft.open(outcome.reasons)
+            if text is None:
+                return
+            outcome = await self._save(session, chosen, originals, draft, text)
+            if outcome.reasons:
+                continue
+            if outcome.lost:
+                raise connect.failure(f'The edits you made on deleted resources have been saved to "{draft.path}"')
+            if outcome.failed:
+                raise connect.failure(f"what could not be saved is in {draft.path}; try it again with apply -f")
+            draft.discard()
+            return
+
+    async def _save(
+        self, session: Session, chosen: Sequence[Chosen], originals: Sequence[Obj], draft: Draft, text: str
+    ) -> _Outcome:
+        outcome = _Outcome()
+        try:
+            edited = parse_objects(text.encode(), "the edited file")
+        except connect.Failure as error:
+            what = _title(chosen[0])
+            click.echo(f"error: {what} is invalid", err=True)
+            outcome.reasons = [f"{what} was not valid:\n* {connect.reason(error)}"]
+            return outcome
+        for obj in edited:
+            place = _place_of(obj, originals)
+            if place is None or not _same_identity(obj, originals[place]):
+                draft.keep()
+                raise connect.failure("At least one of apiVersion, kind and name was changed")
+            await self._send(session, chosen[place], originals[place], obj, outcome)
+        return outcome
+
+    async def _send(self, session: Session, one: Chosen, old: Obj, new: Obj, outcome: _Outcome) -> None:
+        from karmada.kube.objects.errors import ApiError, Invalid, NotFound
+
+        key = f"{one.mapping.gvr}/{one.namespace}/{one.name}"
+        if self._saved.get(key) == new:
+            return
+        if old == new:
+            click.echo(f"{qualified_name(old)} skipped")
+            return
+        try:
+            await self._patch(session, one, old, new)
+        except Invalid as error:
+            click.echo(f"error: {_title(one)} is invalid", err=True)
+            causes = [f"{cause.get('field', '')}: {cause['message']}" for cause in error.causes] or [error.message]
+            outcome.reasons.append("\n".join([f"{_title(one)} was not valid:", *(f"* {cause}" for cause in causes)]))
+        except NotFound:
+            click.echo(f"error: {_title(one)} could not be found on the server", err=True)
+            outcome.lost = True
+        except ApiError as error:
+            click.echo(f"error: {_title(one)} could not be patched: {error.message}", err=True)
+            outcome.failed = True
+        else:
+            self._saved[key] = new
+            click.echo(f"{qualified_name(old)} edited")
+
+    async def _patch(self, session: Session, one: Chosen, old: Obj, new: Obj) -> None:
+        flags = self._flags
+        body, kind = make_patch(old, writing.with_last_applied(new) if flags["save_config"] else new)
+        if flags["output_patch"]:
+            from karmada.cli.output.documents import compact_json
+
+            click.echo(f"Patch: {compact_json(body)}")
+        await session.client.patch(
+            one.mapping.gvr,
+            one.name,
+            one.namespace,
+            body,
+            type=kind,
+            subresource=flags["subresource"],
+            field_manager=flags["field_manager"],
+            field_validation=flags["validate"],
+        )
+
+
+def make_patch(old: Obj, new: Obj) -> tuple[Obj, str]:
+    """What was changed, and as which kind of patch: strategic for kinds that are built in, merge for all others."""
+    from karmada.kube.objects.gvk import GVK
+    from karmada.kube.patch.mergepatch import create_merge_patch
+    from karmada.kube.patch.threeway import three_way_strategic_patch
+    from karmada.kube.schema.builtin import Definitions
+
+    node = Definitions.load().node_for(GVK.parse(old["apiVersion"], old["kind"]))
+    if node is None:
+        return create_merge_patch(old, new), "merge"
+    return three_way_strategic_patch(old, new, old, node), "strategic"
+
+
+def _title(one: Chosen) -> str:
+    return f'{one.mapping.gvr.group_resource} "{one.name}"'
+
+
+def _place_of(obj: Obj, originals: Sequence[Obj]) -> int | None:
+    """Which of the originals the object was; its uid tells, or else its kind and name."""
+    uid = (obj.get("metadata") or {}).get("uid")
+    for place, original in enumerate(originals):
+        if uid and original["metadata"].get("uid") == uid:
+            return place
+    for place, original in enumerate(originals):
+        if not uid and _same_identity(obj, original):
+            return place
+    return None
+
+
+def _same_identity(one: Obj, other: Obj) -> bool:
+    def identity(obj: Obj) -> tuple[Any, ...]:
+        metadata = obj.get("metadata") or {}
+        return obj.get("apiVersion"), obj.get("kind"), metadata.get("name"), metadata.get("namespace")
+
+    return identity(one) == identity(other)

@@ -1,0 +1,96 @@
+"""`karmadactl exec`: run a command in a container of a member, or of the server itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from karmada.cli.parsing.after_dashes import AfterDashes, behind_dashes
+from karmada.cli.streams import remote_commands
+from karmada.cli.targeting import connect, pods
+from karmada.cli.targeting import scope as scopes
+
+
+@click.command("exec", cls=AfterDashes, options_metavar="[-c CONTAINER] [flags] -- COMMAND [args...]")
+@click.argument("words", nargs=-1, metavar="(POD | TYPE/NAME)")
+@connect.connection_flags
+@connect.namespace_flag
+@scopes.one_cluster_flags
+@click.option("-c", "--container", default="", help="The container; without it the first one of the pod.")
+@click.option("-i", "--stdin", is_flag=True, help="Give our standard input to the command.")
+@click.option("-t", "--tty", is_flag=True, help="Give it a terminal; ours, if it is one.")
+@click.option("-q", "--quiet", is_flag=True, help="Show nothing but what the command writes.")
+@click.option("-f", "--filename", "filenames", multiple=True, help="The file with the object to use the pod of.")
+@click.option("--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait for a pod [1m].")
+def exec_(
+    words: tuple[str, ...],
+    kubeconfig: str,
+    karmada_context: str,
+    namespace: str,
+    scope: str,
+    cluster: str,
+    container: str,
+    stdin: bool,
+    tty: bool,
+    quiet: bool,
+    filenames: tuple[str, ...],
+    pod_running_timeout: float,
+) -> None:
+    """Run COMMAND in a container, and end as it ends.
+
+    \b
+    Examples:
+      karmadactl exec nginx --cluster=member1 -- date
+      karmadactl exec -it deployment/nginx -c web --cluster=member1 -- sh
+      tar c . | karmadactl exec -i nginx --cluster=member1 -- tar x -C /tmp
+    """
+    command = behind_dashes()
+    if command is None and len(words) + bool(filenames) > 1:
+        pods.usage_error("exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+    if not words and not filenames:
+        raise connect.failure("pod, type/name or --filename must be specified")
+    if not command:
+        raise connect.failure("you must specify at least one command for the container")
+    pods.require_time(pod_running_timeout)
+    way = remote_commands.Way(kubeconfig, karmada_context, namespace, scopes.chosen_cluster(scope, cluster))
+    word = words[0] if words else ""
+    ends = remote_commands.Ends(stdin, tty, quiet)
+    remote_commands.end_with(_execute(way, ends, word, filenames, pod_running_timeout, container, command))
+
+
+async def _execute(
+    way: remote_commands.Way,
+    ends: remote_commands.Ends,
+    word: str,
+    filenames: Sequence[str],
+    seconds: float,
+    container: str,
+    command: Sequence[str],
+) -> int:
+    from karmada.cli.streams import local_terminal
+    from karmada.kube.client.websocket import execute
+
+    async with way.open() as session:
+        pod = await pods.pod_from(session, word, filenames, seconds)
+        pods.not_completed(pod, "cannot exec into a container in a completed pod")
+        name = container or pods.chosen_container(pod, "", ends.tell)["name"]
+        terminal = ends.terminal()
+        metadata = pod["metadata"]
+        starting = execute(
+            session.client.transport,  # type: ignore[arg-type]
+            metadata.get("namespace", ""),
+            metadata["name"],
+            command,
+            container=name,
+            stdin=ends.stdin,
+            tty=terminal,
+        )
+        remote = await remote_commands.connected(starting)
+        size = local_terminal.size() if terminal else None
+        code = await remote_commands.converse(
+            remote, stdin=ends.stdin, terminal=terminal, sizes=[size] if size is not None else []
+        )
+    if code:
+        click.echo(f"command terminated with exit code {code}", err=True)
+    return code

@@ -1,0 +1,343 @@
+"""`karmadactl get`: resources of the control plane and of its members, in one table.
+
+Without --operation-scope, a table for people shows both: what was asked of the control plane, and what became of it in
+the members. A program that asks for JSON or the like gets the control plane's objects. With a scope it is what the
+scope says. A source that fails is told of at the end; the others are shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.output import printing
+from karmada.cli.parsing import program
+from karmada.cli.targeting import connect, scope
+
+if TYPE_CHECKING:
+    from karmada.cli.output.rows import Look
+    from karmada.cli.targeting.session import Session
+    from karmada.cli.targeting.sources import Findings, Part, Question, Trouble
+
+Obj = dict[str, Any]
+FORMATS = tuple(sorted((*printing.FORMATS, "wide")))
+_TABLES = ("", "wide")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Everything a command line of `get` says."""
+
+    words: tuple[str, ...]
+    scope: str
+    clusters: tuple[str, ...]
+    all_namespaces: bool
+    selector: str
+    ignore_not_found: bool
+    watch: bool
+    watch_only: bool
+    output_watch_events: bool
+    output: str
+    template: str
+    allow_missing: bool
+    managed_fields: bool
+    no_headers: bool
+    show_labels: bool
+    label_columns: tuple[str, ...]
+    show_kind: bool
+    sort_by: str
+
+    @property
+    def for_people(self) -> bool:
+        return self.output in _TABLES and not self.template
+
+    @property
+    def watching(self) -> bool:
+        return self.watch or self.watch_only
+
+    @property
+    def asks_control_plane(self) -> bool:
+        return self.scope in ("", scope.KARMADA, scope.ALL)
+
+    @property
+    def asks_members(self) -> bool:
+        return self.scope in (scope.MEMBERS, scope.ALL) or (self.scope == "" and self.for_people)
+
+    @property
+    def lenient(self) -> bool:
+        """Nobody said where to look: whoever has it, has it."""
+        return self.scope == ""
+
+    def printer(self) -> printing.Printer:
+        return printing.printer(
+            self.output,
+            self.template,
+            self.allow_missing,
+            self.managed_fields,
+            no_headers=self.no_headers,
+            formats=FORMATS,
+        )
+
+    def look(self, *, kinds: bool) -> Look:
+        from karmada.cli.output.rows import Look
+
+        return Look(
+            wide=self.output == "wide",
+            namespaces=self.all_namespaces,
+            kinds=self.show_kind or kinds,
+            labels=self.show_labels,
+            label_columns=self.label_columns,
+            headers=not self.no_headers,
+            events=self.output_watch_events,
+        )
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[TYPE[,TYPE...] [NAME...] | TYPE/NAME...]")
+@connect.connection_flags
+@connect.namespace_flag
+@scope.scope_flag(scope.KARMADA, scope.MEMBERS, scope.ALL)
+@click.option("-C", "--clusters", multiple=True, help="The members to look into; all of them when none is named.")
+@click.option("-l", "--labels", "--selector", default="", help="Only what has these labels, e.g. app=web,tier!=b.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
+@click.option("--ignore-not-found", is_flag=True, help="Say nothing of what does not exist.")
+@click.option("-w", "--watch", is_flag=True, help="Go on with what changes, after what there is.")
+@click.option("--watch-only", is_flag=True, help="Show only what changes.")
+@click.option("--output-watch-events", is_flag=True, help="Tell of each row what happened to it.")
+@partial(printing.print_flags, formats=FORMATS)
+@click.option("--no-headers", is_flag=True, help="Leave the header out.")
+@click.option("--show-labels", is_flag=True, help="Show all labels in a last column.")
+@click.option("-L", "--label-columns", multiple=True, help="Show these labels in columns of their own.")
+@click.option("--show-kind", is_flag=True, help="Show the kind before each name.")
+@click.option("--sort-by", default="", help="Sort by this field, e.g. .metadata.name.")
+def get(
+    words: tuple[str, ...],
+    kubeconfig: str,
+    karmada_context: str,
+    namespace: str,
+    scope: str,
+    clusters: tuple[str, ...],
+    labels: str,
+    output: str,
+    label_columns: tuple[str, ...],
+    allow_missing_template_keys: bool,
+    show_managed_fields: bool,
+    **flags: Any,
+) -> None:
+    """Show resources, and in which clusters they are.
+
+    \b
+    Where to look (-s):
+      (nothing)  the control plane and all members, in one table; with -o json and the like the control plane
+      karmada    the control plane
+      members    all members, or those named with -C
+      all        both
+
+    CLUSTER tells where a row comes from. ADOPTION is Y for what the control plane looks after in that cluster, N for
+    what it does not, and - for what is in the control plane itself.
+
+    \b
+    Examples:
+      # Pods of all members
+      karmadactl get pods
+      # A Deployment in the control plane, and what became of it in two of the members
+      karmadactl get deployment web -s all -C member1,member2
+      # Nodes of one member, with their zones
+      karmadactl get nodes -C member1 -L topology.kubernetes.io/zone
+      # What changes among the pods of an application, everywhere
+      karmadactl get pods -l app=web --watch --output-watch-events
+      # The template as the control plane has it
+      karmadactl get deployment web -o yaml
+      # The newest pods last
+      karmadactl get pods -A --sort-by=.metadata.creationTimestamp
+    """
+    wish = Wish(
+        words=words,
+        scope=_scope(scope, clusters),
+        clusters=clusters,
+        selector=labels,
+        output=output,
+        allow_missing=allow_missing_template_keys,
+        managed_fields=show_managed_fields,
+        label_columns=tuple(label for given in label_columns for label in given.split(",") if label),
+        **flags,
+    )
+    _check(wish)
+    if wish.watching:
+        from karmada.cli.commands.get_watch import watch
+
+        try:
+            connect.run(watch(wish, kubeconfig, karmada_context, namespace))
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(1) from None
+        return
+    connect.run(_get(wish, kubeconfig, karmada_context, namespace))
+
+
+def _scope(given: str, clusters: tuple[str, ...]) -> str:
+    """Clusters that are named without a scope are meant to be looked into."""
+    return scope.MEMBERS if clusters and not given else given
+
+
+def _check(wish: Wish) -> None:
+    """Failure for what makes no sense wherever it is asked."""
+    if not wish.words:
+        name = program.command()
+        click.echo(
+            f'You must specify the type of resource to get. Use "{name} api-resources" for a complete list of '
+            "supported resources.\n",
+            err=True,
+        )
+        raise connect.failure(f"Required resource not specified.\nSee '{name} get -h' for help and examples")
+    if not wish.for_people:
+        wish.printer()
+        if wish.show_labels:
+            raise connect.failure(f"--show-labels option cannot be used with {wish.output} printer")
+    if wish.output_watch_events and not wish.watching:
+        raise connect.failure("--output-watch-events option can only be used with --watch or --watch-only")
+    named = len(wish.words) > 1 or "/" in wish.words[0]
+    if named and wish.selector:
+        raise connect.failure("name cannot be provided when a selector is specified")
+    if named and wish.all_namespaces:
+        raise connect.failure("a resource cannot be retrieved by name across all namespaces")
+    _check_words(wish.words)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """What cannot be, whatever the server has."""
+    from karmada.cli.targeting.resources import check_words
+
+    check_words(words)
+
+
+async def _get(wish: Wish, kubeconfig: str, context: str, namespace: str) -> None:
+    from karmada.cli.targeting.session import control_plane
+
+    async with control_plane(kubeconfig, context, namespace) as control:
+        question = question_of(wish, control)
+        findings = await _look(wish, control, question)
+    _show(wish, question, findings)
+    report(findings.troubles)
+
+
+def question_of(wish: Wish, control: Session) -> Question:
+    from karmada.cli.targeting.sources import Question
+
+    return Question(
+        words=wish.words,
+        namespace="" if wish.all_namespaces else control.namespace,
+        selector=wish.selector,
+        tables=wish.for_people,
+        whole_objects=bool(wish.sort_by),
+    )
+
+
+async def _look(wish: Wish, control: Session, question: Question) -> Findings:
+    from karmada.cli.targeting import sources
+
+    understood, members, troubles = await where(wish, control, question)
+    async with sources.opened(control, members) as sessions:
+        findings = await sources.gather(
+            control,
+            sessions,
+            question,
+            understood,
+            with_control_plane=wish.asks_control_plane,
+            own_kinds_here_only=wish.lenient,
+        )
+    findings.troubles += troubles
+    if wish.lenient:
+        findings.forgive_absence()
+    if wish.ignore_not_found:
+        findings.troubles = [t for t in findings.troubles if not (t.absent and question.named and t.key is not None)]
+    return findings
+
+
+async def where(wish: Wish, control: Session, question: Question) -> tuple[Any, list[str], list[Trouble]]:
+    """What the words mean to the control plane, and which members to ask; both are asked for at the same time.
+
+    Who did not ask for members by itself, and may not know which there are, is told so and shown the rest.
+    """
+    from karmada.cli.targeting import sources
+    from karmada.kube.objects.errors import Forbidden
+
+    if not wish.asks_members:
+        return await sources.guess(control, question), [], []
+    guessing = asyncio.ensure_future(sources.guess(control, question))
+    try:
+        members = await sources.members_of(control, wish.clusters, optional=wish.lenient)
+        return await guessing, members, []
+    except Forbidden as error:
+        if not wish.lenient:
+            raise
+        return await guessing, [], [sources.trouble_of(control, error)]
+    finally:
+        guessing.cancel()
+
+
+# output
+
+
+def _show(wish: Wish, question: Question, findings: Findings) -> None:
+    if not wish.for_people:
+        click.echo(_documents(wish, findings), nl=False)
+        return
+    from karmada.cli.output.rows import render, tables_of
+
+    tables = tables_of(findings.parts)
+    if wish.sort_by:
+        from karmada.cli.output.sorting import sorted_by
+
+        for table in tables:
+            table.rows = sorted_by(wish.sort_by, table.rows, lambda row: row.object)
+    text = render(tables, wish.look(kinds=len(tables) > 1))
+    click.echo(text, nl=False)
+    if not text and not findings.troubles and not (wish.ignore_not_found and question.named):
+        click.echo(_nothing(wish, question, findings), err=True)
+
+
+def _nothing(wish: Wish, question: Question, findings: Findings) -> str:
+    if wish.scope == scope.MEMBERS and not findings.members:
+        return "No member Clusters found in Karmada control plane"
+    namespaced = any(part.target.mapping.namespaced for part in findings.parts)
+    if namespaced and question.namespace:
+        return f"No resources found in {question.namespace} namespace."
+    return "No resources found"
+
+
+def _documents(wish: Wish, findings: Findings) -> str:
+    """A document for every source, except for columns, which have one header."""
+    printer = wish.printer()
+    by_source: dict[str, list[Part]] = {}
+    for part in findings.parts:
+        key = "" if wish.output.startswith("custom-columns") else part.source
+        by_source.setdefault(key, []).append(part)
+    return "".join(printer(document(parts, wish.sort_by)) for parts in by_source.values())
+
+
+def document(parts: Sequence[Part], sort_by: str = "") -> Obj:
+    """A single object by itself; everything else as a list."""
+    if len(parts) == 1 and parts[0].target.name:
+        return parts[0].answer
+    items: list[Obj] = []
+    for part in parts:
+        found = part.answer.get("items")
+        items += found if isinstance(found, list) and not part.target.name else [part.answer]
+    if sort_by:
+        from karmada.cli.output.sorting import sorted_by
+
+        items = sorted_by(sort_by, items, lambda item: item)
+    return {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
+
+
+def report(troubles: Sequence[Trouble]) -> None:
+    """Failure that tells of all of them, if there are any."""
+    if len(troubles) == 1:
+        raise connect.failure(str(troubles[0]))
+    if troubles:
+        raise connect.Failure("\n".join(map(str, troubles)))

@@ -1,0 +1,253 @@
+"""`karmadactl interpret --edit`: all scripts of a customization as one Lua file, which an editor knows how to show.
+
+Comments with an @ tell the name, the target and where the script of which operation begins. What comes out of the
+editor is read again until it makes sense, and then goes back to where it came from: into its file, to the server, or
+to standard output if it was read from there or from a URL.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.commands.interpret import API_VERSION, KIND, Customization
+from karmada.cli.output.printing import qualified_name
+from karmada.cli.targeting import connect
+from karmada.cli.targeting.files import STDIN
+
+if TYPE_CHECKING:
+    from karmada.kube.objects.types import Obj
+
+_HEADER = (
+    "-- The scripts of a customization. Each begins behind the line with its @rule, and a rule without a script is not",
+    "-- set. The lines with an @ must stay. Saving without a change stops it all.",
+)
+_DOCS: dict[str, tuple[str, ...]] = {
+    "Retain": (
+        "-- Keeps what the cluster itself has decided: returns desiredObj with the values that observedObj shall keep.",
+        "-- function Retain(desiredObj, observedObj) ... return desiredObj end",
+    ),
+    "InterpretReplica": (
+        "-- Tells how many replicas the object has, and what one of them needs (nil if nothing).",
+        "-- function GetReplicas(desiredObj) ... return replicas, requirements end",
+    ),
+    "InterpretComponent": (
+        "-- Tells which kinds of Pods the object consists of: a list of {name, replicas, replicaRequirements}.",
+        "-- function GetComponents(desiredObj) ... return components end",
+    ),
+    "ReviseReplica": (
+        "-- Changes the number of replicas: returns the object with it.",
+        "-- function ReviseReplica(desiredObj, desiredReplica) ... return desiredObj end",
+    ),
+    "InterpretStatus": (
+        "-- Picks from the object in a cluster what the control plane shall see as its status.",
+        "-- function ReflectStatus(observedObj) ... return status end",
+    ),
+    "AggregateStatus": (
+        "-- Makes one status of those of all clusters: returns the object with it. Each item has clusterName, status,",
+        "-- applied, appliedMessage and health.",
+        "-- function AggregateStatus(desiredObj, statusItems) ... return desiredObj end",
+    ),
+    "InterpretHealth": (
+        "-- Tells whether the object in a cluster does what it is there for.",
+        "-- function InterpretHealth(observedObj) ... return true end",
+    ),
+    "InterpretDependency": (
+        "-- Tells what has to be wherever the object goes: a list of {apiVersion, kind, namespace, name}.",
+        "-- function GetDependencies(desiredObj) ... return dependencies end",
+    ),
+}
+_OURS = frozenset((*_HEADER, *(line for lines in _DOCS.values() for line in lines)))
+_ERROR = "-- error: "
+_FIELDS = ("name", "apiVersion", "kind")
+
+
+class Malformed(Exception):
+    """What a person wrote makes no sense."""
+
+
+def edit(customizations: list[Customization], flags: dict[str, Any]) -> None:
+    customization = _only(customizations, flags)
+    text = to_lua(customization.obj, docs=flags["show_doc"])
+    edited = _edited(text, customization)
+    if edited is None:
+        click.echo("Edit cancelled, no changes made.", err=True)
+        return
+    _save(customization, edited, flags)
+
+
+def _only(customizations: list[Customization], flags: dict[str, Any]) -> Customization:
+    if not customizations and len(flags["filenames"]) == 1:
+        return Customization(
+            {"apiVersion": API_VERSION, "kind": KIND, "metadata": {}, "spec": {}}, flags["filenames"][0]
+        )
+    if len(customizations) != 1:
+        raise connect.failure(f"only one customization can be edited, and there are {len(customizations)}")
+    obj = customizations[0].obj
+    if (obj.get("apiVersion"), obj.get("kind")) != (API_VERSION, KIND):
+        raise connect.failure(f"{customizations[0].source}: only a {KIND} of {API_VERSION} can be edited")
+    return customizations[0]
+
+
+# objects and texts
+
+
+def to_lua(obj: Obj, *, docs: bool = False) -> str:
+    from karmada.interpreter.lua.layer import RULES, script_of
+
+    target = (obj.get("spec") or {}).get("target") or {}
+    values = ((obj.get("metadata") or {}).get("name"), target.get("apiVersion"), target.get("kind"))
+    lines = [*_HEADER, ""]
+    lines += [f"---@{field}: {value or ''}".rstrip() for field, value in zip(_FIELDS, values, strict=True)]
+    for operation in RULES:
+        lines += ["", f"---@rule: {operation}", *(_DOCS[operation] if docs else ())]
+        script = script_of(obj, operation)
+        if script:
+            lines += script.rstrip("\n").splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def from_lua(text: str, before: Obj) -> Obj:
+    """The customization as the text has it; what the text says nothing of stays. Raises Malformed."""
+    from karmada.interpreter.lua.layer import RULES
+
+    fields: dict[str, str] = {}
+    scripts: dict[str, list[str]] = {}
+    rule = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("---@"):
+            field, _, value = line.removeprefix("---@").partition(":")
+            if field != "rule":
+                fields[field.strip()] = value.strip()
+                continue
+            rule = _rule(value.strip(), number, scripts)
+        elif rule:
+            if line not in _OURS and not line.startswith(_ERROR):
+                scripts[rule].append(line)
+        elif line.strip() and not line.startswith("--"):
+            raise Malformed(f"line {number}: there is no rule that this belongs to: {line.strip()}")
+    missing = [field for field in _FIELDS if not fields.get(field)]
+    if missing:
+        raise Malformed(f"---@{missing[0]} is not set")
+    texts = {RULES[name]: "\n".join(lines).strip("\n") for name, lines in scripts.items()}  # type: ignore[index]
+    spec = {
+        **(before.get("spec") or {}),
+        "customizations": {name: {"luaScript": script + "\n"} for name, script in texts.items() if script.strip()},
+        "target": {"apiVersion": fields["apiVersion"], "kind": fields["kind"]},
+    }
+    return {**before, "metadata": {**(before.get("metadata") or {}), "name": fields["name"]}, "spec": spec}
+
+
+def _rule(name: str, number: int, scripts: dict[str, list[str]]) -> str:
+    from karmada.interpreter.lua.layer import RULES
+
+    if name not in RULES:
+        raise Malformed(f"line {number}: there is no rule {name}; use one of: {', '.join(RULES)}")
+    if name in scripts:
+        raise Malformed(f"line {number}: rule {name} is there already")
+    scripts[name] = []
+    return name
+
+
+# editing
+
+
+def _edited(text: str, customization: Customization) -> Obj | None:
+    """The customization as the person left it; None when it was left as it was."""
+    import os
+    import tempfile
+
+    from karmada.cli.changing.editor import launch
+
+    handle, name = tempfile.mkstemp(prefix="karmadactl-interpret-", suffix=".lua")
+    os.close(handle)
+    path = Path(name)
+    wrong, last = "", text
+    while True:
+        path.write_text(f"{_ERROR}{wrong}\n{last}" if wrong else last)
+        launch(path)
+        edited = "".join(f"{line}\n" for line in path.read_text().splitlines() if not line.startswith(_ERROR))
+        if edited == text or not edited.strip():
+            path.unlink()
+            return None
+        if wrong and edited == last:
+            raise connect.failure(f'{wrong}\nA copy of your changes has been stored to "{path}"')
+        last = edited
+        try:
+            obj = from_lua(edited, customization.obj)
+            _judge(obj, customization)
+        except Malformed as error:
+            wrong = str(error).replace("\n", " ")
+            continue
+        path.unlink()
+        return obj
+
+
+def _judge(obj: Obj, customization: Customization) -> None:
+    from karmada.interpreter.lua.layer import RULES, script_of
+    from karmada.interpreter.lua.script import LuaScript
+
+    for operation in RULES:
+        script = script_of(obj, operation)
+        problem = LuaScript(script).problem() if script else ""
+        if problem:
+            raise Malformed(f"{operation}: {problem}")
+    if not customization.path and (obj["metadata"]["name"], obj["spec"]["target"]) != (
+        customization.name,
+        customization.obj["spec"]["target"],
+    ):
+        raise Malformed("name, apiVersion and kind of a customization on the server cannot be changed")
+
+
+# saving
+
+
+def _save(customization: Customization, obj: Obj, flags: dict[str, Any]) -> None:
+    path = customization.path
+    if not path:
+        connect.run(_send(customization, obj, flags))
+    elif path == STDIN or path == "-" or path.startswith(("http://", "https://")):
+        click.echo(_written(obj, is_json=False), nl=False)
+        return
+    else:
+        file = Path(path)
+        is_json = file.read_text().lstrip().startswith("{")
+        _replace(file, _written(obj, is_json=is_json))
+    click.echo(f"{qualified_name(obj)} edited")
+
+
+def _written(obj: Obj, *, is_json: bool) -> str:
+    from karmada.cli.output.documents import to_json, to_yaml
+
+    return to_json(obj) if is_json else to_yaml(obj)
+
+
+def _replace(path: Path, text: str) -> None:
+    """At once: whoever reads the file sees the old text or the new one."""
+    import os
+    import tempfile
+
+    target = path.resolve()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(name, target.stat().st_mode & 0o777)
+        os.replace(name, target)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise connect.failure(f"cannot write {path}: {error.strerror}") from error
+
+
+async def _send(customization: Customization, obj: Obj, flags: dict[str, Any]) -> None:
+    from karmada.api.config import ResourceInterpreterCustomization
+    from karmada.cli.targeting.session import control_plane
+    from karmada.kube.patch.mergepatch import create_merge_patch
+
+    patch = create_merge_patch(customization.obj, obj)
+    async with control_plane(flags["kubeconfig"], flags["karmada_context"]) as session:
+        await session.client.patch(
+            ResourceInterpreterCustomization.gvr, customization.name, "", patch, field_manager="karmadactl-interpret"
+        )

@@ -1,0 +1,89 @@
+"""`karmadactl join`: make a cluster a member that the control plane pushes to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.joining.join import Joining
+    from karmada.kube.client.config import RestConfig
+
+_RESERVED = "karmada-system"
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="CLUSTER_NAME")
+@connect.connection_flags
+@connect.member_flags
+@click.option("--cluster-namespace", default="karmada-cluster", show_default=True, help="Where its Secrets are kept.")
+@click.option("--cluster-provider", default="", help="Who runs the machines of the cluster.")
+@click.option("--cluster-region", default="", help="The region the cluster is in.")
+@click.option("--cluster-zones", multiple=True, help="The zones the cluster is in; commas part several.")
+@click.option("--karmada-as", default="", help="Whom to be towards the control plane.")
+@click.option("--karmada-as-group", multiple=True, help="A group to be in towards the control plane; may be repeated.")
+@click.option("--karmada-as-uid", default="", help="The uid to have towards the control plane.")
+@connect.dry_run_flag
+def join(
+    names: tuple[str, ...],
+    kubeconfig: str,
+    karmada_context: str,
+    cluster_kubeconfig: str,
+    cluster_context: str,
+    cluster_namespace: str,
+    cluster_provider: str,
+    cluster_region: str,
+    cluster_zones: tuple[str, ...],
+    karmada_as: str,
+    karmada_as_group: tuple[str, ...],
+    karmada_as_uid: str,
+    dry_run: bool,
+) -> None:
+    """Join CLUSTER_NAME: from now on the control plane brings resources to it.
+
+    \b
+    Examples:
+      karmadactl join member1 --cluster-kubeconfig ~/.kube/members.config --cluster-context member1
+      karmadactl join member1 --cluster-kubeconfig member1.config --cluster-region eu --cluster-zones eu-a,eu-b
+    """
+    from dataclasses import replace
+
+    from karmada.api.names import cluster_name_errors
+    from karmada.joining.join import Joining
+    from karmada.kube.client.config import Impersonation
+
+    name = connect.one_name(names, "only the cluster name is allowed as an argument")
+    wrong = cluster_name_errors(name)
+    if wrong:
+        raise connect.failure(f"invalid cluster name({name}): {';'.join(wrong)}")
+    if cluster_namespace == _RESERVED:
+        click.echo(f"warning: {_RESERVED} is the control plane's own; Secrets of clusters may be lost there", err=True)
+    control = connect.control_config(kubeconfig, karmada_context)
+    if karmada_as or karmada_as_group or karmada_as_uid:
+        acting = Impersonation(user=karmada_as, uid=karmada_as_uid, groups=karmada_as_group)
+        control = replace(control, impersonate=acting)
+    member = connect.member_config(cluster_kubeconfig, cluster_context)
+    joining = Joining.to(
+        member,
+        name,
+        namespace=cluster_namespace,
+        provider=cluster_provider,
+        region=cluster_region,
+        zones=[zone for zones in cluster_zones for zone in zones.split(",") if zone],
+    )
+    connect.run(_join(control, member, joining, dry_run))
+    if not dry_run:
+        click.echo(f"cluster({name}) is joined successfully")
+
+
+async def _join(control: RestConfig, member: RestConfig, joining: Joining, dry_run: bool) -> None:
+    from karmada.joining.join import JoinError, join
+
+    async with connect.connected(control) as plane, connect.connected(member) as cluster:
+        try:
+            await join(plane, cluster, joining, dry_run=dry_run, progress=connect.tell)
+        except JoinError as error:
+            raise connect.failure(str(error)) from error

@@ -1,0 +1,148 @@
+"""`karmadactl local-up`: a control plane with members on this machine, in one command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.local.attaching import Attached
+    from karmada.local.choosing import Asked
+    from karmada.local.folder import Folder
+    from karmada.local.up import Outcome, Up
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def data_dir_flag(help_text: str) -> Callable[[F], F]:
+    return click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("~/.karmada"),
+        show_default=True,
+        help=help_text,
+    )
+
+
+@click.command()
+@data_dir_flag("Where everything is kept; made with mode 0700 when it does not exist.")
+@click.option(
+    "--members",
+    type=click.IntRange(min=0),
+    show_default="3",
+    help="How many simulated members; as many as before, unless it is given.",
+)
+@click.option("--detach", is_flag=True, help="Return when everything runs, and leave it running.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    show_default="5443",
+    help="The control plane's port, 0 for any free one; the same as before, unless it is given.",
+)
+@click.option("--etcd", is_flag=True, help="Keep the control plane's state in a real etcd, started beside it.")
+@click.option("--etcd-server", default="", metavar="URL", help="Keep it in an etcd that runs: http://host:2379.")
+@click.option(
+    "--attach",
+    multiple=True,
+    metavar="KUBECONFIG[:CONTEXT][=NAME]",
+    help="Join this cluster, too; may be repeated.",
+)
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- FLAGS OF karmada]")
+def local_up(
+    data_dir: Path,
+    members: int | None,
+    detach: bool,
+    port: int | None,
+    etcd: bool,
+    etcd_server: str,
+    attach: tuple[str, ...],
+    flags: tuple[str, ...],
+) -> None:
+    """Start a control plane and simulated members on this machine, and have the members join.
+
+    Everything is kept in one folder: the next start goes on where this one ended. It stays in the foreground, and
+    Ctrl-C stops everything, unless --detach is given. When it runs already, what is missing is added.
+
+    \b
+    Examples:
+      karmadactl local-up
+      karmadactl local-up --members 5 --detach
+      karmadactl local-up --data-dir /srv/karmada --etcd --port 6443
+      karmadactl local-up --attach ~/.kube/config:kind-test=test
+      karmadactl local-up -- --feature-gates Failover=true -v 2
+    """
+    from karmada.local.attaching import parse
+    from karmada.local.choosing import Asked
+    from karmada.local.folder import Folder, Refused
+
+    try:
+        asked = Asked(members=members, port=port, etcd=etcd, etcd_server=etcd_server)
+        connect.run(_up(Folder(data_dir), asked, [parse(text) for text in attach], detach, flags))
+    except Refused as error:
+        raise connect.failure(str(error)) from error
+
+
+async def _up(folder: Folder, asked: Asked, attach: list[Attached], detach: bool, flags: tuple[str, ...]) -> None:
+    import sys
+
+    from karmada.local.board import Board
+    from karmada.local.folder import shown
+    from karmada.local.up import Interrupted, Up
+
+    board = Board(sys.stdout)
+    board.say(f"Starting in {shown(folder.root)}")
+    up = Up(folder, board, detach=detach, flags=flags, attach=attach)
+    try:
+        async with board:
+            outcome = await up.start(asked)
+    except Interrupted:
+        click.echo("Stopped before everything ran")
+        click.get_current_context().exit(130)
+    failed = board.failed
+    click.echo(_how_to_go_on(folder, outcome, board.seconds, failed, foreground=not (detach or outcome.already)))
+    if detach or outcome.already:
+        up.leave()
+        if failed:
+            raise connect.failure(f"not Ready: {', '.join(failed)}; karmadactl local-status tells more")
+        return
+    await _stay(up)
+
+
+async def _stay(up: Up) -> None:
+    try:
+        await up.until_told()
+    finally:
+        click.echo("\nStopping")
+        await up.stop()
+    click.echo("Stopped; the state is kept")
+
+
+def _how_to_go_on(folder: Folder, outcome: Outcome, seconds: float, failed: list[str], *, foreground: bool) -> str:
+    import shutil
+    import sys
+
+    from karmada.local.folder import shown
+
+    how = "It ran already" if outcome.already else "Everything runs"
+    if failed:
+        how = f"It runs, without {', '.join(failed)}"
+    own = Path(sys.executable).with_name("karmadactl")
+    lines = [f"\n{how} ({seconds:.1f} s). Go on{' in another terminal' if foreground else ''}:\n"]
+    if own.exists() and shutil.which("karmadactl") is None:
+        lines.append(f"  export PATH={shown(own.parent)}:$PATH")
+    flag = "" if folder.root == Path("~/.karmada").expanduser() else f" --data-dir {shown(folder.root)}"
+    end = "Ctrl-C" if foreground else f"karmadactl local-down{flag}"
+    lines += [
+        f"  export KUBECONFIG={shown(folder.control_kubeconfig)}",
+        "  kubectl get clusters                            # or karmadactl get clusters",
+        f"  kubectl --kubeconfig {shown(folder.members_kubeconfig)} --context member1 get nodes",
+        f"  karmadactl local-status{flag}",
+        "",
+        f"Logs are in {shown(folder.logs)}. {end} stops it; the next start goes on where it was.",
+    ]
+    return "\n".join(lines)

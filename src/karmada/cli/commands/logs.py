@@ -1,0 +1,293 @@
+"""`karmadactl logs`: what containers in clusters have written, of one cluster or of several at once.
+
+One cluster is read as kubectl reads it. Of several, every line says where it comes from; the clusters are read at the
+same time, and each is shown as soon as it has been read, so that none waits for a slow one. A cluster that cannot be
+read costs the others nothing: it is named on stderr, and the exit code tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.streams.log_streams import (
+    SELECTOR_TAIL,
+    LogOptions,
+    LogStream,
+    Missing,
+    Sink,
+    Wanted,
+    copy,
+    streams_of,
+)
+from karmada.cli.streams.streaming import plain_output
+from karmada.cli.targeting import connect, pods
+
+if TYPE_CHECKING:
+    from karmada.cli.targeting.session import Session
+
+_USAGE = "logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]"
+_KEPT = 8 << 20
+"""Bytes of one cluster's logs that are kept in memory while others are read; more goes to a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to read, whatever cluster it is in."""
+
+    wanted: Wanted
+    prefix: bool
+    ignore_errors: bool
+    most: int
+    """Streams to follow."""
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="(POD | TYPE/NAME) [CONTAINER]")
+@connect.connection_flags
+@connect.namespace_flag
+@click.option("-C", "--cluster", "clusters", multiple=True, help="The member to read from; may be repeated.")
+@click.option("--all-clusters", is_flag=True, help="Read from every member.")
+@click.option("-l", "--selector", default="", help="Of all pods with these labels.")
+@click.option("-c", "--container", default="", help="The container; without it the first one of the pod.")
+@click.option("--all-containers", is_flag=True, help="Of every container of the pods.")
+@click.option("--all-pods", is_flag=True, help="Of every pod of the workload; lines say which they are of.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as more is written.")
+@click.option("-p", "--previous", is_flag=True, help="Of the run of the container before this one.")
+@click.option("--tail", type=int, default=None, help="So many of the last lines; -1: all [10 with a selector].")
+@click.option("--since", type=connect.Duration(), default="0s", help="What was written within this time, e.g. 5m.")
+@click.option("--since-time", default="", help="What was written after this time (RFC 3339).")
+@click.option("--timestamps", is_flag=True, help="With the time at which each line was written.")
+@click.option("--limit-bytes", type=int, default=0, help="No more than so many bytes.")
+@click.option("--prefix", is_flag=True, help="With the pod and the container before each line.")
+@click.option("--ignore-errors", is_flag=True, help="When a log cannot be read, say so and go on.")
+@click.option("--max-log-requests", type=int, default=5, show_default=True, help="How many may be followed at once.")
+@click.option("--pod-running-timeout", type=connect.Duration(), default="20s", help="How long to wait for a pod [20s].")
+@click.option("--insecure-skip-tls-verify-backend", is_flag=True, help="Do not check who the node is.")
+def logs(
+    words: tuple[str, ...],
+    kubeconfig: str,
+    karmada_context: str,
+    namespace: str,
+    clusters: tuple[str, ...],
+    all_clusters: bool,
+    selector: str,
+    container: str,
+    all_containers: bool,
+    all_pods: bool,
+    follow: bool,
+    previous: bool,
+    tail: int | None,
+    since: float,
+    since_time: str,
+    timestamps: bool,
+    limit_bytes: int,
+    prefix: bool,
+    ignore_errors: bool,
+    max_log_requests: int,
+    pod_running_timeout: float,
+    insecure_skip_tls_verify_backend: bool,
+) -> None:
+    """Print what a container has written: of a pod, of a pod of a workload, or of all pods with some labels.
+
+    With several clusters every line begins with the cluster, the pod and the container it is of.
+
+    \b
+    Examples:
+      karmadactl logs nginx --cluster=member1
+      karmadactl logs -f deployment/nginx -c web --since=10m -C member1
+      karmadactl logs -l app=nginx --all-containers --prefix -C member1
+      karmadactl logs -l app=nginx --all-clusters
+    """
+    names = [name for word in clusters for name in word.split(",") if name]
+    if not names and not all_clusters:
+        raise connect.failure("must specify a cluster")
+    if names and all_clusters:
+        raise connect.failure("--all-clusters and --cluster cannot be used together")
+    _check_words(words, selector)
+    if pod_running_timeout <= 0:
+        raise connect.failure("--pod-running-timeout must be higher than zero")
+    options = LogOptions(
+        container=container or (words[1] if len(words) > 1 else ""),
+        follow=follow,
+        previous=previous,
+        timestamps=timestamps,
+        since=since,
+        since_time=since_time,
+        limit_bytes=limit_bytes,
+        tail=SELECTOR_TAIL if selector and tail is None else tail,
+        insecure_backend=insecure_skip_tls_verify_backend,
+        all_containers=all_containers,
+        all_pods=all_pods,
+    )
+    options.check()
+    if container and len(words) > 1:
+        raise connect.failure("only one of -c or an inline [CONTAINER] arg is allowed")
+    wanted = Wanted(words[0] if words else "", selector, options, pod_running_timeout)
+    request = Request(wanted, prefix or all_pods, ignore_errors, max_log_requests)
+    with plain_output() as output:
+        if all_clusters or len(set(names)) > 1:
+            chosen = [] if all_clusters else names
+            connect.run(_from_several(kubeconfig, karmada_context, namespace, chosen, request, output))
+        else:
+            connect.run(_from_one(kubeconfig, karmada_context, namespace, names[0], request, output))
+
+
+def _check_words(words: tuple[str, ...], selector: str) -> None:
+    if len(words) > 2 or not (words or selector):
+        pods.usage_error(f"expected '{_USAGE}'.\nPOD or TYPE/NAME is a required argument for the logs command")
+    if len(words) == 1 and selector:
+        pods.usage_error("only a selector (-l) or a POD name is allowed")
+
+
+# one cluster
+
+
+async def _from_one(
+    kubeconfig: str, context: str, namespace: str, cluster: str, request: Request, output: IO[bytes]
+) -> None:
+    from karmada.cli.targeting import session
+
+    async with (
+        session.control_plane(kubeconfig, context, namespace) as control,
+        session.member(control, cluster) as member,
+    ):
+        streams = await streams_of(member, request.wanted)
+        if not streams and request.wanted.selector:
+            pods.to_stderr(f"No resources found in {member.namespace} namespace.")
+        if request.wanted.options.follow and len(streams) > 1:
+            if len(streams) > request.most:
+                raise TooMany(len(streams), request.most)
+            await _all_of(_copy(one, request, output, _prefix(one, request), whole=True) for one in streams)
+        else:
+            for one in streams:
+                await _copy(one, request, output, _prefix(one, request), whole=False)
+
+
+def _prefix(stream: LogStream, request: Request) -> bytes:
+    return stream.prefix(cluster=False) if request.prefix else b""
+
+
+async def _copy(stream: LogStream, request: Request, output: Sink, prefix: bytes, *, whole: bool) -> None:
+    from karmada.kube.client.transport import ConnectionFailed
+    from karmada.kube.objects.errors import ApiError
+
+    try:
+        await copy(stream, request.wanted.options, output, prefix, whole=whole)
+    except (ApiError, ConnectionFailed) as error:
+        if not request.ignore_errors:
+            raise
+        output.write(f"error: {connect.reason(error)}\n".encode())
+
+
+# several clusters
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the clusters so far."""
+
+    streams: int = 0
+    failed: bool = False
+    missing: Missing | None = None
+    """Where the thing that was named is not: that matters only if it is nowhere."""
+
+
+class TooMany(connect.Failure):
+    """More streams than may be followed together."""
+
+    def __init__(self, streams: int, most: int) -> None:
+        super().__init__(
+            f"error: you are attempting to follow {streams} log streams, but maximum allowed concurrency is {most}, "
+            "use --max-log-requests to increase the limit"
+        )
+
+
+async def _from_several(
+    kubeconfig: str, context: str, namespace: str, names: Sequence[str], request: Request, output: IO[bytes]
+) -> None:
+    from karmada.cli.targeting import session
+
+    outcome = Outcome()
+    async with session.control_plane(kubeconfig, context, namespace) as control:
+        clusters = await session.chosen_members(control, names)
+        await _all_of(_from_cluster(control, cluster, request, output, outcome) for cluster in clusters)
+    if outcome.failed:
+        raise SystemExit(1)
+    if not clusters:
+        pods.to_stderr("No member Clusters found in Karmada control plane")
+    elif not outcome.streams:
+        if outcome.missing is not None:
+            raise outcome.missing
+        pods.to_stderr(f"No resources found in {control.namespace} namespace.")
+
+
+async def _from_cluster(control: Session, cluster: str, request: Request, output: IO[bytes], outcome: Outcome) -> None:
+    """Everything of one cluster. Its troubles are told at once, and are its own."""
+    from karmada.cli.targeting import session
+
+    with _told(cluster, outcome):
+        async with session.through_proxy(control, cluster) as member:
+            streams = await streams_of(member, request.wanted, alone=False)
+            outcome.streams += len(streams)
+            if request.wanted.options.follow:
+                if outcome.streams > request.most:
+                    raise TooMany(outcome.streams, request.most)
+                await _all_of(_follow_one(stream, request, output, outcome) for stream in streams)
+            else:
+                await _read_all(streams, request, output)
+
+
+@contextmanager
+def _told(cluster: str, outcome: Outcome) -> Iterator[None]:
+    from karmada.kube.client.transport import ConnectionFailed
+    from karmada.kube.objects.errors import ApiError
+
+    try:
+        yield
+    except TooMany:
+        raise
+    except Missing as error:
+        outcome.missing = error
+    except (ApiError, ConnectionFailed, connect.Failure) as error:
+        outcome.failed = True
+        pods.to_stderr(f"error: cluster({cluster}): {connect.reason(error)}")
+
+
+async def _follow_one(stream: LogStream, request: Request, output: IO[bytes], outcome: Outcome) -> None:
+    with _told(stream.session.name, outcome):
+        await _copy(stream, request, output, stream.prefix(cluster=True), whole=True)
+
+
+async def _read_all(streams: Sequence[LogStream], request: Request, output: IO[bytes]) -> None:
+    """Kept until it is complete, or as complete as it gets: a cluster's lines stay together."""
+    import shutil
+    import tempfile
+
+    with tempfile.SpooledTemporaryFile(_KEPT) as kept:
+        try:
+            for stream in streams:
+                await _copy(stream, request, kept, stream.prefix(cluster=True), whole=True)
+        finally:
+            kept.seek(0)
+            shutil.copyfileobj(kept, output)
+            output.flush()
+
+
+async def _all_of(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All at once; the first error ends the others and is the one that is raised."""
+    import asyncio
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for one in work:
+                group.create_task(one)
+    except BaseExceptionGroup as errors:
+        error: BaseException = errors
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from error.__cause__

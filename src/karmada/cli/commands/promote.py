@@ -1,0 +1,53 @@
+"""`karmadactl promote`: a resource that runs in a cluster becomes one of the control plane's.
+
+The resource is taken from the cluster without what belongs to the cluster alone, and given to the control plane
+together with a policy that brings it back there and takes over what is there already: nothing stops running.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from karmada.cli.targeting import connect
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="TYPE NAME")
+@click.option("-C", "--cluster", default="", help="The cluster the resource is in.")
+@click.option(
+    "--cluster-context", default="", help="The context in the cluster's kubeconfig; the cluster's name if not given."
+)
+@click.option(
+    "--cluster-kubeconfig", default="", help="The cluster's kubeconfig, instead of the control plane's proxy."
+)
+@click.option(
+    "--auto-create-policy", is_flag=True, default=True, help="Make a policy that brings it back to its cluster."
+)
+@click.option("--policy-name", default="", help="What to call the policy; made from the resource if not given.")
+@click.option("-d", "--dependencies", is_flag=True, help="Bring along what it depends on.")
+@click.option("-o", "--output", default="", help="Change nothing, and show what would be created: json or yaml.")
+@connect.dry_run_flag
+@connect.connection_flags
+@connect.namespace_flag
+def promote(words: tuple[str, ...], **flags: Any) -> None:
+    """Bring a resource of a cluster under the control plane, without an interruption.
+
+    \b
+    Examples:
+      karmadactl promote deployment nginx -C member1
+      karmadactl promote deployment nginx -n shop -C member1 -d
+      karmadactl promote clusterrole viewer -C member1 --auto-create-policy=false
+      karmadactl promote deployment nginx -C member1 -o yaml
+    """
+    if len(words) != 2:
+        raise connect.failure("incorrect command format, please use correct command format")
+    if not flags["cluster"]:
+        raise connect.failure("the cluster cannot be empty")
+    if flags["output"] not in ("", "json", "yaml"):
+        told = f'unable to match a printer suitable for the output format "{flags["output"]}"'
+        raise connect.failure(f"{told}, allowed formats are: json,yaml")
+    from karmada.cli.changing.promoting import promote_resource
+
+    connect.run(promote_resource(words[0], words[1], flags))

@@ -1,0 +1,245 @@
+"""`karmadactl render`: what a cluster would get of a resource, and which override policies make it so.
+
+Nothing is written anywhere. Policies come from the control plane; those in the given files are taken in addition, or in
+place of those with the same name, so that a policy can be tried out before it is applied. With --local the files are
+all there is.
+
+Every change is told in a comment above the line it made: the policy, the overrider's field in it, and what was there
+before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.kube.client.config import RestConfig
+    from karmada.overrides.engine import Overrides
+    from karmada.overrides.explain import Change, Place
+
+Obj = dict[str, Any]
+_LONGEST_VALUE = 70
+
+
+class Given(NamedTuple):
+    """What the files hold."""
+
+    resources: list[Obj]
+    policies: list[Obj]
+    clusters: list[Obj]
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", "files", multiple=True, required=True, help="A file with resources and policies; - for stdin."
+)
+@click.option("--cluster", required=True, help="The cluster.")
+@connect.namespace_flag
+@click.option("--local", is_flag=True, help="Ask no control plane: policies and clusters are those of the files.")
+@connect.connection_flags
+def render(
+    files: tuple[str, ...], cluster: str, namespace: str, local: bool, kubeconfig: str, karmada_context: str
+) -> None:
+    """Show resources as CLUSTER would get them, with a comment for every change by an override policy.
+
+    With --local a Cluster in the files can say which labels, region and so on the cluster has.
+
+    \b
+    Examples:
+      karmadactl render -f deployment.yaml --cluster member1
+      karmadactl render -f deployment.yaml -f new-policy.yaml --cluster member1
+      karmadactl render -f deployment.yaml -f policies.yaml --cluster member1 --local
+    """
+    given = read(files)
+    if not given.resources:
+        raise connect.failure("no resource in the given files")
+    if local:
+        texts = _render(_placed(given, namespace or "default", _is_namespaced), cluster, _bare(given.clusters, cluster))
+    else:
+        config = connect.control_config(kubeconfig, karmada_context)
+        texts = connect.run(_from_control_plane(config, given, cluster, namespace or config.namespace))
+    click.echo("---\n".join(texts), nl=False)
+
+
+# files
+
+
+def read(files: Iterable[str]) -> Given:
+    from karmada.kube.client.manifests import load_manifests
+
+    given = Given([], [], [])
+    for name in files:
+        try:
+            text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+            objects = load_manifests(text)
+        except (OSError, ValueError) as error:
+            raise connect.failure(f"{name}: {error}") from error
+        for obj in objects:
+            _sort(obj, given, name)
+    return given
+
+
+def _sort(obj: Obj, given: Given, file: str) -> None:
+    from karmada.api.cluster import Cluster
+    from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
+
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        raise connect.failure(f"{file}: {obj['kind']} without a name")
+    kinds = {kind.gvk.kind: kind for kind in (ClusterOverridePolicy, OverridePolicy, Cluster)}
+    kind = kinds.get(obj["kind"])
+    if kind is None or obj["apiVersion"] != kind.gvk.api_version:
+        given.resources.append(obj)
+        return
+    _check(kind, obj, file)
+    (given.clusters if kind is Cluster else given.policies).append(obj)
+
+
+def _check(kind: Any, obj: Obj, file: str) -> None:
+    """A policy or a cluster of the right shape; what the server would say of it beyond that is the server's to say."""
+    import msgspec
+
+    try:
+        kind.of({"spec": {}, **obj} if kind.gvk.kind != "Cluster" else {"spec": {"syncMode": "Push"}, **obj})
+    except msgspec.ValidationError as error:
+        raise connect.failure(f'{file}: {obj["kind"]} "{obj["metadata"]["name"]}": {error}') from error
+
+
+def _placed(given: Given, namespace: str, is_namespaced: Any) -> Given:
+    """With a namespace in everything that lives in one."""
+
+    def placed(obj: Obj) -> Obj:
+        if obj["metadata"].get("namespace") or not is_namespaced(obj):
+            return obj
+        return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+
+    return given._replace(resources=[*map(placed, given.resources)], policies=[*map(placed, given.policies)])
+
+
+def _is_namespaced(obj: Obj) -> bool:
+    """What is not known is taken to be."""
+    from karmada.api.crds import all_kinds
+    from karmada.kube.kinds.inventory import ROWS
+
+    known = {(row.version, row.kind): row.namespaced for row in ROWS}
+    known |= {(info.gvk.api_version, info.gvk.kind): info.namespaced for info in all_kinds()}
+    return known.get((obj["apiVersion"], obj["kind"]), True)
+
+
+def _bare(clusters: Sequence[Obj], name: str) -> list[Obj]:
+    """The clusters, with one that has nothing but its name if need be."""
+    if any(cluster["metadata"]["name"] == name for cluster in clusters):
+        return [*clusters]
+    return [*clusters, {"kind": "Cluster", "metadata": {"name": name}, "spec": {}}]
+
+
+# the control plane
+
+
+async def _from_control_plane(config: RestConfig, given: Given, cluster: str, namespace: str) -> list[str]:
+    from karmada.api.cluster import Cluster
+    from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
+    from karmada.kube.objects.gvk import GVK
+
+    async with connect.connected(config) as client:
+        catalog = await client.mapper.catalog()
+
+        def is_namespaced(obj: Obj) -> bool:
+            mapping = catalog.by_gvk.get(GVK.parse(obj["apiVersion"], obj["kind"]))
+            return mapping.namespaced if mapping is not None else _is_namespaced(obj)
+
+        given = _placed(given, namespace, is_namespaced)
+        clusters = [*given.clusters]
+        if not any(found["metadata"]["name"] == cluster for found in clusters):
+            clusters.append({**await client.get(Cluster.gvr, cluster), "kind": "Cluster"})
+        found = [
+            {**policy, "kind": ClusterOverridePolicy.gvk.kind}
+            for policy in (await client.list_all(ClusterOverridePolicy.gvr)).items
+        ]
+        for space in sorted({resource["metadata"].get("namespace") or "" for resource in given.resources} - {""}):
+            policies = (await client.list_all(OverridePolicy.gvr, space)).items
+            found += [{**policy, "kind": OverridePolicy.gvk.kind} for policy in policies]
+    return _render(given._replace(policies=[*found, *given.policies]), cluster, clusters)
+
+
+# rendering
+
+
+def _render(given: Given, cluster: str, clusters: list[Obj]) -> list[str]:
+    from karmada.overrides.engine import Overrides
+
+    overrides = Overrides.of_objects([*given.policies, *clusters])
+    return [_rendered(overrides, resource, cluster) for resource in given.resources]
+
+
+def _rendered(overrides: Overrides, resource: Obj, cluster: str) -> str:
+    from karmada.overrides.errors import OverrideError
+    from karmada.overrides.explain import explain
+
+    try:
+        explained = explain(overrides, resource, cluster)
+    except OverrideError as error:
+        raise connect.failure(f'{resource["kind"]} "{resource["metadata"]["name"]}": {error.message}') from error
+    return commented(explained.applied.manifest, explained.changes)
+
+
+def commented(obj: Obj, changes: Iterable[Change]) -> str:
+    """An object as YAML, with a comment above every line that a change made."""
+    from karmada.kube.schema.yamlio import dump_yaml
+
+    lines = dump_yaml(obj).decode().splitlines()
+    comments: dict[int, list[str]] = {}
+    numbers = _line_numbers("\n".join(lines))
+    for change in changes:
+        place = change.place if change.operation != "remove" or change.lost else change.place[:-1]
+        while place not in numbers:
+            place = place[:-1]
+        comments.setdefault(numbers[place], []).append(_comment(change))
+    written: list[str] = []
+    for number, line in enumerate(lines):
+        indent = line[: len(line) - len(line.lstrip(" "))]
+        written += (f"{indent}# {comment}" for comment in comments.get(number, ()))
+        written.append(line)
+    return "\n".join(written) + "\n"
+
+
+def _comment(change: Change) -> str:
+    if change.lost:
+        return f"{change}: changed, and taken away later"
+    if change.operation == "add":
+        return f"{change}: added"
+    was = _shown(change.before)
+    return f"{change}: was {was}" if change.operation == "replace" else f"{change}: removed {change.place[-1]} ({was})"
+
+
+def _shown(value: Any) -> str:
+    import orjson
+
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+
+
+def _line_numbers(text: str) -> dict[Place, int]:
+    """Where each part of a YAML document starts: the line of its key, or of its dash in a list."""
+    import yaml
+
+    found: dict[Place, int] = {(): 0}
+    waiting: list[tuple[Place, Any]] = [((), yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))]
+    while waiting:
+        place, node = waiting.pop()
+        below: list[tuple[str | int, Any, Any]] = []
+        if isinstance(node, yaml.MappingNode):
+            below = [(key.value, key, value) for key, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            below = [(index, item, item) for index, item in enumerate(node.value)]
+        for key, start, value in below:
+            found[(*place, key)] = start.start_mark.line
+            waiting.append(((*place, key), value))
+    return found

@@ -1,0 +1,308 @@
+"""`karmadactl token`: what a cluster shows when it registers.
+
+A token is a Secret in kube-system, named after its public half. The server accepts it as a credential and signs with
+it what it tells strangers about itself, for as long as the Secret is there and has not expired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.parsing import program
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.kube.client.config import RestConfig
+
+_NAMESPACE = "kube-system"
+_TYPE = "bootstrap.kubernetes.io/token"
+_PREFIX = "bootstrap-token-"
+_USAGE = "usage-bootstrap-"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_ID = "[a-z0-9]{6}"
+_SECRET = "[a-z0-9]{16}"
+_HEADER = ("TOKEN", "TTL", "EXPIRES", "USAGES", "DESCRIPTION", "EXTRA GROUPS")
+_DAY = 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    id: str
+    secret: str
+    usages: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    description: str = ""
+    expires: float | None = None
+    """Seconds since 1970; None: never."""
+
+    def __str__(self) -> str:
+        return f"{self.id}.{self.secret}"
+
+
+class Malformed(ValueError):
+    """A Secret of the right type that holds no token."""
+
+
+def new_token() -> tuple[str, str]:
+    """Both halves, by chance."""
+    import secrets
+
+    letters = "".join(secrets.choice(_LETTERS) for _ in range(22))
+    return letters[:6], letters[6:]
+
+
+def to_secret(token: Token) -> dict[str, Any]:
+    from base64 import b64encode
+
+    from karmada.kube.objects.times import rfc3339
+
+    data = {"token-id": token.id, "token-secret": token.secret}
+    if token.description:
+        data["description"] = token.description
+    if token.expires is not None:
+        data["expiration"] = rfc3339(token.expires)
+    data |= {f"{_USAGE}{usage}": "true" for usage in token.usages}
+    if token.groups:
+        data["auth-extra-groups"] = ",".join(token.groups)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{_PREFIX}{token.id}", "namespace": _NAMESPACE},
+        "type": _TYPE,
+        "data": {key: b64encode(value.encode()).decode() for key, value in data.items()},
+    }
+
+
+def from_secret(secret: Mapping[str, Any]) -> Token:
+    from karmada.kube.objects.times import parse_time
+
+    name = secret["metadata"]["name"]
+    data = _decoded(secret)
+    token_id, token_secret = data.get("token-id", ""), data.get("token-secret", "")
+    if not token_id:
+        raise Malformed(f"bootstrap Token Secret has no token-id data: {name}")
+    if name != f"{_PREFIX}{token_id}":
+        raise Malformed(f'bootstrap token name is not of the form "{_PREFIX}(token-id)": {name}')
+    if not token_secret:
+        raise Malformed(f"bootstrap Token Secret has no token-secret data: {name}")
+    try:
+        expires = parse_time(data["expiration"]) if data.get("expiration") else None
+    except ValueError as error:
+        raise Malformed(f'can\'t parse expiration time of bootstrap token "{name}": {error}') from None
+    usages = (key.removeprefix(_USAGE) for key in data if key.startswith(_USAGE) and data[key] == "true")
+    return Token(
+        id=token_id,
+        secret=token_secret,
+        usages=tuple(sorted(usages)),
+        groups=tuple(group for group in data.get("auth-extra-groups", "").split(",") if group),
+        description=data.get("description", ""),
+        expires=expires,
+    )
+
+
+def _decoded(secret: Mapping[str, Any]) -> dict[str, str]:
+    from base64 import b64decode
+
+    encoded: Mapping[str, str] = secret.get("data") or {}
+    return {key: b64decode(value).decode(errors="replace") for key, value in encoded.items()}
+
+
+def row(token: Token, now: float) -> tuple[str, ...]:
+    """The cells of a token in the list."""
+    from karmada.kube.objects.times import rfc3339
+
+    return (
+        str(token),
+        "<forever>" if token.expires is None else time_left(token.expires - now),
+        "<never>" if token.expires is None else rfc3339(token.expires),
+        ",".join(token.usages) or "<none>",
+        token.description or "<none>",
+        ",".join(token.groups) or "<none>",
+    )
+
+
+def time_left(seconds: float) -> str:
+    """In the largest unit there is one of."""
+    total = int(seconds)
+    if total < 0:
+        return "0s" if total > -2 else "<invalid>"
+    for unit, size, most in (("s", 1, 60), ("m", 60, 60), ("h", 3600, 24), ("d", _DAY, 365)):
+        if total // size < most:
+            return f"{total // size}{unit}"
+    return f"{total // _DAY // 365}y"
+
+
+def id_of(word: str) -> str:
+    """Of a token, or of its id; Failure when it is neither."""
+    import re
+
+    if re.fullmatch(_ID, word):
+        return word
+    found = re.fullmatch(rf"({_ID})\.{_SECRET}", word)
+    if found is None:
+        raise connect.failure(f'given token didn\'t match pattern "{_ID}" or "{_ID}.{_SECRET}"')
+    return found[1]
+
+
+def register_command(config: RestConfig, token: str) -> str:
+    """What to run in the cluster that is to register."""
+    host = config.server.partition("://")[2].rstrip("/")
+    hashes = ",".join(_authority_hashes(config))
+    return f"{program.command()} register {host} --token {token} --discovery-token-ca-cert-hash {hashes}"
+
+
+def _authority_hashes(config: RestConfig) -> list[str]:
+    from hashlib import sha256
+    from pathlib import Path
+
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+    from cryptography.x509 import load_pem_x509_certificates
+
+    form = PublicFormat.SubjectPublicKeyInfo
+    try:
+        pem = config.ca.data or (Path(config.ca.path).read_bytes() if config.ca.path else b"")
+        found = load_pem_x509_certificates(pem) if pem else []
+    except (OSError, ValueError) as error:
+        raise connect.failure(f"the kubeconfig's certificate authority cannot be read: {error}") from error
+    if not found:
+        raise connect.failure(
+            "the kubeconfig has no certificate authority by which clusters could know the control plane"
+        )
+    return [f"sha256:{sha256(one.public_key().public_bytes(Encoding.DER, form)).hexdigest()}" for one in found]
+
+
+# commands
+
+
+@click.group()
+def token() -> None:
+    """Create, list and delete the tokens that clusters show when they register.
+
+    \b
+    Examples:
+      karmadactl token create --print-register-command
+      karmadactl token list
+      karmadactl token delete abcdef
+    """
+
+
+def _parts(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part for value in values for part in value.split(",") if part)
+
+
+@token.command("create")
+@connect.connection_flags
+@click.option("--print-register-command", is_flag=True, help="Print the command that registers a cluster with it.")
+@click.option("--ttl", type=connect.Duration(), default="24h0m0s", help="How long it is good; 0: for ever.")
+@click.option("--usages", multiple=True, default=("signing", "authentication"), help="What it is good for.")
+@click.option(
+    "--groups",
+    multiple=True,
+    default=("system:bootstrappers:karmada:default-cluster-token",),
+    help="The groups of who shows it.",
+)
+@click.option("--description", default="", help="What it is for, to be read by people.")
+def create(
+    kubeconfig: str,
+    karmada_context: str,
+    print_register_command: bool,
+    ttl: float,
+    usages: tuple[str, ...],
+    groups: tuple[str, ...],
+    description: str,
+) -> None:
+    """Create a token, and print it.
+
+    \b
+    Examples:
+      karmadactl token create
+      karmadactl token create --ttl 1h --description "for member3" --print-register-command
+    """
+    import time
+
+    config = connect.control_config(kubeconfig, karmada_context)
+    made = Token(
+        *new_token(),
+        usages=_parts(usages),
+        groups=_parts(groups),
+        description=description,
+        expires=time.time() + ttl if ttl else None,
+    )
+    told = register_command(config, str(made)) if print_register_command else str(made)
+    connect.run(_store(config, to_secret(made)))
+    click.echo(told)
+
+
+async def _store(config: RestConfig, secret: dict[str, Any]) -> None:
+    from karmada.kube.objects.gvk import GVR
+
+    async with connect.connected(config) as client:
+        await client.create(GVR("", "v1", "secrets"), secret)
+
+
+@token.command("list")
+@connect.connection_flags
+def list_(kubeconfig: str, karmada_context: str) -> None:
+    """List the tokens there are.
+
+    \b
+    Examples:
+      karmadactl token list
+    """
+    import time
+
+    from karmada.cli.output.columns import columns
+
+    secrets = connect.run(_stored(connect.control_config(kubeconfig, karmada_context)))
+    rows: list[tuple[str, ...]] = [_HEADER]
+    for secret in secrets:
+        try:
+            rows.append(row(from_secret(secret), time.time()))
+        except ValueError as error:
+            click.echo(str(error), err=True)
+    click.echo(columns(rows), nl=False)
+
+
+async def _stored(config: RestConfig) -> list[dict[str, Any]]:
+    from karmada.kube.objects.gvk import GVR
+
+    async with connect.connected(config) as client:
+        listed = await client.list_all(GVR("", "v1", "secrets"), _NAMESPACE, field_selector=f"type={_TYPE}")
+        return list(listed.items)
+
+
+@token.command("delete")
+@click.argument("words", nargs=-1, metavar="TOKEN_OR_ID...")
+@connect.connection_flags
+def delete(words: tuple[str, ...], kubeconfig: str, karmada_context: str) -> None:
+    """Delete tokens, named whole or by their first part.
+
+    \b
+    Examples:
+      karmadactl token delete abcdef
+      karmadactl token delete abcdef.0123456789abcdef 012345
+    """
+    if not words:
+        raise connect.failure(f"missing argument; 'token delete' is missing token of form \"{_ID}\"")
+    ids = [id_of(word) for word in words]
+    connect.run(_delete(connect.control_config(kubeconfig, karmada_context), ids))
+
+
+async def _delete(config: RestConfig, ids: Sequence[str]) -> None:
+    from karmada.kube.objects.errors import ApiError
+    from karmada.kube.objects.gvk import GVR
+
+    async with connect.connected(config) as client:
+        for token_id in ids:
+            name = f"{_PREFIX}{token_id}"
+            try:
+                await client.delete(GVR("", "v1", "secrets"), name, _NAMESPACE)
+            except ApiError as error:
+                if error.http_code in (401, 403):
+                    raise
+                raise connect.failure(f'failed to delete secret "{name}", err: {error.message}') from error
+            click.echo(f'bootstrap token "{token_id}" deleted')

@@ -1,0 +1,65 @@
+"""`karmadactl unjoin`: a cluster that the control plane pushes to is a member no longer."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.kube.client.config import RestConfig
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="CLUSTER_NAME")
+@connect.connection_flags
+@connect.member_flags
+@click.option("--cluster-namespace", default="karmada-cluster", show_default=True, help="Where its Secrets are kept.")
+@click.option("--force", is_flag=True, help="When it takes too long, let go of everything that holds it up.")
+@click.option("--wait", type=connect.Duration(), default="1m0s", show_default=True, help="How long it may take.")
+@connect.dry_run_flag
+def unjoin(
+    names: tuple[str, ...],
+    kubeconfig: str,
+    karmada_context: str,
+    cluster_kubeconfig: str,
+    cluster_context: str,
+    cluster_namespace: str,
+    force: bool,
+    wait: float,
+    dry_run: bool,
+) -> None:
+    """Take CLUSTER_NAME out: what the control plane brought to it is removed there, then its Cluster.
+
+    With --cluster-kubeconfig the accounts that joining made in the cluster are removed, too.
+
+    \b
+    Examples:
+      karmadactl unjoin member1 --cluster-kubeconfig ~/.kube/members.config --cluster-context member1
+      karmadactl unjoin member1 --force --wait 10s
+    """
+    from karmada.kube.objects.times import format_duration
+
+    name = connect.one_name(names, "only the cluster name is allowed as an argument")
+    if wait <= 0:
+        raise connect.failure(f"--wait {format_duration(wait)} must be a positive duration, e.g. 1m0s")
+    control = connect.control_config(kubeconfig, karmada_context)
+    member = connect.member_config(cluster_kubeconfig, cluster_context or name) if cluster_kubeconfig else None
+    options = {"namespace": cluster_namespace, "force": force, "wait": wait, "dry_run": dry_run}
+    connect.run(_unjoin(control, member, name, options))
+
+
+async def _unjoin(control: RestConfig, member: RestConfig | None, name: str, options: dict[str, Any]) -> None:
+    from karmada.joining.join import JoinError
+    from karmada.joining.unjoin import unjoin
+
+    async with AsyncExitStack() as stack:
+        plane = await stack.enter_async_context(connect.connected(control))
+        cluster = await stack.enter_async_context(connect.connected(member)) if member is not None else None
+        try:
+            await unjoin(plane, name, member=cluster, progress=connect.tell, **options)
+        except JoinError as error:
+            raise connect.failure(str(error)) from error

@@ -1,0 +1,298 @@
+"""`karmadactl why`: why a resource is in the clusters it is in, and not in the others.
+
+What is written (result, condition, events) comes from the control plane; the reasons are worked out here and now, by
+the algorithm itself, from the binding and the clusters as they are. Nothing is written. If nothing has been decided on
+the resource at all, it says what is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from karmada.cli.prediction import scheduling
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.kube.client.client import Client
+    from karmada.kube.client.config import RestConfig
+    from karmada.kube.client.discovery import Mapping
+    from karmada.scheduler.decision import Decision
+
+Obj = dict[str, Any]
+_EVENTS = 5
+_SCHEDULING = (
+    "ScheduleBindingSucceed",
+    "ScheduleBindingFailed",
+    "DescheduleBindingSucceed",
+    "EvictWorkloadFromCluster",
+)
+
+
+class Found(NamedTuple):
+    binding: Obj
+    events: list[Obj]
+    """The last of those that have to do with scheduling, oldest first."""
+    need: str
+    """What a scheduler would do on its own accord."""
+    decision: Decision | None
+    """None without a placement."""
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="TYPE/NAME", required=True)
+@connect.namespace_flag
+@click.option("--fresh", is_flag=True, help="As if it were placed anew: what it has now does not count.")
+@scheduling.algorithm_flags
+@connect.connection_flags
+def why(
+    names: tuple[str, ...],
+    namespace: str,
+    fresh: bool,
+    plugins: str,
+    feature_gates: str,
+    output: str | None,
+    kubeconfig: str,
+    karmada_context: str,
+) -> None:
+    """Tell which clusters a resource was given to, and of every other cluster why it was not.
+
+    \b
+    Examples:
+      karmadactl why deployment/nginx
+      karmadactl why clusterrole reader
+      karmadactl why rb/nginx-deployment -n prod -o json
+    """
+    kind, name = _parsed(names)
+    scheduler = scheduling.Scheduler(plugins, feature_gates)
+    config = connect.control_config(kubeconfig, karmada_context)
+    found = connect.run(_look(config, scheduler, kind, name, namespace or config.namespace, fresh=fresh))
+    click.echo(scheduling.as_json(_data(found)) if output else "\n".join(_lines(found)))
+
+
+def _parsed(names: tuple[str, ...]) -> tuple[str, str]:
+    """deployment/nginx, or deployment nginx."""
+    words = names[0].split("/", 1) if len(names) == 1 else list(names)
+    if len(words) != 2 or not all(words):
+        raise connect.failure("one resource is needed, as TYPE/NAME or TYPE NAME")
+    return words[0], words[1]
+
+
+# looking
+
+
+async def _look(
+    config: RestConfig, scheduler: scheduling.Scheduler, kind: str, name: str, namespace: str, *, fresh: bool
+) -> Found:
+    from karmada.api.cluster import Cluster
+    from karmada.kube.client.discovery import NoMatch
+    from karmada.scheduler.fleet import Fleet
+
+    async with connect.connected(config) as client:
+        try:
+            mapping = await client.mapper.named(kind)
+        except NoMatch:
+            raise connect.failure(f'the server doesn\'t have a resource type "{kind}"') from None
+        binding = await _binding(client, mapping, name, namespace if mapping.namespaced else "")
+        events = await _events(client, binding)
+        fleet = Fleet.of((await client.list_all(Cluster.gvr)).items)
+        others = await scheduler.others(client, binding["metadata"].get("namespace", ""))
+    spec, status = binding["spec"], binding.get("status") or {}
+    if spec.get("placement") is None:
+        return Found(binding, events, "nothing: the binding has no placement", None)
+    from karmada.scheduler.request import is_fresh
+
+    decision = scheduler.decide(
+        spec,
+        fleet,
+        others,
+        affinity_name=status.get("schedulerObservingAffinityName") or "",
+        fresh=fresh or is_fresh(spec, status),
+    )
+    deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
+    return Found(binding, events, _need(binding, deleting, scheduler.components), decision)
+
+
+async def _binding(client: Client, mapping: Mapping, name: str, namespace: str) -> Obj:
+    from karmada.api.well_known import binding_name
+    from karmada.api.work import ClusterResourceBinding, ResourceBinding
+    from karmada.kube.objects.errors import NotFound
+
+    if mapping.gvr.group == ResourceBinding.gvr.group and mapping.gvr.resource.endswith("bindings"):
+        kind = ResourceBinding if mapping.namespaced else ClusterResourceBinding
+        return {**await client.get(kind.gvr, name, namespace), "kind": kind.gvk.kind}
+    kind = ResourceBinding if namespace else ClusterResourceBinding
+    try:
+        found = await client.get(kind.gvr, binding_name(mapping.gvk.kind, name), namespace)
+    except NotFound:
+        template = await client.get(mapping.gvr, name, namespace)
+        template = {**template, "apiVersion": mapping.gvk.api_version, "kind": mapping.gvk.kind}
+        raise connect.failure(await _missing(client, template)) from None
+    return {**found, "kind": kind.gvk.kind}
+
+
+async def _missing(client: Client, template: Obj) -> str:
+    """Why there is a resource and no binding."""
+    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+    from karmada.api.well_known import CLAIMED_BY, binding_name, is_reserved_namespace
+    from karmada.controllers.detector.policies import best
+    from karmada.kube.objects import meta
+
+    namespace, name = meta.key(template)
+    where = f"{template['kind']} {namespace}/{name}" if namespace else f"{template['kind']} {name}"
+    binding = binding_name(template["kind"], name)
+    if is_reserved_namespace(namespace) or namespace.startswith("kube-"):
+        return f'{where} is not propagated: the namespace "{namespace}" is the control plane\'s own'
+    claimed = meta.labels(template).get(CLAIMED_BY)
+    if claimed:
+        return f"{where} is not propagated by policies: its label {CLAIMED_BY} says that {claimed} looks after it"
+    own = (await client.list_all(PropagationPolicy.gvr, namespace)).items if namespace else []
+    wide = (await client.list_all(ClusterPropagationPolicy.gvr)).items
+    for kind, policies in (("PropagationPolicy", own), ("ClusterPropagationPolicy", wide)):
+        found = best(policies, template)
+        if found is not None:
+            return (
+                f'{where} has no binding ("{binding}") yet, although the {kind} "{meta.name(found)}" selects it: '
+                "look at its events, and whether the control plane's controllers run"
+            )
+    looked_at = f"{len(own)} PropagationPolicies in its namespace and " if namespace else ""
+    return f"no policy selects {where}: {looked_at}{len(wide)} ClusterPropagationPolicies were looked at"
+
+
+async def _events(client: Client, binding: Obj) -> list[Obj]:
+    from karmada.kube.runtime.events import EVENTS
+
+    metadata = binding["metadata"]
+    selector = f"involvedObject.name={metadata['name']},involvedObject.kind={binding['kind']}"
+    found = (await client.list_all(EVENTS, metadata.get("namespace", "default"), field_selector=selector)).items
+    ours = [event for event in found if event.get("reason") in _SCHEDULING]
+    ours.sort(key=lambda event: (event.get("lastTimestamp") or "", int(event["metadata"]["resourceVersion"])))
+    return ours[-_EVENTS:]
+
+
+def _need(binding: Obj, deleting: list[str], components: bool) -> str:
+    from karmada.kube.objects import meta
+    from karmada.scheduler.request import Request
+    from karmada.scheduler.service.need import Need, need_of
+    from karmada.scheduler.service.triggers import is_suspended
+
+    if meta.is_deleting(binding):
+        return "nothing: it is being deleted"
+    if is_suspended(binding):
+        return "nothing: spec.suspension.scheduling is true"
+    need = need_of(binding, Request.of(binding), deleting, components=components)
+    if need is Need.NONE:
+        return "nothing: its replicas are divided as wanted, and stay so when clusters change"
+    return f"decide anew ({need}) when it looks at it next"
+
+
+# telling
+
+
+def _lines(found: Found) -> list[str]:
+    binding, decision = found.binding, found.decision
+    lines = scheduling.table(_head(found))
+    for event in found.events:
+        times = f" (x{event['count']})" if (event.get("count") or 1) > 1 else ""
+        lines.append(f"  {event.get('lastTimestamp')}  {event.get('reason')}{times}: {event.get('message')}")
+    if decision is None:
+        return lines
+    from karmada.scheduler.explain import explain
+
+    replicas = decision.attempts[0].request.divides_replicas
+    now = scheduling.in_words(decision.targets, replicas=replicas)
+    written = scheduling.counts(binding["spec"].get("clusters") or ())
+    if decision.failure is not None:
+        said = f"would fail ({decision.failure.reason}): {decision.failure.text}"
+    else:
+        same = "the same" if scheduling.counts(decision.targets) == written else f"{now}, which is not what is written"
+        said = f"would come to {same}"
+    lines += ["", f"A decision made now, by what is known here, {said}."]
+    was = scheduling.Column("WRITTEN", {name: str(count) for name, count in written.items()})
+    for one in explain(decision):
+        group = f'Group "{one.affinity_name}": {one.outcome}' if one.affinity_name else ""
+        lines += ["", *([group] if group else []), *scheduling.explained(one, [was])]
+    return lines
+
+
+def _head(found: Found) -> list[list[str]]:
+    from karmada.scheduler.request import Request
+
+    binding = found.binding
+    metadata, spec, status = binding["metadata"], binding["spec"], binding.get("status") or {}
+    resource = spec.get("resource") or {}
+    condition = _condition(status)
+    rows = [
+        ["Resource:", f"{resource.get('kind')} {_path(resource)} ({resource.get('apiVersion')})"],
+        ["Binding:", f"{binding['kind']} {_path(metadata)}"],
+        ["Policy:", _policy(metadata)],
+        ["Scheduler:", spec.get("schedulerName") or "default-scheduler"],
+        ["Replicas:", str(spec.get("replicas") or 0)],
+        ["Written:", scheduling.in_words(spec.get("clusters") or (), replicas=Request(spec).divides_replicas)],
+        ["Scheduled:", condition],
+        ["Observed:", _observed(metadata, status)],
+        ["Next:", found.need],
+    ]
+    if status.get("schedulerObservingAffinityName"):
+        rows.insert(6, ["Group:", status["schedulerObservingAffinityName"]])
+    evicted = [task["fromCluster"] for task in spec.get("gracefulEvictionTasks") or ()]
+    if evicted:
+        rows.insert(6, ["Evicted:", ", ".join(evicted)])
+    if found.events:
+        rows.append(["Events:", ""])
+    return rows
+
+
+def _path(metadata: Obj) -> str:
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata.get('name')}" if namespace else str(metadata.get("name"))
+
+
+def _policy(metadata: Obj) -> str:
+    from karmada.api.well_known import CLUSTER_POLICY_NAME, POLICY_NAME, POLICY_NAMESPACE
+
+    annotations = metadata.get("annotations") or {}
+    if annotations.get(POLICY_NAME):
+        return f"PropagationPolicy {annotations.get(POLICY_NAMESPACE)}/{annotations[POLICY_NAME]}"
+    if annotations.get(CLUSTER_POLICY_NAME):
+        return f"ClusterPropagationPolicy {annotations[CLUSTER_POLICY_NAME]}"
+    return "none that is known"
+
+
+def _condition(status: Obj) -> str:
+    from karmada.kube.objects import meta
+
+    found = meta.get_condition(status.get("conditions"), "Scheduled")
+    if found is None:
+        return "not yet: no scheduler has said anything"
+    return f"{found.get('status')}, {found.get('reason')}: {found.get('message')}"
+
+
+def _observed(metadata: Obj, status: Obj) -> str:
+    generation, observed = metadata.get("generation") or 0, status.get("schedulerObservedGeneration") or 0
+    at = f", last scheduled {status['lastScheduledTime']}" if status.get("lastScheduledTime") else ""
+    return f"generation {observed} of {generation}{at}"
+
+
+def _data(found: Found) -> Obj:
+    from karmada.kube.objects import meta
+
+    binding = found.binding
+    status = binding.get("status") or {}
+    keys = ("type", "reason", "message", "count", "lastTimestamp")
+    return {
+        "resource": binding["spec"].get("resource") or {},
+        "binding": {"kind": binding["kind"], "name": meta.name(binding), "namespace": meta.namespace(binding)},
+        "policy": _policy(binding["metadata"]),
+        "written": {
+            "clusters": binding["spec"].get("clusters") or [],
+            "condition": meta.get_condition(status.get("conditions"), "Scheduled"),
+            "generation": meta.generation(binding),
+            "schedulerObservedGeneration": status.get("schedulerObservedGeneration"),
+            "lastScheduledTime": status.get("lastScheduledTime"),
+            "events": [{key: event.get(key) for key in keys} for event in found.events],
+        },
+        "next": found.need,
+        "now": None if found.decision is None else scheduling.as_data(found.decision),
+    }

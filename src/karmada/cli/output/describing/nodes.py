@@ -1,0 +1,189 @@
+"""Nodes: how they are, what they have, and what of it the pods on them ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from karmada.cli.output.describing.around import events
+from karmada.cli.output.describing.sheet import UNSET, Sheet
+from karmada.cli.output.describing.words import amounts, at, joined, labels, meta, moment, notes, since
+
+if TYPE_CHECKING:
+    from karmada.cli.output.describing.around import Around
+    from karmada.kube.objects.quantity import Quantity
+    from karmada.kube.objects.types import Obj
+
+_ROLE = "node-role.kubernetes.io/"
+_ROLE_LABEL = "kubernetes.io/role"
+_SYSTEM = {
+    "Machine ID": "machineID",
+    "System UUID": "systemUUID",
+    "Boot ID": "bootID",
+    "Kernel Version": "kernelVersion",
+    "OS Image": "osImage",
+    "Operating System": "operatingSystem",
+    "Architecture": "architecture",
+    "Container Runtime Version": "containerRuntimeVersion",
+    "Kubelet Version": "kubeletVersion",
+    "Kube-Proxy Version": "kubeProxyVersion",
+}
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+_POD_LEVEL = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
+
+
+async def node(sheet: Sheet, obj: Obj, around: Around) -> None:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    sheet.field("Name", meta(obj, "name"))
+    sheet.field("Roles", joined(_roles(obj), ","))
+    labels(sheet, "Labels", meta(obj, "labels", {}))
+    notes(sheet, "Annotations", meta(obj, "annotations", {}))
+    sheet.field("CreationTimestamp", moment(meta(obj, "creationTimestamp")))
+    sheet.column("Taints", [taint_text(taint) for taint in sorted(spec.get("taints") or (), key=_taint_order)])
+    sheet.field("Unschedulable", bool(spec.get("unschedulable")))
+    await _lease(sheet, meta(obj, "name"), around)
+    _conditions(sheet, status.get("conditions") or [])
+    sheet.row(0, "Addresses:")
+    for address in status.get("addresses") or ():
+        sheet.field(address["type"], address["address"], 1)
+    amounts(sheet, "Capacity", status.get("capacity"), 0)
+    amounts(sheet, "Allocatable", status.get("allocatable"), 0)
+    sheet.row(0, "System Info:")
+    for title, key in _SYSTEM.items():
+        sheet.field(title, at(status, f"nodeInfo.{key}"), 1)
+    sheet.optional("PodCIDR", spec.get("podCIDR"))
+    sheet.optional("PodCIDRs", ",".join(spec.get("podCIDRs") or ()))
+    sheet.optional("ProviderID", spec.get("providerID"))
+    fields = f"spec.nodeName={meta(obj, 'name')},status.phase!=Succeeded,status.phase!=Failed"
+    pods = await around.if_allowed("pods.v1", fields=fields)
+    if pods is None:
+        sheet.field("Pods", "not authorized")
+    else:
+        _pods(sheet, obj, pods, around.now)
+    await _events(sheet, obj, around)
+
+
+async def _events(sheet: Sheet, obj: Obj, around: Around) -> None:
+    """Controllers speak of a node by its uid, kubelets by its name."""
+    by_uid = await around.events_of(obj)
+    by_name = await around.events_of(obj, uid=meta(obj, "name"))
+    events(sheet, None if by_uid is None else [*by_uid, *(by_name or ())], around.now)
+
+
+def _roles(obj: Obj) -> list[str]:
+    found = meta(obj, "labels", {})
+    roles = {key.removeprefix(_ROLE) for key in found if key.startswith(_ROLE)}
+    return sorted(role for role in roles | {found.get(_ROLE_LABEL, "")} if role)
+
+
+def _taint_order(taint: Obj) -> tuple[str, str]:
+    return taint.get("effect") or "", taint.get("key") or ""
+
+
+def taint_text(taint: Obj) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    effect = f":{taint['effect']}" if taint.get("effect") else ""
+    return f"{taint['key']}{value}{effect}"
+
+
+async def _lease(sheet: Sheet, name: str, around: Around) -> None:
+    from karmada.kube.objects.errors import ApiError
+
+    sheet.row(0, "Lease:")
+    try:
+        spec = at(await around.get("leases.v1.coordination.k8s.io", name, "kube-node-lease"), "spec", {})
+    except ApiError as error:
+        sheet.row(1, f"Failed to get lease: {error.message}")
+        return
+    sheet.field("HolderIdentity", spec.get("holderIdentity") or UNSET, 1)
+    for title, key in (("AcquireTime", "acquireTime"), ("RenewTime", "renewTime")):
+        sheet.field(title, moment(spec[key]) if spec.get(key) else UNSET, 1)
+
+
+def _conditions(sheet: Sheet, conditions: list[Obj]) -> None:
+    if not conditions:
+        return
+    titles = ("Type", "Status", "LastHeartbeatTime", "LastTransitionTime", "Reason", "Message")
+    sheet.row(0, "Conditions:")
+    sheet.row(1, *titles)
+    sheet.row(1, *("-" * len(title) for title in titles))
+    for found in conditions:
+        times = [
+            moment(found.get(key) or "0001-01-01T00:00:00Z") for key in ("lastHeartbeatTime", "lastTransitionTime")
+        ]
+        cells = (found["type"], found["status"], *times, found.get("reason") or "")
+        sheet.row(1, *(f"{cell} " for cell in cells), found.get("message") or "")
+
+
+# pods
+
+
+def _pods(sheet: Sheet, obj: Obj, pods: list[Obj], now: float) -> None:
+    from karmada.kube.objects.quantity import ZERO, Quantity
+
+    source = at(obj, "status.allocatable", {}) or at(obj, "status.capacity", {})
+    has = {name: Quantity.parse(value) for name, value in source.items()}
+    sheet.field("Non-terminated Pods", f"({len(pods)} in total)")
+    titles = ("CPU Requests", "CPU Limits", "Memory Requests", "Memory Limits", "Age")
+    sheet.row(1, "Namespace", "Name", "", *titles)
+    sheet.row(1, "---------", "----", "", *("-" * len(title) for title in titles))
+    total: dict[str, dict[str, Quantity]] = {"requests": {}, "limits": {}}
+    for pod in pods:
+        asked = {kind: _asked(pod, kind) for kind in total}
+        cells = [
+            _share(asked[kind].get(name, ZERO), has.get(name, ZERO), name)
+            for name in ("cpu", "memory")
+            for kind in ("requests", "limits")
+        ]
+        age = since(meta(pod, "creationTimestamp"), now)
+        sheet.row(1, meta(pod, "namespace"), meta(pod, "name"), "", *cells, age)
+        for kind, amounts_ in asked.items():
+            for name, amount in amounts_.items():
+                total[kind][name] = total[kind].get(name, ZERO) + amount
+    _allocated(sheet, total["requests"], total["limits"], has)
+
+
+def _asked(pod: Obj, kind: str) -> dict[str, Quantity]:
+    """What a pod asks for in all; what it says for itself counts more than what its containers say."""
+    from karmada.kube.kinds.quota import pod_resources
+    from karmada.kube.objects.quantity import Quantity
+
+    spec = pod.get("spec") or {}
+    total = dict(pod_resources(spec, kind))
+    for name, value in at(spec, f"resources.{kind}", {}).items():
+        if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
+            total[name] = Quantity.parse(value)
+    return total
+
+
+def _share(amount: Quantity, of: Quantity, name: str) -> str:
+    measure = (amount.milli(), of.milli()) if name == "cpu" else (amount.value(), of.value())
+    return f"{amount} ({_percent(*measure)}%)"
+
+
+def _percent(part: int, whole: int) -> int:
+    return int(part / whole * 100) if whole else 0
+
+
+def _allocated(
+    sheet: Sheet, requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], has: Mapping[str, Quantity]
+) -> None:
+    from karmada.kube.objects.quantity import ZERO
+
+    sheet.row(0, "Allocated resources:")
+    sheet.row(1, "(Total limits may be over 100 percent, i.e., overcommitted.)")
+    sheet.row(1, "Resource", "Requests", "Limits")
+    sheet.row(1, "--------", "--------", "------")
+    pages = sorted(name for name in has if name.startswith(_HUGE_PAGES))
+    for name in (*_STANDARD, *pages):
+        shares = [_share(found.get(name, ZERO), has.get(name, ZERO), name) for found in (requests, limits)]
+        sheet.row(1, name, *shares)
+    for name in sorted(name for name in has if _is_extended(name)):
+        sheet.row(1, name, requests.get(name, ZERO), limits.get(name, ZERO))
+
+
+def _is_extended(name: str) -> bool:
+    if name in (*_STANDARD, "pods", "storage") or name.startswith(_HUGE_PAGES):
+        return False
+    return "/" in name or name.startswith("attachable-volumes-")

@@ -1,0 +1,145 @@
+"""The binding that a control plane would make of a resource, worked out without one: its policy, and what it needs.
+
+By the same rules as there: admission of policies, which of them counts, replicas and requirements by the interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.cli.prediction.scheduling import Scheduler
+    from karmada.kube.client.client import Client
+
+Obj = dict[str, Any]
+POLICY_KINDS = ("PropagationPolicy", "ClusterPropagationPolicy")
+
+
+def name_of(obj: Obj) -> str:
+    namespace = obj["metadata"].get("namespace")
+    return f"{namespace}/{obj['metadata']['name']}" if namespace else str(obj["metadata"]["name"])
+
+
+def title(policy: Obj) -> str:
+    return f"{policy['kind']} {name_of(policy)}"
+
+
+async def admitted(policy: Obj, namespace: str) -> Obj:
+    """A policy as the control plane would store it; Failure when it would not."""
+    import msgspec
+
+    from karmada.admission.context import Context, Refusal, Settings
+    from karmada.admission.handling import complete, judge
+    from karmada.admission.table import MUTATING, VALIDATING
+    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+    from karmada.kube.objects.copying import copy_json
+
+    kind = PropagationPolicy if policy["kind"] == "PropagationPolicy" else ClusterPropagationPolicy
+    policy = copy_json(policy)
+    if kind is PropagationPolicy:
+        policy["metadata"].setdefault("namespace", namespace)
+    try:
+        kind.of(policy)
+        _schema_defaults(policy)
+        context = Context(Settings(), namespace=policy["metadata"].get("namespace", ""))
+        for hook in (*MUTATING, *VALIDATING):
+            if hook.resource == kind.gvr.group_resource and hook.mutate is not None:
+                complete(hook, policy, None, context)
+            elif hook.resource == kind.gvr.group_resource:
+                await judge(hook, policy, None, context)
+    except (msgspec.ValidationError, Refusal) as error:
+        raise connect.failure(f'{policy["kind"]} "{policy["metadata"]["name"]}": {error}') from error
+    return policy
+
+
+def _schema_defaults(policy: Obj) -> None:
+    scheduling_part = ((policy.get("spec") or {}).get("placement") or {}).get("replicaScheduling")
+    if scheduling_part is not None:
+        scheduling_part.setdefault("replicaSchedulingType", "Divided")
+
+
+async def policy_for(client: Client, resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:
+    """The one that counts: that of the namespace before the others, by priority, precision and name."""
+    from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+    from karmada.controllers.detector.policies import best, selects
+
+    namespace = resource["metadata"].get("namespace", "")
+    own = (await client.list_all(PropagationPolicy.gvr, namespace)).items if namespace else []
+    wide = (await client.list_all(ClusterPropagationPolicy.gvr)).items
+    chosen: Obj | None = None
+    for kind, live in zip(POLICY_KINDS, (own, wide), strict=True):
+        files = [
+            one for one in given if one["kind"] == kind and one["metadata"].get("namespace", "") in ("", namespace)
+        ]
+        if kind == "PropagationPolicy" and not namespace:
+            files = []
+        names = {one["metadata"]["name"] for one in files}
+        candidates = [*files, *({**one, "kind": kind} for one in live if one["metadata"]["name"] not in names)]
+        chosen = chosen or best(candidates, resource)
+    if chosen is None:
+        looked_at = len(own) + len(wide) + len(given)
+        called = f"{resource['kind']} {name_of(resource)}"
+        raise connect.failure(f"no policy selects {called}: {looked_at} were looked at, those of the files included")
+    losers = [one for one in given if one is not chosen and selects(one, resource)]
+    notes += [f"{title(one)} selects it, too, and has to stand back behind {title(chosen)}." for one in losers]
+    return chosen
+
+
+async def live_binding(client: Client, resource: Obj) -> Obj | None:
+    from karmada.api.well_known import binding_name
+    from karmada.api.work import ClusterResourceBinding, ResourceBinding
+    from karmada.kube.objects.errors import NotFound
+
+    namespace = resource["metadata"].get("namespace", "")
+    kind = ResourceBinding if namespace else ClusterResourceBinding
+    try:
+        return await client.get(kind.gvr, binding_name(resource["kind"], resource["metadata"]["name"]), namespace)
+    except NotFound:
+        return None
+
+
+def claimed_by_another(binding: Obj, policy: Obj) -> str:
+    """What is to be said if another policy has the resource; otherwise nothing."""
+    from karmada.controllers.detector.claims import BOTH, claim_of
+
+    claim = claim_of(binding)
+    if claim is None:
+        return ""
+    holder = f"{POLICY_KINDS[BOTH.index(claim.kind)]} {claim.policy}"
+    return "" if holder == title(policy) else f"{holder} has it now: another policy takes it over only by preemption."
+
+
+async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj:
+    """Replicas and what each needs. A number that the server would fill in is 1."""
+    from karmada.interpreter.interpreter import Interpreter
+    from karmada.interpreter.native.layer import Native
+    from karmada.interpreter.native.replicas import FIELDS
+    from karmada.interpreter.operations import INTERPRET_REPLICA, InterpreterError, gvk_of
+    from karmada.kube.objects.clock import SYSTEM
+
+    interpreter = Interpreter(native=Native(SYSTEM, scheduler.gates))
+    if not interpreter.enabled(gvk_of(resource), INTERPRET_REPLICA):
+        return {}
+    field_name = FIELDS.get(gvk_of(resource))
+    if field_name is not None:
+        own = resource.get("spec") or {}
+        number = own.get(field_name, 1) if wanted is None else wanted
+        resource = {**resource, "spec": {**own, field_name: number}}
+    try:
+        replicas, requirements = await interpreter.get_replicas(resource)
+    except InterpreterError as error:
+        raise connect.failure(f"{resource['kind']} {name_of(resource)}: {error}") from error
+    found: Obj = {"replicas": replicas} if replicas else {}
+    return found if requirements is None else {**found, "replicaRequirements": requirements}
+
+
+def groups(scheduler: Scheduler, policy: Obj, resource: Obj) -> Obj:
+    from karmada.controllers.detector.bindings import affinity_groups
+
+    if not scheduler.gates.enabled("WorkloadAffinity"):
+        return {}
+    found = affinity_groups(policy, resource)
+    return {} if found is None else {"workloadAffinityGroups": found}

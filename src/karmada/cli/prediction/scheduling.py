@@ -1,0 +1,165 @@
+"""What a scheduler would decide, worked out here from what the control plane has, and how that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from karmada.kube.client.client import Client
+    from karmada.scheduler.decision import Decision
+    from karmada.scheduler.explain import ClusterReason, Explanation
+    from karmada.scheduler.fleet import Fleet
+    from karmada.scheduler.service.assembly import Algorithm
+
+F = TypeVar("F", bound="Callable[..., Any]")
+Obj = dict[str, Any]
+NOTHING = "-"
+
+
+def algorithm_flags(command: F) -> F:
+    """--plugins and --feature-gates: as the scheduler has them. --output."""
+    for option in (
+        click.option("-o", "--output", type=click.Choice(["json"]), default=None, help="All of it, for programs."),
+        click.option("--feature-gates", default="", help="As the scheduler has them: Name=true,Other=false."),
+        click.option("--plugins", default="*", show_default=True, help="As the scheduler has them: names, *, -names."),
+    ):
+        command = option(command)
+    return command
+
+
+class Scheduler:
+    """The algorithm as the flags say, over some clusters. Estimators of clusters are not asked."""
+
+    def __init__(self, plugins: str, feature_gates: str) -> None:
+        from karmada.features import default_gates
+        from karmada.scheduler.plugins import PluginError
+        from karmada.scheduler.service.assembly import assemble
+
+        self.gates = default_gates()
+        try:
+            self.gates.set(feature_gates)
+            self._algorithm: Algorithm = assemble(self.gates, plugins.split(","))
+        except (ValueError, PluginError) as error:
+            raise connect.failure(str(error)) from error
+
+    @property
+    def components(self) -> bool:
+        return self._algorithm.profile.components
+
+    def decide(self, spec: Obj, fleet: Fleet, bindings: Sequence[Obj], *, affinity_name: str, fresh: bool) -> Decision:
+        from karmada.scheduler.algorithm import schedule
+        from karmada.scheduler.request import Request
+
+        request = Request(spec, affinity_name=affinity_name, fresh=fresh, peers=_Peers(bindings))
+        return schedule(request, fleet, self._algorithm.local, self._algorithm.profile)
+
+    async def others(self, client: Client, namespace: str) -> list[Obj]:
+        """The bindings that may matter for one in this namespace."""
+        from karmada.api.work import ResourceBinding
+
+        if not namespace or not self.gates.enabled("WorkloadAffinity"):
+            return []
+        return (await client.list_all(ResourceBinding.gvr, namespace)).items
+
+
+class _Peers:
+    def __init__(self, bindings: Sequence[Obj]) -> None:
+        self._bindings = bindings
+
+    def affinity(self, group: str) -> Iterable[Obj]:
+        return self._of("affinityGroup", group)
+
+    def anti_affinity(self, group: str) -> Iterable[Obj]:
+        return self._of("antiAffinityGroup", group)
+
+    def _of(self, which: str, group: str) -> list[Obj]:
+        return [one for one in self._bindings if (one["spec"].get("workloadAffinityGroups") or {}).get(which) == group]
+
+
+# showing
+
+
+class Column(NamedTuple):
+    title: str
+    values: Mapping[str, str]
+    """By cluster."""
+
+
+def counts(targets: Iterable[Obj]) -> dict[str, int]:
+    return {target["name"]: target.get("replicas") or 0 for target in targets}
+
+
+def in_words(targets: Iterable[Obj], *, replicas: bool) -> str:
+    found = counts(targets)
+    if not found:
+        return "nowhere"
+    return ", ".join(f"{name}:{count}" if replicas else name for name, count in found.items())
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with columns as wide as they must be; the last is not filled up."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return ["   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def explained(explanation: Explanation, before: Sequence[Column] = ()) -> list[str]:
+    """One line for each cluster; `before` are columns about what was."""
+    head = ["CLUSTER", *(column.title for column in before), "REPLICAS", "FATE", "SCORE", "ROOM", "WHY"]
+    rows = [head]
+    for one in explanation.clusters:
+        was = [column.values.get(one.cluster, NOTHING) for column in before]
+        rows.append([one.cluster, *was, _replicas(one), str(one.fate), _number(one.score), _room(one.room), one.why])
+    return table(rows)
+
+
+def _replicas(one: ClusterReason) -> str:
+    from karmada.scheduler.explain import Fate
+
+    if one.fate is not Fate.SELECTED:
+        return NOTHING
+    return _number(one.replicas)
+
+
+def _number(value: int | None) -> str:
+    return NOTHING if value is None else str(value)
+
+
+def _room(value: int | None) -> str:
+    from karmada.scheduler.estimators.protocol import MAX_REPLICAS
+
+    return "any" if value is not None and value >= MAX_REPLICAS else _number(value)
+
+
+def as_data(decision: Decision) -> Obj:
+    """For programs."""
+    from dataclasses import asdict
+
+    from karmada.scheduler.explain import explain
+
+    failure = decision.failure
+    return {
+        "clusters": decision.targets,
+        "affinityName": decision.affinity_name,
+        "failure": None if failure is None else {"reason": str(failure.reason), "message": failure.text},
+        "attempts": [
+            {
+                "affinityName": one.affinity_name,
+                "outcome": one.outcome,
+                "clusters": [{**asdict(cluster), "fate": str(cluster.fate)} for cluster in one.clusters],
+            }
+            for one in explain(decision)
+        ],
+    }
+
+
+def as_json(data: object) -> str:
+    import orjson
+
+    return orjson.dumps(data, option=orjson.OPT_INDENT_2).decode()

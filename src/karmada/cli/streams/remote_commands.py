@@ -1,0 +1,139 @@
+"""A command in a container, and this process as its keyboard and screen.
+
+What the command writes goes to our outputs as it comes, what we are given goes to its input, and how it ends is how we
+end. With a terminal on both sides every key and every change of the window's size goes over; there is no stderr then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from karmada.cli.streams import local_terminal
+from karmada.cli.streams.streaming import Input, plain_output
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.cli.streams.local_terminal import Size
+    from karmada.cli.targeting.session import Session
+    from karmada.kube.client.websocket import RemoteCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where the pod is: in a member, or with no `cluster` in the server of the kubeconfig itself."""
+
+    kubeconfig: str
+    context: str
+    namespace: str
+    cluster: str
+
+    def open(self) -> contextlib.AbstractAsyncContextManager[Session]:
+        from karmada.cli.targeting.session import one_server
+
+        return one_server(self.kubeconfig, self.context, self.cluster, self.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What of this side is to take part."""
+
+    stdin: bool
+    tty: bool
+    quiet: bool
+
+    def tell(self, text: str) -> None:
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def say(self, text: str) -> None:
+        """Where the conversation itself is shown."""
+        if not self.quiet:
+            click.echo(text)
+
+    def terminal(self) -> bool:
+        """Whether there is a terminal on this side, where one is wanted."""
+        if not self.stdin or not self.tty:
+            return False
+        if not local_terminal.is_terminal():
+            self.tell(local_terminal.MESSAGE)
+            return False
+        return True
+
+
+def end_with(work: Coroutine[Any, Any, int]) -> None:
+    """Do it, and exit with the code that comes back."""
+    with plain_output():
+        code = connect.run(work)
+        if code:
+            raise SystemExit(code)
+
+
+async def connected(connecting: Coroutine[Any, Any, RemoteCommand]) -> RemoteCommand:
+    """The started command; Failure when the server could not even try."""
+    from karmada.kube.client.transport import UpgradeRefused
+
+    try:
+        return await connecting
+    except UpgradeRefused as refused:
+        raise connect.failure(f"unable to upgrade connection: {refused.message}") from refused
+
+
+async def converse(remote: RemoteCommand, *, stdin: bool, terminal: bool, sizes: Sequence[Size] = ()) -> int:
+    """Be its keyboard and screen until it ends; its exit code. `sizes` are those the window has at first."""
+    import asyncio
+
+    output, errors = sys.stdout.buffer, sys.stderr.buffer
+
+    endings = local_terminal.Endings()
+    try:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(remote.close)
+            if terminal:
+                stack.enter_context(endings)
+                stack.enter_context(local_terminal.raw())
+                stack.enter_context(local_terminal.resizes(lambda size: remote.resize(*size), *sizes))
+            if stdin:
+                await stack.enter_async_context(Input(_sender(remote)))
+            return await _show(remote, output, errors)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if endings.code is None or task is None:
+            raise
+        task.uncancel()
+        return endings.code
+
+
+def _sender(remote: RemoteCommand) -> Callable[[bytes], Coroutine[Any, Any, None]]:
+    async def send(piece: bytes) -> None:
+        if piece:
+            await remote.write(piece)
+        elif remote.can_close_stdin:
+            await remote.close_stdin()
+        else:
+            click.echo("warning: this server cannot be told that the input has ended", err=True)
+
+    return send
+
+
+async def _show(remote: RemoteCommand, output: IO[bytes], errors: IO[bytes]) -> int:
+    from karmada.kube.client.transport import ConnectionFailed
+    from karmada.kube.client.websocket import STDOUT
+    from karmada.kube.objects.errors import ApiError
+
+    try:
+        async for channel, data in remote.output():
+            sink = output if channel == STDOUT else errors
+            sink.write(data)
+            sink.flush()
+        code = await remote.exit_code()
+    except ApiError as error:
+        raise connect.failure(error.message) from error
+    except ConnectionFailed as error:
+        raise connect.failure(str(error)) from error
+    return code

@@ -1,0 +1,117 @@
+"""A command's way to servers: the control plane, and its members through the control plane's proxy.
+
+A member is reached with the caller's own credentials: only the URL differs. Who may use `clusters/proxy` may look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from karmada.cli.targeting import connect
+
+if TYPE_CHECKING:
+    from karmada.kube.client.client import Client
+    from karmada.kube.client.config import RestConfig
+    from karmada.kube.objects.gvk import GVR
+
+T = TypeVar("T")
+CONTROL_PLANE = "Karmada"
+"""What tables call the control plane among the clusters."""
+MEMBER_SECONDS = 10.0
+"""For how long a member may not answer a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One server, and the namespace a command works in there."""
+
+    name: str
+    config: RestConfig
+    client: Client
+    namespace: str
+    namespace_given: bool = False
+    """By a flag, rather than by the kubeconfig."""
+
+
+@asynccontextmanager
+async def control_plane(kubeconfig: str = "", context: str = "", namespace: str = "") -> AsyncIterator[Session]:
+    connect.check_name(namespace, "namespace")
+    config = connect.control_config(kubeconfig, context)
+    async with connect.connected(config) as client:
+        yield Session(CONTROL_PLANE, config, client, namespace or config.namespace, bool(namespace))
+
+
+@asynccontextmanager
+async def member(control: Session, cluster: str) -> AsyncIterator[Session]:
+    """The member behind the control plane's proxy, which need not be well; ApiError when there is no such cluster."""
+    connect.check_name(cluster)
+    await control.client.get(_clusters(), cluster)
+    async with through_proxy(control, cluster) as session:
+        yield session
+
+
+@asynccontextmanager
+async def one_server(
+    kubeconfig: str = "", context: str = "", cluster: str = "", namespace: str = ""
+) -> AsyncIterator[Session]:
+    """The member, or with "" the control plane."""
+    async with control_plane(kubeconfig, context, namespace) as control:
+        if not cluster:
+            yield control
+            return
+        async with member(control, cluster) as session:
+            yield session
+
+
+def _clusters() -> GVR:
+    """Named here, because the typed kinds take long to import."""
+    from karmada.kube.objects.gvk import GVR
+
+    return GVR("cluster.karmada.io", "v1alpha1", "clusters")
+
+
+@asynccontextmanager
+async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session]:
+    """The member, of which the caller knows already that it exists."""
+    url = f"{control.config.server.rstrip('/')}/apis/cluster.karmada.io/v1alpha1/clusters/{cluster}/proxy"
+    config = replace(control.config, server=url, timeout=MEMBER_SECONDS)
+    async with connect.connected(config) as client:
+        yield replace(control, name=cluster, config=config, client=client)
+
+
+async def chosen_members(control: Session, names: Sequence[str] = ()) -> list[str]:
+    """The named clusters, or all there are; Failure tells which of the named do not exist."""
+    listed = await control.client.list_all(_clusters(), metadata_only=True)
+    existing = [cluster["metadata"]["name"] for cluster in listed.items]
+    wanted = [name for word in names for name in word.split(",") if name]
+    missing = [name for name in wanted if name not in existing]
+    if missing:
+        raise connect.failure(f"clusters don't exist: {','.join(missing)}")
+    return list(dict.fromkeys(wanted)) or existing
+
+
+async def from_each(
+    control: Session, clusters: Sequence[str], work: Callable[[Session], Awaitable[T]]
+) -> tuple[dict[str, T], dict[str, str]]:
+    """The same work in several members at once: what each gave, and of those that failed, what they said.
+
+    Both in the order of the clusters. One member's trouble costs the others nothing.
+    """
+
+    async def one(cluster: str) -> T:
+        async with through_proxy(control, cluster) as session:
+            return await work(session)
+
+    answers: list[Any] = await asyncio.gather(*(one(cluster) for cluster in clusters), return_exceptions=True)
+    results: dict[str, T] = {}
+    failures: dict[str, str] = {}
+    for cluster, answer in zip(clusters, answers, strict=True):
+        if isinstance(answer, BaseException):
+            failures[cluster] = connect.reason(answer)
+        else:
+            results[cluster] = answer
+    return results, failures

@@ -1,0 +1,275 @@
+"""Looking into several servers at once: the control plane, members behind its proxy, or all of them.
+
+What a word means is asked of the control plane, and members are asked for the same resource straight away: one round
+trip instead of three. A member that does not serve it says so, and only then its own discovery is read. Words that name
+no single type (categories, and what the control plane does not know) are looked up in every member by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from karmada.cli.targeting import connect, session
+from karmada.cli.targeting.resources import Target, parse_targets
+from karmada.cli.targeting.session import Session
+
+if TYPE_CHECKING:
+    from karmada.kube.client.discovery import Mapping
+
+Obj = dict[str, Any]
+PAGE = 500
+TABLE = (
+    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is looked for; `namespace` "" means all."""
+
+    words: Sequence[str]
+    namespace: str
+    selector: str = ""
+    tables: bool = True
+    whole_objects: bool = False
+    """Whether the rows of tables bring more than the metadata of their objects."""
+    field_selector: str = ""
+
+    @property
+    def named(self) -> bool:
+        return len(self.words) > 1 or "/" in self.words[0]
+
+
+class Part(NamedTuple):
+    """What one source has of one target: a Table, a list, or a single object."""
+
+    source: str
+    target: Target
+    answer: Obj
+
+
+class Trouble(NamedTuple):
+    """What a source said instead; `absent` when it merely does not have it."""
+
+    source: str
+    message: str
+    absent: bool = False
+    key: object = None
+    """What it is about; None: everything."""
+
+    def __str__(self) -> str:
+        return f"cluster({self.source}): {self.message}"
+
+
+@dataclass(slots=True)
+class Findings:
+    parts: list[Part] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    members: int = 0
+
+    def forgive_absence(self) -> None:
+        """What one source has, others need not have; what none has is told of once."""
+        had = {key_of(part.target) for part in self.parts}
+        told: set[object] = set()
+        kept = []
+        for trouble in self.troubles:
+            if trouble.absent:
+                forgiven = trouble.key in had if trouble.key is not None else bool(had)
+                if forgiven or trouble.key in told:
+                    continue
+                told.add(trouble.key)
+            kept.append(trouble)
+        self.troubles = kept
+
+
+def key_of(target: Target) -> object:
+    return target.mapping.gvr.group_resource, target.name
+
+
+@asynccontextmanager
+async def opened(control: Session, clusters: Sequence[str]) -> AsyncIterator[list[Session]]:
+    """Sessions to these members, until the end of the block."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(session.through_proxy(control, cluster)) for cluster in clusters]
+
+
+async def members_of(control: Session, names: Sequence[str], *, optional: bool) -> list[str]:
+    """The members in question; with `optional` there may be no such thing as members."""
+    from karmada.kube.objects.errors import NotFound
+
+    try:
+        return await session.chosen_members(control, names)
+    except NotFound:
+        if optional:
+            return []
+        raise
+
+
+async def guess(control: Session, question: Question) -> list[Target] | connect.Failure:
+    """The targets as the control plane understands the words, or what it does not understand."""
+    try:
+        return await targets_at(control, question)
+    except connect.Failure as failure:
+        return failure
+
+
+async def gather(
+    control: Session,
+    members: Sequence[Session],
+    question: Question,
+    understood: list[Target] | connect.Failure,
+    *,
+    with_control_plane: bool,
+    own_kinds_here_only: bool = False,
+) -> Findings:
+    """Everything all sources have, or what they said instead; in the order of the sources."""
+    asking = []
+    if with_control_plane:
+        asking.append(_look(control, question, understood, trusted=True))
+    elsewhere = understood if isinstance(understood, list) and _plain(question, understood) else None
+    if own_kinds_here_only and elsewhere is not None:
+        elsewhere = [target for target in elsewhere if not is_own(target.mapping)]
+    asking += [_look(member, question, elsewhere, trusted=False) for member in members if elsewhere != []]
+    findings = Findings(members=len(members))
+    for found in await asyncio.gather(*asking):
+        for item in found:
+            if isinstance(item, Part):
+                findings.parts.append(item)
+            else:
+                findings.troubles.append(item)
+    return findings
+
+
+def is_own(mapping: Mapping) -> bool:
+    """Whether it is one of the control plane's own kinds, which members know nothing of."""
+    return mapping.gvr.group.endswith(".karmada.io")
+
+
+def _plain(question: Question, targets: list[Target]) -> bool:
+    """Whether every word names one type, rather than a category."""
+    if any("/" in word for word in question.words):
+        return True
+    names = max(1, len(question.words) - 1)
+    return len(targets) == len(question.words[0].split(",")) * names
+
+
+async def targets_at(source: Session, question: Question) -> list[Target]:
+    """The targets as this server understands the words."""
+    return parse_targets(await source.client.mapper.catalog(), question.words, question.namespace)
+
+
+async def _look(
+    source: Session, question: Question, targets: list[Target] | connect.Failure | None, *, trusted: bool
+) -> list[Part | Trouble]:
+    if isinstance(targets, connect.Failure):
+        return [trouble_of(source, targets)]
+    if targets is None:
+        try:
+            targets = await targets_at(source, question)
+        except Exception as error:  # noqa: BLE001 - connect.reason raises what is not one of its own
+            return [trouble_of(source, error)]
+        trusted = True
+    return await asyncio.gather(*(_one(source, question, target, trusted) for target in targets))
+
+
+async def _one(source: Session, question: Question, target: Target, trusted: bool) -> Part | Trouble:
+    try:
+        try:
+            return Part(source.name, target, await fetch(source, question, target))
+        except Exception as error:
+            if trusted or not not_served(error):
+                raise
+            target = await own_version(source, target)
+            return Part(source.name, target, await fetch(source, question, target))
+    except Exception as error:  # noqa: BLE001 - connect.reason raises what is not one of its own
+        return trouble_of(source, error, key_of(target))
+
+
+def trouble_of(source: Session, error: Exception, key: object = None) -> Trouble:
+    from karmada.kube.objects.errors import NotFound
+
+    absent = isinstance(error, NotFound) or (
+        isinstance(error, connect.Failure) and "doesn't have a resource type" in error.message
+    )
+    return Trouble(source.name, connect.reason(error), absent, key)
+
+
+def not_served(error: Exception) -> bool:
+    """A path that is not there, rather than an object: nobody says of what kind or name it would be."""
+    from karmada.kube.objects.errors import NotFound
+
+    return isinstance(error, NotFound) and not error.details.get("name")
+
+
+async def own_version(source: Session, target: Target) -> Target:
+    """The same resource as this server has it."""
+    catalog = await source.client.mapper.catalog()
+    wanted = target.mapping.gvr
+    found = catalog.by_group_resource.get(wanted.group_resource) or catalog.named(wanted.resource)
+    if found is None or found.gvr == wanted:
+        raise connect.failure(f'the server doesn\'t have a resource type "{wanted.resource}"')
+    return Target(found, target.namespace if found.namespaced else "", target.name)
+
+
+# requests
+
+
+async def fetch(source: Session, question: Question, target: Target) -> Obj:
+    from karmada.kube.client.client import JSON
+
+    accept = TABLE if question.tables else JSON
+    if target.name:
+        return await _get(source, question, target, accept)
+    return await _list(source, question, target, accept)
+
+
+def path_of(target: Target) -> str:
+    from karmada.kube.client.client import resource_path
+
+    return resource_path(target.mapping.gvr, target.namespace, target.name)
+
+
+def selection(question: Question) -> dict[str, str]:
+    """What a list or a watch is asked with."""
+    query = {"labelSelector": question.selector, "fieldSelector": question.field_selector}
+    if question.whole_objects and question.tables:
+        query["includeObject"] = "Object"
+    return {key: value for key, value in query.items() if value}
+
+
+async def _get(source: Session, question: Question, target: Target, accept: str) -> Obj:
+    query = {"includeObject": "Object"} if question.whole_objects and question.tables else {}
+    return await _call(source, target, query, accept)
+
+
+async def _list(source: Session, question: Question, target: Target, accept: str) -> Obj:
+    """All pages as one; from the start without pages when the snapshot they are of is gone."""
+    from karmada.kube.objects.errors import Expired, Gone
+
+    query = selection(question)
+    page = await _call(source, target, {**query, "limit": str(PAGE)}, accept)
+    content = "rows" if page.get("kind") == "Table" else "items"
+    found: list[Obj] = [*(page.get(content) or ())]
+    answer = {**page, content: found}
+    while token := (page.get("metadata") or {}).get("continue"):
+        try:
+            page = await _call(source, target, {**query, "limit": str(PAGE), "continue": token}, accept)
+        except (Expired, Gone):
+            return await _call(source, target, query, accept)
+        found += page.get(content) or ()
+    return answer
+
+
+async def _call(source: Session, target: Target, query: dict[str, str], accept: str) -> Obj:
+    from karmada.kube.client.limits import LIST_BYTES
+    from karmada.kube.client.transport import Call, ConnectionFailed
+
+    call = Call("GET", path_of(target), query, accept=accept, most=LIST_BYTES)
+    answer = await source.client.transport.call(call)
+    if not isinstance(answer, dict):
+        raise ConnectionFailed(f"{source.config.server}: the server answered with what is no object")
+    return answer
