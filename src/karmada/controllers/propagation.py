@@ -5,10 +5,10 @@ from __future__ import annotations
 from karmada.controllers.binding.controller import Binding
 from karmada.controllers.binding.kinds import KINDS
 from karmada.controllers.binding_status.controller import BindingStatus
+from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.execution.controller import Execution
 from karmada.controllers.namespace_sync import Override
-from karmada.controllers.template_status.writer import TemplateStatus
 from karmada.controllers.templates import Templates
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.runtime.controller import Reconciler

@@ -8,7 +8,7 @@ kinds anyway.
 from __future__ import annotations
 
 from karmada.controllers.context import Context
-from karmada.controllers.detector.light import light_of
+from karmada.controllers.light_templates import light_of
 from karmada.interpreter.operations import gvk_of
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj

@@ -382,7 +382,7 @@ async def test_a_changed_override_policy_refreshes_the_bindings_it_concerns(
         await painted.until_applied(f"{name}-configmap")
     # what only labels tell is known once their informer has listed
     informers = painted.plane.context.informers
-    from karmada.controllers.detector.light import light_of
+    from karmada.controllers.light_templates import light_of
     from karmada.kube.objects.gvk import GVK
 
     light = informers.of(CONFIG_MAPS, transform=light_of(GVK("", "v1", "ConfigMap")))

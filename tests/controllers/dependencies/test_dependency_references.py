@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karmada.controllers.dependencies.references import dependency_index, indexed_under, note_of, refers_to, shown
-from karmada.controllers.detector.refs import Ref
+from karmada.controllers.template_refs import Ref
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 

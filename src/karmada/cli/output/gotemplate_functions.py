@@ -236,9 +236,9 @@ def _formatted(verb: str, value: Any, flags: str, precision: int | None) -> str:
     if verb == "T":
         return _go_type(value)
     if verb == "q" and isinstance(value, str):
-        from karmada.cli.output.printing import go_quoted
+        from karmada.kube.objects.quoting import go_quote
 
-        return go_quoted(value)
+        return go_quote(value)
     if verb == "t" and isinstance(value, bool):
         return _text(value)
     if isinstance(value, int | float) and not isinstance(value, bool):

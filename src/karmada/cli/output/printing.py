@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from karmada.cli.targeting import connect
+from karmada.kube.objects.quoting import go_quote
 
 if TYPE_CHECKING:
     from karmada.cli.output.jsonpath_template import Template
@@ -207,7 +208,7 @@ def _executed(template: Template, render: Callable[..., str], obj: Obj, allow_mi
     try:
         return render(obj, allow_missing=allow_missing)
     except JSONPathError as error:
-        quoted = go_quoted(template.text)
+        quoted = go_quote(template.text)
         raise connect.failure(f"error executing jsonpath {quoted}: Error executing template: {error}") from error
 
 
@@ -223,7 +224,7 @@ def _go_template(text: str, allow_missing: bool, managed_fields: bool) -> Printe
         try:
             return template.render(shown(obj, managed_fields), allow_missing=allow_missing)
         except TemplateError as error:
-            raise connect.failure(f"error executing template {go_quoted(text)}: {error}") from error
+            raise connect.failure(f"error executing template {go_quote(text)}: {error}") from error
 
     return one
 
@@ -314,10 +315,3 @@ def go_value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{' '.join(go_value(item) for item in value)}]"
     return "<nil>" if value is None else go_scalar(value)
-
-
-def go_quoted(text: str) -> str:
-    """As Go's %q prints it."""
-    import json
-
-    return json.dumps(text, ensure_ascii=False)

@@ -22,7 +22,6 @@ from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.namespace_sync import Override
-from karmada.controllers.own_writes import OwnWrites
 from karmada.controllers.templates import Templates
 from karmada.controllers.works import WorkBeingDeleted, Works
 from karmada.interpreter.interpreter import Interpreter
@@ -33,6 +32,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 from karmada.overrides.triggers import Triggers

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from karmada.api.well_known import cluster_of_namespace
+from karmada.controllers.execution.member_kinds import manifests_of
+from karmada.controllers.execution.reflection import UNKNOWN, identifier
 from karmada.controllers.execution.status import APPLIED
-from karmada.controllers.work_status.reflection import UNKNOWN, identifier
-from karmada.controllers.work_status.spaces import manifests_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj

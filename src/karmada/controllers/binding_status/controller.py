@@ -15,16 +15,16 @@ from karmada.api.work import Work
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.targets import allowed, targets
 from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, aggregate, fully_applied, has_report
+from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
-from karmada.controllers.own_writes import OwnWrites
-from karmada.controllers.template_status.writer import TemplateStatus
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import all_of, any_of, deleted, status_changed, updated
 
 SETTLE: Final = 0.01

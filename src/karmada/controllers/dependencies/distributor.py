@@ -17,11 +17,11 @@ from karmada.api.interpreter_context import Operation
 from karmada.api.work import ResourceBinding
 from karmada.controllers.context import Context
 from karmada.controllers.dependencies import attached, references
-from karmada.controllers.detector.light import changed, light_of
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.detector.recent import Recent
-from karmada.controllers.detector.refs import Ref, ref_of_resource
 from karmada.controllers.detector.release import each
+from karmada.controllers.light_templates import changed, light_of
+from karmada.controllers.template_refs import Ref, ref_of_resource
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from karmada.api import well_known
-from karmada.controllers.detector.refs import Ref
+from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.selectors import labels_from

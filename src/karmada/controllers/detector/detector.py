@@ -24,13 +24,13 @@ from karmada.controllers.detector.claims import BOTH, Claim, PolicyKind, claim_o
 from karmada.controllers.detector.eligible import SkippedNamespaces
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
 from karmada.controllers.detector.kinds import Kind, Kinds
-from karmada.controllers.detector.light import changed, changed_by_user, light_of
 from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selects
 from karmada.controllers.detector.recent import version
-from karmada.controllers.detector.refs import Ref, ref_of, unqueued
 from karmada.controllers.detector.release import Release
 from karmada.controllers.detector.waiting import Waiting
 from karmada.controllers.detector.writer import BindingWriter
+from karmada.controllers.light_templates import changed, changed_by_user, light_of
+from karmada.controllers.template_refs import Ref, ref_of, unqueued
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.types import Obj

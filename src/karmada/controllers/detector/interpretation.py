@@ -13,7 +13,7 @@ from karmada.api.interpreter_context import Operation
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import affinity_groups, policy_fields, resource_of
 from karmada.controllers.detector.policies import NotYet
-from karmada.controllers.detector.refs import ref_of
+from karmada.controllers.template_refs import ref_of
 from karmada.interpreter.operations import (
     INTERPRET_COMPONENT,
     INTERPRET_REPLICA,

@@ -19,8 +19,8 @@ from typing import Final, Protocol
 from karmada.api import well_known
 from karmada.controllers.context import Context
 from karmada.controllers.detector.eligible import SkippedApis
-from karmada.controllers.detector.light import light_of
-from karmada.controllers.detector.refs import Ref
+from karmada.controllers.light_templates import light_of
+from karmada.controllers.template_refs import Ref
 from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound

@@ -14,8 +14,8 @@ from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import BACKLOG, Detector
 from karmada.controllers.detector.policies import gvk_of, is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
-from karmada.controllers.detector.refs import Ref, ref_of_resource
 from karmada.controllers.detector.release import each
+from karmada.controllers.template_refs import Ref, ref_of_resource
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch

@@ -13,8 +13,8 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, PolicyKind
 from karmada.controllers.detector.detector import Detector
 from karmada.controllers.detector.policies import explicit_priority, gvk_of, selectors_of
-from karmada.controllers.detector.refs import Ref
 from karmada.controllers.errors import raise_together
+from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.types import Obj

@@ -11,9 +11,9 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import binding_resource
 from karmada.controllers.detector.claims import PolicyKind, releasing_patch
 from karmada.controllers.detector.kinds import Kinds
-from karmada.controllers.detector.refs import ref_of
 from karmada.controllers.detector.writer import BindingWriter
 from karmada.controllers.errors import raise_together
+from karmada.controllers.template_refs import ref_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.gvk import GVK, GVR

@@ -19,14 +19,13 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
+from karmada.controllers.execution.member_kinds import Space, Spaces, manifests_of
 from karmada.controllers.execution.outages import Outages
+from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
+from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
 from karmada.controllers.execution.status import APPLIED, Draft
 from karmada.controllers.execution.telling import Teller
 from karmada.controllers.lanes import Lanes
-from karmada.controllers.own_writes import OwnWrites
-from karmada.controllers.work_status.reflection import CONTROLLER as STATUS_CONTROLLER
-from karmada.controllers.work_status.reflection import Reflection, Reflector, identifier, work_of
-from karmada.controllers.work_status.spaces import Space, Spaces, manifests_of
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.client.discovery import NoMatch
@@ -37,6 +36,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer

@@ -9,6 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from karmada.kube.kinds.resource import Strategy
+from karmada.kube.kinds.signing_requests import (
+    APPROVED,
+    DENIED,
+    FAILED,
+    LEGACY_UNKNOWN,
+    MIN_SECONDS,
+    conditions,
+    load_certificate,
+    parse_request,
+    request_pem,
+)
 from karmada.kube.kinds.usages import ALL_USAGES
 from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
@@ -21,20 +32,9 @@ from karmada.kube.objects.errors import (
     required,
     too_long,
 )
+from karmada.kube.objects.quoting import go_quote
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.csr import (
-    APPROVED,
-    DENIED,
-    FAILED,
-    LEGACY_UNKNOWN,
-    MIN_SECONDS,
-    conditions,
-    load_certificate,
-    parse_request,
-    request_pem,
-)
-from karmada.kube.server.auth.messages import go_quote
 
 _STATUSES = {APPROVED: ("True",), DENIED: ("True",), FAILED: ("True",)}
 _USAGES = sorted(ALL_USAGES)

@@ -36,7 +36,7 @@ from karmada.kube.kinds import (
 )
 from karmada.kube.kinds import customresourcedefinition as crds
 from karmada.kube.kinds.filling import take_version
-from karmada.kube.kinds.resource import ALL_VERBS, STATUS_VERBS, Resource, Strategy, Subresource
+from karmada.kube.kinds.resource import ALL_VERBS, STATUS_VERBS, Reserve, Resource, Strategy, Subresource
 from karmada.kube.kinds.scale import SCALE
 from karmada.kube.objects import names
 from karmada.kube.objects.clock import Clock, RealClock
@@ -45,7 +45,6 @@ from karmada.kube.objects.gvk import GVK, GroupResource, GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.node import Node
-from karmada.kube.server.addresses.allocator import Allocator
 
 GROUP_PRIORITIES: dict[str, int] = {
     "apiregistration.k8s.io": 20000,
@@ -284,16 +283,14 @@ _CONVERTED: Mapping[GVK, _Shared] = {
 }
 
 
-def builtin_resources(
-    defs: Definitions, allocator: Allocator | None = None, clock: Clock | None = None
-) -> list[Resource]:
-    """The built-in kinds of one Kubernetes version; Services get their addresses from `allocator`."""
+def builtin_resources(defs: Definitions, reserve: Reserve | None = None, clock: Clock | None = None) -> list[Resource]:
+    """The built-in kinds of one Kubernetes version; Services get their addresses from `reserve`."""
     known = defs.kinds()
     found = [_resource(row, defs) for row in ROWS if GVK.parse(row.version, row.kind) in known]
     minor = int(defs.version.split(".")[1])
     for resource in found:
         if resource.gvk == _core("Service"):
-            resource.strategy = _service_strategy(minor, allocator)
+            resource.strategy = _service_strategy(minor, reserve)
         elif resource.gvk == _core("Endpoints") and minor < _ENDPOINTS_DEPRECATED:
             resource.strategy = replace(resource.strategy, warnings=lambda _obj, _old: [])
         elif resource.gvk.kind == "CertificateSigningRequest":
@@ -332,10 +329,10 @@ def _schema(defs: Definitions, gvk: GVK) -> Callable[[], Node]:
     return schema
 
 
-def _service_strategy(minor: int, allocator: Allocator | None) -> Strategy:
+def _service_strategy(minor: int, reserve: Reserve | None) -> Strategy:
     """Service names became plain DNS labels; before, they had to start with a letter."""
     check = names.dns1123_label if minor >= _PLAIN_SERVICE_NAMES else names.dns1035_label
-    return replace(services.SERVICE, name_errors=check, reserve=allocator.reserve if allocator is not None else None)
+    return replace(services.SERVICE, name_errors=check, reserve=reserve)
 
 
 def _certificate_parts(clock: Clock) -> dict[str, Subresource]:

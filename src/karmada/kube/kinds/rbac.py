@@ -14,7 +14,8 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import FieldError, invalid, not_supported, required
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.rbac import GROUP
+
+GROUP = "rbac.authorization.k8s.io"
 
 # --- roles --------------------------------------------------------------------------------------------------------
 

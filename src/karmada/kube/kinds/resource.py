@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from karmada.kube.objects.errors import FieldError
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
@@ -36,6 +36,9 @@ class Reservation(Protocol):
 
     def finish(self, stored: bool | None) -> None:
         """The write went through (keep it), did not (give it back), or nobody knows (None: keep it)."""
+
+
+Reserve: TypeAlias = Callable[[Obj, Obj | None], Awaitable[Reservation | None]]
 
 
 class Scale(Protocol):
@@ -92,7 +95,7 @@ class Strategy:
     canonicalize: Callable[[Obj], None] = _nothing
     """In place, once a write is found valid, to /status as well: the one form in which the same thing is stored."""
     warnings: Callable[[Obj, Obj | None], list[str]] = _no_warnings
-    reserve: Callable[[Obj, Obj | None], Awaitable[Reservation | None]] | None = None
+    reserve: Reserve | None = None
     """(obj, old): allocate what must be unique (cluster IPs, node ports), set it in `obj`; raises ApiError."""
     generation: Callable[[Obj], Any] | None = None
     """The part of the object whose change raises metadata.generation; None: the kind has no generation."""

@@ -6,11 +6,12 @@ as whole nanoseconds, because a float cannot hold them all.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
+
+from karmada.kube.objects.quoting import go_quote
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _TIME = re.compile(
@@ -56,7 +57,7 @@ def parse_time(text: str) -> float:
     try:
         moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
     except ValueError:
-        raise ValueError(f"parsing time {_quote(text)}: {_out_of_range(match)} out of range") from None
+        raise ValueError(f"parsing time {go_quote(text)}: {_out_of_range(match)} out of range") from None
     seconds = (moment - _EPOCH).total_seconds()
     if fraction:
         seconds += float(f"0.{fraction}")
@@ -67,10 +68,6 @@ def parse_time(text: str) -> float:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _out_of_range(match: re.Match[str]) -> str:
@@ -86,10 +83,10 @@ def _what_is_wrong(text: str) -> str:
     for pattern, piece in _PIECES:
         match = pattern.match(text, at)
         if match is None:
-            rest = _quote(text[at:])
-            return f'parsing time {_quote(text)} as "{_LAYOUT}": cannot parse {rest} as "{piece}"'
+            rest = go_quote(text[at:])
+            return f'parsing time {go_quote(text)} as "{_LAYOUT}": cannot parse {rest} as "{piece}"'
         at = match.end()
-    return f"parsing time {_quote(text)}: extra text: {_quote(text[at:])}"
+    return f"parsing time {go_quote(text)}: extra text: {go_quote(text[at:])}"
 
 
 def human_duration(seconds: float) -> str:
@@ -132,7 +129,7 @@ _MAX_NANOS = 2**63 - 1
 @lru_cache(maxsize=4096)
 def parse_duration_ns(text: str) -> int:
     """A Go duration ("1h30m", "300ms", "-1.5s") in nanoseconds; raises ValueError with Go's text."""
-    bad = f"time: invalid duration {_quote(text)}"
+    bad = f"time: invalid duration {go_quote(text)}"
     negative, rest = text[:1] == "-", text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return 0
@@ -145,10 +142,10 @@ def parse_duration_ns(text: str) -> int:
             raise ValueError(bad)
         whole, fraction, unit = match[1], match[2] or "", match[3]
         if not unit:
-            raise ValueError(f"time: missing unit in duration {_quote(text)}")
+            raise ValueError(f"time: missing unit in duration {go_quote(text)}")
         scale = _NANOS.get(unit)
         if scale is None:
-            raise ValueError(f"time: unknown unit {_quote(unit)} in duration {_quote(text)}")
+            raise ValueError(f"time: unknown unit {go_quote(unit)} in duration {go_quote(text)}")
         total += int(whole or "0") * scale
         if fraction:
             total += int(fraction) * scale // 10 ** len(fraction)

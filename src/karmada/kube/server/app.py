@@ -100,7 +100,7 @@ class ApiServer(ServerCore):
         config, clock, cache = self.config, self.clock, self.cache
         self.claims = Claims(cache, clock) if config.shares_storage else None
         self.allocator = Allocator(cache, config.service_cidr, config.node_ports, self.claims)
-        self.registry.add(builtin_resources(self.definitions, self.allocator, clock))
+        self.registry.add(builtin_resources(self.definitions, self.allocator.reserve, clock))
         self.webhooks = WebhookClient(ServiceRouter(cache))
         self.closing.append(self.webhooks.close)
         hooks = (MutatingWebhooks, ValidatingWebhooks)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
-from karmada.controllers.own_writes import OwnWrites
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
@@ -20,6 +19,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.queue import Queue
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import RemoteEstimator

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from karmada.kube.kinds.rbac import GROUP
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.rbac import GROUP, Authorizer
+from karmada.kube.server.auth.rbac import Authorizer
 
 NOW = 1_700_000_000.0
 _PLURALS = {

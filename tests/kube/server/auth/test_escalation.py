@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
+from karmada.kube.kinds.rbac import GROUP
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.escalation import (
@@ -16,7 +17,7 @@ from karmada.kube.server.auth.escalation import (
     escalation_error,
     uncovered,
 )
-from karmada.kube.server.auth.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES
+from karmada.kube.server.auth.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from karmada.kube.server.auth.user import User
 
 ME = User("u", groups=("g", "h"))

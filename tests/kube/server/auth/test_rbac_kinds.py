@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
-from karmada.kube.kinds.rbac import STRATEGIES, aggregate
+from karmada.kube.kinds.rbac import GROUP, STRATEGIES, aggregate
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.bootstrap_policy import (
@@ -15,7 +15,7 @@ from karmada.kube.server.auth.bootstrap_policy import (
     must_recreate,
     reconcile,
 )
-from karmada.kube.server.auth.rbac import GROUP, AuthzAttributes
+from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
 
 

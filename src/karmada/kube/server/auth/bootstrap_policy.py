@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from karmada.kube.kinds.rbac import aggregate
+from karmada.kube.kinds.rbac import GROUP, aggregate
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.bootstrap_rules import CLUSTER_ROLES, CONTROLLERS, NAMESPACED_ROLES
 from karmada.kube.server.auth.escalation import compact, uncovered
-from karmada.kube.server.auth.rbac import GROUP, Rule
+from karmada.kube.server.auth.rbac import Rule
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 BOOTSTRAPPING = "kubernetes.io/bootstrapping"

@@ -8,30 +8,42 @@ Everything here is a function of plain objects and the time; the controllers onl
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from karmada.kube.objects.times import parse_time, rfc3339
+from karmada.kube.kinds.signing_requests import (
+    APPROVED,
+    DENIED,
+    FAILED,
+    GROUP,
+    LEGACY_UNKNOWN,
+    MIN_SECONDS,
+    Request,
+    condition,
+    conditions,
+    has_condition,
+    is_approved,
+    is_issued,
+    load_certificate,
+    parse_request,
+    request_pem,
+    with_condition,
+)
+from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.pki import BACKDATE, CertificateAuthority, alternative_names, load_csr
+from karmada.kube.server.auth.pki import BACKDATE, CertificateAuthority
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
 from karmada.kube.server.auth.user import MASTERS, User
 
 if TYPE_CHECKING:
-    from cryptography import x509
+    pass
 
-GROUP = "certificates.k8s.io"
 API_CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 KUBELET_SERVING = "kubernetes.io/kubelet-serving"
-LEGACY_UNKNOWN = "kubernetes.io/legacy-unknown"
-APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 
 NODE_USER_PREFIX, NODE_GROUP = "system:node:", "system:nodes"
 MAX_SECONDS = 365 * 24 * 3600
-MIN_SECONDS = 600
 _SHORT_SECONDS = 8 * 3600
 """Certificates shorter than this are not shortened by the backdating."""
 _HOUR = 3600.0
@@ -41,89 +53,11 @@ _DIGITAL, _ENCIPHER = "digital signature", "key encipherment"
 _CLIENT, _SERVER = "client auth", "server auth"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a PKCS#10 request asks for."""
-
-    common_name: str
-    organizations: tuple[str, ...]
-    dns_names: tuple[str, ...]
-    addresses: tuple[str, ...]
-    emails: tuple[str, ...]
-    uris: tuple[str, ...]
-    pem: bytes
-
-
 class Signed(NamedTuple):
     """The outcome of signing: a certificate, or the condition that says why there is none; both None: not ours."""
 
     certificate: bytes | None = None
     failure: Obj | None = None
-
-
-# --- reading ------------------------------------------------------------------------------------------------------
-
-
-def parse_request(pem: bytes) -> Request:
-    """ValueError if it is not a PEM certificate request with a good signature."""
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
-        raise ValueError("PEM block type must be CERTIFICATE REQUEST")
-    request = load_csr(pem)
-    names = alternative_names(request)
-    common = [str(a.value) for a in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    return Request(
-        common_name=common[-1] if common else "",
-        organizations=tuple(str(a.value) for a in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)),
-        dns_names=tuple(names.get_values_for_type(x509.DNSName)),
-        addresses=tuple(str(a) for a in names.get_values_for_type(x509.IPAddress)),
-        emails=tuple(names.get_values_for_type(x509.RFC822Name)),
-        uris=tuple(names.get_values_for_type(x509.UniformResourceIdentifier)),
-        pem=pem,
-    )
-
-
-def request_pem(csr: Obj) -> bytes:
-    """ValueError if spec.request is not base64."""
-    try:
-        return base64.b64decode((csr.get("spec") or {}).get("request") or "", validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error
-
-
-def conditions(csr: Obj) -> list[Obj]:
-    return (csr.get("status") or {}).get("conditions") or []
-
-
-def has_condition(csr: Obj, kind: str) -> bool:
-    return any(condition.get("type") == kind for condition in conditions(csr))
-
-
-def is_approved(csr: Obj) -> bool:
-    return has_condition(csr, APPROVED) and not has_condition(csr, DENIED)
-
-
-def is_issued(csr: Obj) -> bool:
-    return bool((csr.get("status") or {}).get("certificate"))
-
-
-def condition(kind: str, reason: str, message: str, now: float) -> Obj:
-    stamp = rfc3339(now)
-    return {
-        "type": kind,
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastUpdateTime": stamp,
-        "lastTransitionTime": stamp,
-    }
-
-
-def with_condition(csr: Obj, new: Obj) -> Obj:
-    status = csr.get("status") or {}
-    return {**csr, "status": {**status, "conditions": [*conditions(csr), new]}}
 
 
 # --- what signers accept ------------------------------------------------------------------------------------------
@@ -303,13 +237,3 @@ def _older(stamp: str | None, now: float, age: float) -> bool:
 def _certificate_expired(csr: Obj, now: float) -> bool:
     cert = load_certificate(csr["status"]["certificate"])
     return cert is not None and cert.not_valid_after_utc.timestamp() < now
-
-
-def load_certificate(encoded: str) -> x509.Certificate | None:
-    """The first certificate of a status.certificate; None if there is none to read."""
-    from cryptography import x509
-
-    try:
-        return x509.load_pem_x509_certificate(base64.b64decode(encoded, validate=True))
-    except ValueError:
-        return None

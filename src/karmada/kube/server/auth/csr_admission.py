@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from karmada.kube.kinds.signing_requests import GROUP, parse_request, request_pem
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.quoting import go_quote
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.auth import csr as csrs
-from karmada.kube.server.auth.messages import go_quote
 from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.auth.user import User
 
-RESOURCE = GroupResource(csrs.GROUP, "certificatesigningrequests")
+RESOURCE = GroupResource(GROUP, "certificatesigningrequests")
 _USER_FIELDS = ("username", "uid", "groups", "extra")
 
 
@@ -35,7 +36,7 @@ def subject_error(obj: Obj) -> str:
     if (obj.get("spec") or {}).get("signerName") != csrs.API_CLIENT:
         return ""
     try:
-        request = csrs.parse_request(csrs.request_pem(obj))
+        request = parse_request(request_pem(obj))
     except ValueError:
         return ""
     return csrs.masters_error(request, csrs.API_CLIENT)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from karmada.kube.kinds.rbac import GROUP
 from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.quoting import go_quote, go_quote_all
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
-from karmada.kube.server.auth.messages import go_quote, go_quote_all
 from karmada.kube.server.auth.rbac import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
-    GROUP,
     ROLE_BINDINGS,
     ROLES,
     Authorizer,

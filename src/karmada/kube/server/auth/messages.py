@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.quoting import go_quote
 from karmada.kube.server.auth.user import User
 
 if TYPE_CHECKING:
     from karmada.kube.server.auth.rbac import AuthzAttributes
 
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-
-
-def go_quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def go_quote_all(texts: Iterable[str]) -> str:
-    return "[" + " ".join(go_quote(text) for text in texts) + "]"
 
 
 def aggregate(errors: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from karmada.kube.kinds.signing_requests import alternative_names, load_csr
 from karmada.kube.kinds.usages import extended_key_usage, key_usage
 from karmada.kube.server.auth.files import locked, private_directory, read_optional, write_private
 
@@ -102,32 +103,6 @@ def general_names(sans: Iterable[str]) -> list[x509.GeneralName]:
         except ValueError:
             names.append(x509.DNSName(san))
     return names
-
-
-def load_csr(pem: bytes) -> x509.CertificateSigningRequest:
-    """A PKCS#10 request that can be read in full and is signed by its own key; ValueError otherwise."""
-    from cryptography import x509
-    from cryptography.exceptions import UnsupportedAlgorithm
-
-    try:
-        request = x509.load_pem_x509_csr(pem)
-        request.public_key()
-        genuine = request.is_signature_valid
-        list(request.extensions)
-    except (UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
-        raise ValueError(str(error)) from error
-    if not genuine:
-        raise ValueError("the certificate request is not signed by its own key")
-    return request
-
-
-def alternative_names(request: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName:
-    from cryptography import x509
-
-    try:
-        return request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return x509.SubjectAlternativeName([])
 
 
 def _plain_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:

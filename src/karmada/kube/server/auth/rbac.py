@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from karmada.kube.kinds.rbac import GROUP
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.quoting import go_quote
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.cache import GenerationCache
-from karmada.kube.server.auth.messages import aggregate, go_quote
+from karmada.kube.server.auth.messages import aggregate
 from karmada.kube.server.auth.service_accounts import username
 from karmada.kube.server.auth.user import MASTERS, User
 
-GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = GroupResource(GROUP, "roles"), GroupResource(GROUP, "clusterroles")
 ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS = GroupResource(GROUP, "rolebindings"), GroupResource(GROUP, "clusterrolebindings")
 HEALTH_PATHS = ("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*")

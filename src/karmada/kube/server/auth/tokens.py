@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import BadRequest, Conflict, FieldError, Invalid, NotFound, invalid
 from karmada.kube.objects.gvk import GVK, GroupKind, GroupResource
+from karmada.kube.objects.quoting import go_quote
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.jwt import KeySet, SigningKey
-from karmada.kube.server.auth.messages import go_quote
 from karmada.kube.server.auth.service_accounts import (
     LEGACY_ISSUER,
     LEGACY_PREFIX,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from karmada.kube.client.client import Client
+from karmada.kube.kinds.signing_requests import with_condition
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
@@ -10,7 +11,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.server.auth.csr import auto_approval, outlived, sign, signed, with_condition
+from karmada.kube.server.auth.csr import auto_approval, outlived, sign, signed
 from karmada.kube.server.auth.pki import CertificateAuthority
 from karmada.kube.server.auth.rbac import Authorizer
 

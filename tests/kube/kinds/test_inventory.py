@@ -155,7 +155,7 @@ class Nothing:
 async def test_the_first_objects_of_a_cluster_are_valid() -> None:
     definitions = Definitions.load("1.36")
     allocator = Allocator(Nothing())
-    served = {resource.gvk: resource for resource in builtin_resources(definitions, allocator)}
+    served = {resource.gvk: resource for resource in builtin_resources(definitions, allocator.reserve)}
     objects = default_objects(host="192.168.1.10", port=6443, definitions=definitions)
     for obj in objects:
         resource = served[GVK.parse(obj["apiVersion"], obj["kind"])]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from karmada.controllers.own_writes import OwnWrites
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.own_writes import OwnWrites
 
 KEY = Key("n", "x")
 

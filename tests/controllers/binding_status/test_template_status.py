@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karmada.controllers.template_status.writer import TemplateStatus
+from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.types import Obj

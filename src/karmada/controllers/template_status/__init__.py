@@ -1,1 +1,0 @@
-"""Template status: the status of a template is what its copies make together."""

@@ -1,1 +1,0 @@
-"""Work status: how the objects of Works are doing in their clusters."""
