@@ -18,7 +18,6 @@ from karmada.api import well_known
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.context import Context, Settings
-from karmada.controllers.namespace_sync import Override
 from karmada.controllers.propagation import propagation_parts
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.client.client import Client
@@ -32,6 +31,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import Result
+from karmada.overrides.hook import Override
 
 DEPLOYMENTS, CONFIG_MAPS = GVR("apps", "v1", "deployments"), GVR("", "v1", "configmaps")
 SECRETS, JOBS, SERVICES = GVR("", "v1", "secrets"), GVR("batch", "v1", "jobs"), GVR("", "v1", "services")

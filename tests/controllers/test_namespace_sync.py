@@ -15,7 +15,6 @@ from karmada.api.work import Work
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.namespace_sync import (
     NamespaceSync,
-    Overridden,
     Skipped,
     named_namespaces,
     propagates_itself,
@@ -23,6 +22,7 @@ from karmada.controllers.namespace_sync import (
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from karmada.overrides.hook import Overridden
 
 SKIP = "namespace.karmada.io/skip-auto-propagation"
 TEST_WORK = "test-69fd499b4c"

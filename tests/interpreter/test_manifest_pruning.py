@@ -63,6 +63,7 @@ CASES = [
     ),
     (obj("ServiceAccount"), ...),
     (obj("Service", spec={"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "a": 1}), obj("Service", spec={"a": 1})),
+    (obj("Service", spec={"clusterIP": "", "a": 1}), obj("Service", spec={"a": 1})),
     (obj("Service", spec={"clusterIP": "None", "clusterIPs": ["None"]}), ...),
     (obj("Service", spec={"clusterIPs": ["10.0.0.1"]}), ...),
     (
@@ -70,6 +71,11 @@ CASES = [
         obj("PersistentVolumeClaim"),
     ),
     (obj("ConfigMap", data={"a": "b"}), ...),
+    (obj("Job", spec=[]), ...),
+    (obj("Job", spec={"selector": "x", "template": {"metadata": 5}}), ...),
+    (obj("Service", spec="x"), ...),
+    (obj("ServiceAccount", secrets="x"), ...),
+    (obj("ServiceAccount", secrets=["x", {"name": 5}]), ...),
 ]  # fmt: skip
 
 

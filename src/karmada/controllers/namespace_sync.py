@@ -26,8 +26,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, matching, not_, spec_changed
-from karmada.overrides.hook import Overridden as Overridden
-from karmada.overrides.hook import Override as Override
+from karmada.overrides.hook import Overridden, Override
 from karmada.overrides.triggers import looked_at
 
 CONTROLLER: Final = "namespace-sync-controller"

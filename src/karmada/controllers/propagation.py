@@ -8,12 +8,12 @@ from karmada.controllers.binding_status.controller import BindingStatus
 from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.execution.controller import Execution
-from karmada.controllers.namespace_sync import Override
 from karmada.controllers.templates import Templates
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Component
 from karmada.overrides.engine import Overrides
+from karmada.overrides.hook import Override
 from karmada.overrides.triggers import Triggers
 
 

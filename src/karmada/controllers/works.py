@@ -15,19 +15,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from karmada.admission.context import new_id
-from karmada.admission.work import prune, record
+from karmada.admission.work import record
 from karmada.api import well_known
 from karmada.api.work import Work
 from karmada.controllers.context import Context
+from karmada.interpreter.pruning import pruned
 from karmada.kube.objects import meta
-from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import Write
 
-_DEEP = frozenset({"Job", "Service"})
-"""Kinds of which something below metadata is taken out."""
 _TRIES = 5
 
 
@@ -160,31 +158,15 @@ class _Wanted:
 
 
 def manifest_of(resource: Obj, work: Key, conflict_resolution: str | None = None) -> Obj:
-    """What a Work carries of an object: without what is the control plane's own, with the way back to the Work."""
-    manifest = _own(resource)
-    metadata = manifest["metadata"]
-    metadata["labels"][well_known.MANAGED] = well_known.TRUE
-    annotations = metadata["annotations"]
-    annotations[well_known.TEMPLATE_UID] = metadata.get("uid", "")
-    annotations[well_known.WORK_NAMESPACE] = work.namespace
-    annotations[well_known.WORK_NAME] = work.name
+    """What a Work carries of an object: pruned, with a reference to the Work; its labels and annotations are its own."""
+    metadata = resource["metadata"]
+    labels = {**(metadata.get("labels") or {}), well_known.MANAGED: well_known.TRUE}
+    annotations = {
+        **(metadata.get("annotations") or {}),
+        well_known.TEMPLATE_UID: metadata.get("uid", ""),
+        well_known.WORK_NAMESPACE: work.namespace,
+        well_known.WORK_NAME: work.name,
+    }
     if conflict_resolution is not None:
         annotations[well_known.CONFLICT_RESOLUTION] = conflict_resolution
-    prune(manifest)
-    return manifest
-
-
-def _own(resource: Obj) -> Obj:
-    """A copy of which everything that is changed here is our own; the rest, most of it, is shared."""
-    metadata = resource["metadata"]
-    copy: Obj = {
-        **resource,
-        "metadata": {
-            **metadata,
-            "labels": {**(metadata.get("labels") or {})},
-            "annotations": {**(metadata.get("annotations") or {})},
-        },
-    }
-    if resource["kind"] in _DEEP and "spec" in resource:
-        copy["spec"] = copy_json(resource["spec"])
-    return copy
+    return pruned({**resource, "metadata": {**metadata, "labels": labels, "annotations": annotations}})

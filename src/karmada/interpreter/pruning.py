@@ -1,12 +1,15 @@
-"""What is taken off an object before it goes to other clusters: all that belongs to the server it was read from.
+"""Pruning: removes from an object what belongs to the cluster it was read from, before it goes to another.
 
-Some of that every object has; the rest goes by kind, whatever the group, in a table of small functions. Each returns a
-new object, or the same when there is nothing to take off; nothing is changed in place.
+Some fields every object has; the rest goes by kind, whatever the group, in one table of small functions. Admission of
+Works, the controllers that write Works and the comparison with a member's object all use it, so that an object pruned
+twice, or by two of them, is the same. Each function returns a new object, or the same one when there is nothing to
+remove. Fields of an unexpected type are left alone: the target cluster rejects them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from karmada.interpreter.native.kinds import TOKEN_SECRET
 from karmada.kube.objects.types import Obj
@@ -23,8 +26,8 @@ _JOB_LABELS = (*_CONTROLLER_UIDS, "job-name", "batch.kubernetes.io/job-name")
 def pruned(obj: Obj, *, keep_ttl: bool = False) -> Obj:
     """The object as it may go to another cluster.
 
-    Finished Jobs are left to their clusters only as long as the control plane wants them, so their time to live goes,
-    too, unless `keep_ttl`.
+    A finished Job stays in its clusters as long as the control plane has it, so its TTL is removed, too, unless
+    `keep_ttl`.
     """
     result = {key: value for key, value in obj.items() if key != "status"}
     metadata = obj.get("metadata")
@@ -44,10 +47,15 @@ def _without(obj: Obj, path: tuple[str, ...], fields: Collection[str]) -> Obj:
     if not path:
         return obj if obj.keys().isdisjoint(fields) else {k: v for k, v in obj.items() if k not in fields}
     inner = obj.get(path[0])
-    if not inner:
+    if not isinstance(inner, dict):
         return obj
     rest = _without(inner, path[1:], fields)
     return obj if rest is inner else {**obj, path[0]: rest}
+
+
+def _spec(obj: Obj) -> Obj:
+    spec = obj.get("spec")
+    return spec if isinstance(spec, dict) else {}
 
 
 def _deployment(obj: Obj) -> Obj:
@@ -55,7 +63,7 @@ def _deployment(obj: Obj) -> Obj:
 
 
 def _job(obj: Obj) -> Obj:
-    if (obj.get("spec") or {}).get("manualSelector"):
+    if _spec(obj).get("manualSelector") is True:
         return obj
     obj = _without(obj, ("spec", "selector", "matchLabels"), _CONTROLLER_UIDS)
     return _without(obj, ("spec", "template", "metadata", "labels"), _JOB_LABELS)
@@ -69,15 +77,21 @@ def _secret(obj: Obj) -> Obj:
 
 def _service_account(obj: Obj) -> Obj:
     secrets = obj.get("secrets")
-    if not secrets:
+    if not isinstance(secrets, list):
         return obj
     tokens = f"{(obj.get('metadata') or {}).get('name') or ''}-token-"
-    kept = [secret for secret in secrets if not (secret.get("name") or "").startswith(tokens)]
+    kept = [secret for secret in secrets if not _name(secret).startswith(tokens)]
     return obj if len(kept) == len(secrets) else {**obj, "secrets": kept}
 
 
+def _name(reference: Any) -> str:
+    name = reference.get("name") if isinstance(reference, dict) else ""
+    return name if isinstance(name, str) else ""
+
+
 def _service(obj: Obj) -> Obj:
-    address = (obj.get("spec") or {}).get("clusterIP")
+    """Every cluster allocates addresses of its own; a headless Service is headless in all of them."""
+    address = _spec(obj).get("clusterIP")
     if address is None or address == "None":
         return obj
     return _without(obj, ("spec",), ("clusterIP", "clusterIPs"))

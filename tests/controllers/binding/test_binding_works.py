@@ -11,10 +11,10 @@ import pytest_asyncio
 from eventually import eventually
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
-from karmada.controllers.namespace_sync import Overridden
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
+from karmada.overrides.hook import Overridden
 from propagation_plane import (
     CLUSTER_ROLES,
     CONFIG_MAPS,

@@ -21,7 +21,6 @@ from karmada.controllers.binding.targets import allowed, is_suspended, purged, t
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
-from karmada.controllers.namespace_sync import Override
 from karmada.controllers.templates import Templates
 from karmada.controllers.works import WorkBeingDeleted, Works
 from karmada.interpreter.interpreter import Interpreter
@@ -35,6 +34,7 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
+from karmada.overrides.hook import Override
 from karmada.overrides.triggers import Triggers
 
 _WORKERS = 64

@@ -9,13 +9,13 @@ from karmada.api import well_known
 from karmada.controllers.binding.completions import shares
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.targets import is_divided, is_workload, preserved_labels
-from karmada.controllers.namespace_sync import Override
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import REVISE_REPLICA, gvk_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
+from karmada.overrides.hook import Override
 
 log = get_logger("binding")
 _STRATEGIES = (well_known.CONFLICT_OVERWRITE, well_known.CONFLICT_ABORT)

@@ -15,11 +15,11 @@ from typing import Final, Protocol
 from karmada.api import well_known
 from karmada.api.interpreter_context import Operation
 from karmada.api.work import ResourceBinding
+from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
 from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.detector.recent import Recent
-from karmada.controllers.detector.release import each
 from karmada.controllers.light_templates import changed, light_of
 from karmada.controllers.template_refs import Ref, ref_of_resource
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
@@ -172,7 +172,7 @@ class Distributor:
             async def follow(dependency: Obj) -> None:
                 written.append(await self._attach_all(binding, dependency))
 
-            await each(dependencies, follow)
+            await for_each(dependencies, follow)
         except Conflict:
             raise  # somebody was faster: nothing to tell, look again
         except Exception as error:
@@ -283,7 +283,7 @@ class Distributor:
         async def release(follower: Obj) -> None:
             await self._detach(binding, follower)
 
-        await each(followers, release)
+        await for_each(followers, release)
 
     async def _detach(self, binding: Obj, follower: Obj) -> None:
         async def make(current: Obj | None) -> Obj | None:

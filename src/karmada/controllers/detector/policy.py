@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import binding_resource
 from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import BACKLOG, Detector
 from karmada.controllers.detector.policies import gvk_of, is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
-from karmada.controllers.detector.release import each
 from karmada.controllers.template_refs import Ref, ref_of_resource
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
@@ -80,7 +80,7 @@ class PolicyController:
             await release.one(await kinds.resource(ref), template, self._kind, policy_id)
             await release.one(binding_resource(binding), binding, self._kind, policy_id)
 
-        await each(doubtful, check)
+        await for_each(doubtful, check)
         return kept
 
     def _look_again(self, policy: Obj, bindings: list[Obj]) -> None:
@@ -120,4 +120,4 @@ class PolicyController:
         async def release(template: Obj) -> None:
             await self._detector.release.template(self._kind, policy_id, template)
 
-        await each(templates.values(), release)
+        await for_each(templates.values(), release)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar
+from typing import Final
 
 from karmada.api import well_known
 from karmada.controllers.context import Context
@@ -12,7 +10,6 @@ from karmada.controllers.detector.bindings import binding_resource
 from karmada.controllers.detector.claims import PolicyKind, releasing_patch
 from karmada.controllers.detector.kinds import Kinds
 from karmada.controllers.detector.writer import BindingWriter
-from karmada.controllers.errors import raise_together
 from karmada.controllers.template_refs import ref_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict, NotFound
@@ -21,19 +18,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
 _TRIES: Final = 5
-_AT_ONCE: Final = 32
-T = TypeVar("T")
-
-
-async def each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Do the same for many, some at a time; what went wrong is told together when all were tried."""
-    places = asyncio.Semaphore(_AT_ONCE)
-
-    async def one(item: T) -> None:
-        async with places:
-            await work(item)
-
-    raise_together(await asyncio.gather(*(one(item) for item in items), return_exceptions=True))
 
 
 class Release:
