@@ -24,8 +24,16 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.names import qualified_name
 
 
-def test_a_work_is_named_after_its_template_and_a_hash() -> None:
-    assert work_name("Deployment", "nginx", "default") == "nginx-687f7fb96f"
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        (("Deployment", "nginx", "default"), "nginx-687f7fb96f"),
+        (("ClusterRole", "system:test-x"), "system.test-x-7b576cf94d"),
+        (("Role", "a:b", "ns"), "a.b-74865bcc99"),
+    ],
+)
+def test_a_work_is_named_after_its_template_and_a_hash(template: tuple[str, ...], expected: str) -> None:
+    assert work_name(*template) == expected
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,9 @@ def binding_name(kind: str, name: str) -> str:
 
 def work_name(kind: str, name: str, namespace: str = "") -> str:
     """The Work of a template, in every execution namespace it gets one."""
-    hashed = f"{namespace}-{name}-{kind}" if namespace else f"{name}-{kind}"
-    return f"{_dotted(name).lower()}-{short_hash(hashed.lower())}"
+    readable = _dotted(name).lower()
+    hashed = f"{namespace}-{readable}-{kind}" if namespace else f"{readable}-{kind}"
+    return f"{readable}-{short_hash(hashed.lower())}"
 
 
 def depended_by_label(namespace: str, name: str) -> str:

@@ -141,16 +141,25 @@ class KindInMember:
     # changing
 
     async def apply(self, manifest: Obj, observed: Observed) -> Applied:
-        """Have the object as the manifest says; NotOurs when it is somebody else's."""
+        """Have the object as the manifest says; NotOurs when it is somebody else's.
+
+        A create may be refused for another reason although the object exists (its node port is allocated, a quota is
+        full, a webhook denies creates), so after any refusal the live object decides.
+        """
         for attempt in range(_TRIES):
+            creating = not isinstance(observed, dict)
             try:
-                if observed is UNKNOWN or observed is None:
-                    return await self._create(manifest)
-                return await self._update(manifest, observed)
-            except (AlreadyExists, Conflict, NotFound) as error:
-                if attempt == _TRIES - 1 or (isinstance(error, NotFound) and not isinstance(observed, dict)):
-                    raise  # for a create, what was not found is the kind or the namespace
-            observed = await self.live(key_of(manifest))
+                if isinstance(observed, dict):
+                    return await self._update(manifest, observed)
+                return await self._create(manifest)
+            except NotOurs:
+                raise
+            except ApiError as error:
+                if attempt == _TRIES - 1 or not _worth_a_look(error, creating):
+                    raise
+                observed = await self.live(key_of(manifest))
+                if creating and observed is None and not isinstance(error, AlreadyExists):
+                    raise
         raise AssertionError("unreachable")
 
     async def _create(self, manifest: Obj) -> Applied:
@@ -218,6 +227,13 @@ class KindInMember:
     def forget(self, key: Key) -> None:
         self._versions.pop(key, None)
         self._ahead.pop(key, None)
+
+
+def _worth_a_look(error: ApiError, creating: bool) -> bool:
+    """Whether the live object may say how a failed write goes on; a create finds no kind or no namespace with a 404."""
+    if creating:
+        return not isinstance(error, NotFound)
+    return isinstance(error, Conflict | NotFound)
 
 
 def _version(obj: Obj) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from control_plane import NAMESPACES
 from karmada.api.work import ResourceBinding
+from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from propagation_plane import CONFIG_MAPS, DEPLOYMENTS, Fleet, brief, condition, config_map, deployment, until
@@ -124,3 +126,19 @@ async def test_a_binding_nobody_has_scheduled_gets_no_verdict(two: Fleet) -> Non
     binding = await two.binding("settings-configmap")
     assert binding is not None
     assert not condition(binding, "FullyApplied")
+
+
+async def test_the_binding_of_an_object_that_is_in_its_clusters_already_reports_at_once(two: Fleet) -> None:
+    """Namespace sync makes the Works of namespaces before a policy may select them."""
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "early"}}
+    template = await two.client.create(NAMESPACES, space)
+    try:
+        written = await Works(two.plane.context).ensure("m1", template)
+        await two.until_work("m1", template, lambda work: condition(work, "Applied") == "True")
+        await two.rest()
+        await two.bind(template, ["m1"])
+        binding = await two.until_applied("early-namespace", "")
+        assert [item["clusterName"] for item in binding["status"]["aggregatedStatus"]] == ["m1"]
+        assert (await two.until_work("m1", template))["metadata"]["uid"] == meta.uid(written.object)
+    finally:
+        await two.client.delete(NAMESPACES, "early")

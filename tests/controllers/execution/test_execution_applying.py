@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from karmada.api.work import Work
+from control_plane import NAMESPACES
+from karmada.api.work import ClusterResourceBinding, Work
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from propagation_plane import (
+    CLUSTER_ROLES,
     CONFIG_MAPS,
     DEPLOYMENTS,
     SERVICES,
     Fleet,
+    TestMember,
     brief,
     condition,
     config_map,
     deployment,
     until,
+    until_none,
 )
+
+QUOTAS = GVR("", "v1", "resourcequotas")
+ADMISSION_POLICIES = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
+ADMISSION_POLICY_BINDINGS = GVR("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings")
 
 DISPATCHED = ("True", "Dispatching", "Work is being dispatched to member clusters.")
 SUSPENDED = ("False", "SuspendDispatching", "Work dispatching is in a suspended state.")
@@ -328,3 +338,118 @@ async def test_deleting_spares_objects_that_lost_their_mark(two: Fleet, taken_ov
     await two.client.delete(CONFIG_MAPS, "settings", "default")
     await two.until_work_gone("m1", template)
     assert (await member.get(CONFIG_MAPS, "settings") is not None) is taken_over
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+async def test_an_object_whose_create_is_refused_for_another_reason_is_still_found(two: Fleet, overwrite: bool) -> None:
+    member = two.members["m1"]
+    await member.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full"}})
+    await two.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full"}})
+    try:
+        await member.client.create(CONFIG_MAPS, config_map(data={"own": "yes"}, namespace="full"))
+        quota = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"namespace": "full", "name": "none"},
+            "spec": {"hard": {"count/configmaps": "0"}},
+        }
+        await member.client.create(QUOTAS, quota)
+        await member.client.patch(
+            QUOTAS, "none", "full", {"status": {"hard": quota["spec"]["hard"]}}, subresource="status"
+        )
+        resolution = {"conflictResolution": "Overwrite"} if overwrite else {}
+        template = await two.propagate(CONFIG_MAPS, config_map(namespace="full"), ["m1"], **resolution)
+        work = await two.until_work("m1", template, lambda w: condition(w, "Applied"))
+        taken = await member.get(CONFIG_MAPS, "settings", "full")
+        assert taken is not None
+        if overwrite:
+            assert is_applied(work)
+            assert taken["data"] == {"a": "1"}
+        else:
+            assert "Karmada will not manage this resource" in brief(work, "Applied")[2]
+            assert taken["data"] == {"own": "yes"}
+    finally:
+        await two.client.delete(CONFIG_MAPS, "settings", "full")
+        await two.client.delete(NAMESPACES, "full")
+        await member.client.delete(NAMESPACES, "full")
+        await member.until_gone(NAMESPACES, "full", namespace="")
+        await until_none(lambda: two.plane.get(NAMESPACES, "full"))
+
+
+async def test_a_refused_create_of_an_object_that_does_not_exist_reports_the_refusal(two: Fleet) -> None:
+    bad = {**config_map("bad"), "immutable": True}
+    member = two.members["m1"]
+    policy = _refuse_creates_of("bad")
+    for gvr, obj in policy:
+        await member.client.create(gvr, obj)
+    try:
+        await eventually_refused(member)
+        template = await two.propagate(CONFIG_MAPS, bad, ["m1"])
+        work = await two.until_work("m1", template, lambda w: condition(w, "Applied") == "False")
+        assert "no creates here" in brief(work, "Applied")[2]
+    finally:
+        for gvr, obj in policy:
+            await member.client.delete(gvr, meta.name(obj))
+
+
+def _refuse_creates_of(name: str) -> list[tuple[GVR, Obj]]:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    api = "admissionregistration.k8s.io/v1"
+    policy = {
+        "apiVersion": api,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-creates"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": f"object.metadata.name != '{name}'", "message": "no creates here"}],
+        },
+    }
+    binding = {
+        "apiVersion": api,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-creates"},
+        "spec": {"policyName": "no-creates", "validationActions": ["Deny"]},
+    }
+    return [(ADMISSION_POLICIES, policy), (ADMISSION_POLICY_BINDINGS, binding)]
+
+
+async def eventually_refused(member: TestMember) -> None:
+    async def refused() -> Obj | None:
+        try:
+            await member.client.create(CONFIG_MAPS, config_map("bad"), dry_run=True)
+        except ApiError as error:
+            return {"message": error.message}
+        return None
+
+    await until(refused)
+
+
+async def test_a_work_of_an_older_name_is_replaced_without_touching_the_object(two: Fleet) -> None:
+    member = two.members["m1"]
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "team:Readers"},
+        "rules": [],
+    }
+    template = await two.propagate(CLUSTER_ROLES, role, ["m1"])
+    work = await two.until_work("m1", template, is_applied)
+    before = await member.get(CLUSTER_ROLES, "team:Readers", "")
+    assert before is not None
+    older = {**copy_json(work), "metadata": {**copy_json(work["metadata"]), "name": "team.readers-older"}}
+    for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+        older["metadata"].pop(field, None)
+    await two.client.create(Work.gvr, {field: older[field] for field in ("apiVersion", "kind", "metadata", "spec")})
+    try:
+        await until(lambda: two.plane.get(Work.gvr, "team.readers-older", "karmada-es-m1"), is_applied)
+        await two.client.patch(
+            ClusterResourceBinding.gvr, "team.readers-clusterrole", "", {"spec": {"preserveResourcesOnDeletion": True}}
+        )
+        await until_none(lambda: two.plane.get(Work.gvr, "team.readers-older", "karmada-es-m1"))
+        await two.rest()
+        after = await member.get(CLUSTER_ROLES, "team:Readers", "")
+        assert after is not None
+        assert meta.uid(after) == meta.uid(before)
+        assert await two.work("m1", template) is not None
+    finally:
+        await two.client.delete(CLUSTER_ROLES, "team:Readers")

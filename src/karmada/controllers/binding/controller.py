@@ -94,6 +94,7 @@ class Binding:
         template = await self._templates.of(binding["spec"]["resource"])
         if template is not None:
             await self._ensure(binding, template, removed)
+            await self._delete(_renamed(binding, works))
         return Done
 
     def _works_of(self, binding: Obj) -> list[Obj]:
@@ -206,6 +207,14 @@ class Binding:
         self._recorder.event(binding, WARNING, "SyncWorkFailed", message)
         self._recorder.event(template, WARNING, "SyncWorkFailed", message)
         raise ApiError(message) from errors[0]
+
+
+def _renamed(binding: Obj, works: Iterable[Obj]) -> list[Obj]:
+    """Works that an earlier version named otherwise; the Works that replace them exist by now."""
+    resource = binding["spec"]["resource"]
+    name = well_known.work_name(resource["kind"], resource["name"], resource.get("namespace") or "")
+    stay = allowed(binding["spec"])
+    return [work for work in works if work["metadata"]["name"] != name and _cluster(work) in stay]
 
 
 def _cluster(work: Obj) -> str | None:

@@ -66,11 +66,16 @@ class BindingStatus:
             Watch(kind.gvr, when=_template_changed, after=SETTLE),
             Watch(
                 Work.gvr,
-                when=any_of(all_of(updated, status_changed), deleted),
+                when=any_of(all_of(updated, any_of(status_changed, self._claimed)), deleted),
                 map_to=kind.of_work,
                 after=SETTLE,
             ),
         )
+
+    def _claimed(self, old: Obj | None, new: Obj | None) -> bool:
+        """A Work that existed before has become one of a binding's (namespace sync makes those of namespaces)."""
+        label = self._kind.id_label
+        return old is not None and new is not None and meta.labels(old).get(label) != meta.labels(new).get(label)
 
     async def reconcile(self, key: Key) -> Result:
         binding = self._bindings.get(key)

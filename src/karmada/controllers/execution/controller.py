@@ -407,9 +407,19 @@ class Execution:
 
     async def _delete_objects(self, work: Obj, cluster: str) -> None:
         for manifest in manifests_of(work):
+            if self._is_replaced(work, manifest):
+                continue
             kind = await self._kind(cluster, manifest)
             if kind is not None:
                 await kind.delete(manifest)
+
+    def _is_replaced(self, work: Obj, manifest: Obj) -> bool:
+        """Whether another Work carries this object now: earlier versions named Works of some objects otherwise."""
+        name = well_known.work_name(manifest["kind"], meta.name(manifest), meta.namespace(manifest))
+        if name == work["metadata"]["name"]:
+            return False
+        other = self._works.get(Key(work["metadata"]["namespace"], name))
+        return other is not None and not meta.is_deleting(other)
 
     async def _leave_objects(self, work: Obj, cluster: str) -> None:
         for manifest in manifests_of(work):
