@@ -158,7 +158,7 @@ class _Wanted:
 
 
 def manifest_of(resource: Obj, work: Key, conflict_resolution: str | None = None) -> Obj:
-    """What a Work carries of an object: pruned, with a reference to the Work; its labels and annotations are its own."""
+    """What a Work carries of an object: pruned, with a reference to the Work, its labels and annotations its own."""
     metadata = resource["metadata"]
     labels = {**(metadata.get("labels") or {}), well_known.MANAGED: well_known.TRUE}
     annotations = {
