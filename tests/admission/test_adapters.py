@@ -29,7 +29,7 @@ from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.review import denial
 from karmada.kube.server.auth.user import User
-from tls_backend import builtin_registry
+from tests.support.tls_backend import builtin_registry
 
 SETTINGS = Settings(new_id=lambda: "fixed-id", lua_problem=lambda script: "no Lua" if script == "bad" else "")
 NGINX = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx", "namespace": "default"}

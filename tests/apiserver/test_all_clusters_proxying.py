@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fake_member import FakeMember, Handler, fake_member, register
 from karmada.kube.client.client import Client
 from karmada.kube.server.app import ApiServer
-from karmada_server import clusters_only
-from wire import Http
+from tests.support.fake_member import FakeMember, Handler, fake_member, register
+from tests.support.karmada_server import clusters_only
+from tests.support.wire import Http
 
 ALL = "/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy"
 PODS = "/api/v1/namespaces/default/pods"

@@ -13,15 +13,15 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from callers import Caller, user_certificate
-from fake_member import SECRETS, FakeMember, connect_proxy, fake_member, register, socks_proxy
 from karmada.api.cluster import Cluster
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada_server import clusters_only
-from wire import Http
+from tests.support.callers import Caller, user_certificate
+from tests.support.fake_member import SECRETS, FakeMember, connect_proxy, fake_member, register, socks_proxy
+from tests.support.karmada_server import clusters_only
+from tests.support.wire import Http
 
 PROXY = "/apis/cluster.karmada.io/v1alpha1/clusters/{}/proxy"
 M1 = PROXY.format("m1")

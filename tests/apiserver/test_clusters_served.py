@@ -19,8 +19,8 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from karmada_server import clusters_only, serving
-from wire import Http
+from tests.support.karmada_server import clusters_only, serving
+from tests.support.wire import Http
 
 CLUSTERS = Cluster.gvr
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")

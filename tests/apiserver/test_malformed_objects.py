@@ -12,7 +12,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
-from karmada_server import serving
+from tests.support.karmada_server import serving
 
 WRONG: list[Any] = [None, "", "(((", 5, -1, True, [], {}, [None], [5], [[]], {"a": None}, {"x": {}}, 1e300, 2**63]
 MISSING_KIND = "Object 'Kind' is missing in"

@@ -17,7 +17,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada_server import serving
+from tests.support.karmada_server import serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,14 +12,14 @@ import pytest
 import yaml
 from aiohttp import web
 
-from fake_member import SECRETS, FakeMember, fake_member, register
 from karmada.apiserver.members import Members
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.outbound.https import Outbound
-from karmada_server import clusters_only
-from wire import Http
+from tests.support.fake_member import SECRETS, FakeMember, fake_member, register
+from tests.support.karmada_server import clusters_only
+from tests.support.wire import Http
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 M1, ALL = f"{CLUSTERS}/m1/proxy", f"{CLUSTERS}/*/proxy"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from benchmarks import run as runs
 from benchmarks.__main__ import main
 from benchmarks.measuring import Failed, Order
 from benchmarks.results import Results, ScenarioResult, Timed
 from benchmarks.run import Options, Run, Watcher
 from benchmarks.scenario import Foreign, Skipped
-from click.testing import CliRunner
-
-from benchmarks import run as runs
-from measurements import STEADY, Example, machine, measurement, results
+from tests.benchmarks.measurements import STEADY, Example, machine, measurement, results
 
 
 class Recorder(Watcher):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from benchmarks.documentation import NoMarkers, filled, profile_shown, refresh, sections
 from benchmarks.registry import NAMES, scenario, selected
 from benchmarks.report import compared, number, table
 from benchmarks.results import Results
-
-from measurements import machine, results, scenario_result
+from tests.benchmarks.measurements import machine, results, scenario_result
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# Page

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.growth import fit
 from hypothesis import given
 from hypothesis import strategies as st
+
+from benchmarks.growth import fit
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import accumulate, chain, repeat
 
 import pytest
+
 from benchmarks.speed import speed
 
 

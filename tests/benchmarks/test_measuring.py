@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+
 from benchmarks.measuring import Failed, Order, measure, measured
 from benchmarks.planes import Member, Plane
 from benchmarks.propagating import Space, each
 from benchmarks.scenario import Measurement, Place
-
-from measurements import Example
+from tests.benchmarks.measurements import Example
 
 
 class Endless(Example):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import plots
-from measurements import scenario_result
+from tests.benchmarks.measurements import scenario_result
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.processes import DidNotStart, Meter, cpu_seconds, memory, started, tree, until_at_rest
 
 from benchmarks import machine as machines
-from measurements import machine
+from benchmarks.processes import DidNotStart, Meter, cpu_seconds, memory, started, tree, until_at_rest
+from tests.benchmarks.measurements import machine
 
 BUSY = """
 import subprocess, sys

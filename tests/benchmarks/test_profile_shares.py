@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from benchmarks.measuring import Failed
 from benchmarks.profiling import looking_at, profile_of, profiled, read_folded, room_of
-
-from measurements import Example
+from tests.benchmarks.measurements import Example
 
 FOLDED = """\
 run (/usr/lib/python3.11/asyncio/runners.py);reconcile (/repo/src/karmada/controllers/binding/controller.py);write (/repo/src/karmada/kube/server/writes.py) 30

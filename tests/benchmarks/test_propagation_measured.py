@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from benchmarks.measuring import Order, measured
 from benchmarks.members import kubeconfig
 from benchmarks.objects import DEPLOYMENTS
@@ -12,7 +13,6 @@ from benchmarks.planes import connected, started_members, started_plane
 from benchmarks.processes import CLIENT, CONTROL_PLANE, MEMBERS
 from benchmarks.scenario import Foreign, Place
 from benchmarks.scenarios.propagation.rollout import Overridden
-
 from karmada.kube.client.kubeconfig import load_config
 
 _SECONDS = 60.0

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.results import Results, Spread, Timed, collected
-from benchmarks.scenario import Measurement, Sizes, Use
 from hypothesis import given
 from hypothesis import strategies as st
 
-from measurements import STEADY, Example, measurement, results, scenario_result
+from benchmarks.results import Results, Spread, Timed, collected
+from benchmarks.scenario import Measurement, Sizes, Use
+from tests.benchmarks.measurements import STEADY, Example, measurement, results, scenario_result
 
 
 @pytest.mark.parametrize(

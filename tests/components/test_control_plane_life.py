@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
 from karmada.api.crds import all_kinds
 from karmada.apiserver import mount
 from karmada.components.controlplane import ControlPlane
@@ -18,6 +17,7 @@ from karmada.components.karmada import run
 from karmada.components.running import start_unless
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.config import ServerConfig
+from tests.support.eventually import eventually
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 REBALANCERS = GVR("apps.karmada.io", "v1alpha1", "workloadrebalancers")

@@ -13,7 +13,6 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from eventually import eventually
 from karmada.components.scheduler import Election, SchedulerProcess, main
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
@@ -21,8 +20,9 @@ from karmada.kube.objects.clock import RealClock
 from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.manager import LeadershipLost
 from karmada.scheduler.service.core import Options
-from scheduling_cases import DUPLICATED, deployment, placement
-from scheduling_plane import Scheduling, scheduling
+from tests.support.eventually import eventually
+from tests.support.scheduling_cases import DUPLICATED, deployment, placement
+from tests.support.scheduling_plane import Scheduling, scheduling
 
 SECONDS = 10.0
 LOCAL = ("127.0.0.1", 0)

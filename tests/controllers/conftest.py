@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from propagation_plane import Fleet, fleet
+from tests.support.fleet import Fleet, fleet
 
 
 @pytest.fixture(scope="session")

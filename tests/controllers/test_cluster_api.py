@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from control_plane import ControlPlane, running
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster_api import MANAGED, ORIGIN, ClusterApi
@@ -16,7 +14,9 @@ from karmada.controllers.context import Context
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.keys import Key
-from member_server import MemberServer, member_server
+from tests.support.control_plane import ControlPlane, running
+from tests.support.eventually import eventually
+from tests.support.member_server import MemberServer, member_server
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 SECRETS = GVR("", "v1", "secrets")

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from control_plane import running
 from karmada.controllers.hpa_scale_target_marker import AUTOSCALERS, HpaScaleTargetMarker
 from karmada.kube.objects.types import Obj
-from propagation import DEPLOYMENTS, POLICY_ID, Propagation, deployment
+from tests.support.control_plane import running
+from tests.support.propagation import DEPLOYMENTS, POLICY_ID, Propagation, deployment
 
 MARK = "resourcetemplate.karmada.io/retain-replicas"
 CLAIM = {POLICY_ID: "i"}

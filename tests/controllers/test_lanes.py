@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from eventually import eventually
 from karmada.controllers.lanes import Lanes
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.runtime.controller import Done, Result, requeue
 from karmada.kube.runtime.keys import Key
+from tests.support.eventually import eventually
 
 
 class Worker:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import NAMESPACES, ControlPlane, running
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterOverridePolicy
 from karmada.api.work import Work
@@ -23,6 +21,8 @@ from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.overrides.hook import Overridden
+from tests.support.control_plane import NAMESPACES, ControlPlane, running
+from tests.support.eventually import eventually
 
 SKIP = "namespace.karmada.io/skip-auto-propagation"
 TEST_WORK = "test-69fd499b4c"

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from control_plane import EVENTS, ControlPlane, running
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.cluster.controller import Clusters
@@ -24,6 +22,8 @@ from karmada.controllers.unified_auth import (
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.control_plane import EVENTS, ControlPlane, running
+from tests.support.eventually import eventually
 
 ROLE_WORK, BINDING_WORK = "karmada-impersonator-7cbb6bd5c9", "karmada-impersonator-84f8c8f8c6"
 SUCCEED = ("Normal", "SyncImpersonationConfigSucceed", "Sync impersonation config succeed.")

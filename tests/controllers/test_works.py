@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from control_plane import NAMESPACES, ControlPlane, running
-from eventually import eventually
 from karmada.api.work import Work
 from karmada.controllers.works import WorkBeingDeleted, Works, manifest_of
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.control_plane import NAMESPACES, ControlPlane, running
+from tests.support.eventually import eventually
 
 SPACE = "karmada-es-m1"
 KEY = Key(SPACE, "web-5c7d7fbb87")

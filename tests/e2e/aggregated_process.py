@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from programs import READY_SECONDS, Program
+from tests.support.programs import READY_SECONDS, Program
 
 NAMESPACE, NAME = "karmada-system", "karmada-aggregated-apiserver"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
-from programs import Result
+from tests.support.programs import Result
 
 
 class Karmadactl:

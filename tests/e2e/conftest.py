@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from programs import Program, Result, ServerProcess
-from propagating import Propagation, propagation
+from tests.e2e.propagating import Propagation, propagation
+from tests.support.programs import Program, Result, ServerProcess
 
 OLDEST_MINOR = 26
 

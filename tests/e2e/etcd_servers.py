@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from etcd_cluster import EtcdCluster
-from programs import ServerProcess
+from tests.support.etcd_cluster import EtcdCluster
+from tests.support.programs import ServerProcess
 
 
 def start_servers(etcd: EtcdCluster, directory: Path, count: int = 2) -> list[ServerProcess]:

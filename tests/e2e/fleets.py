@@ -13,7 +13,6 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from background import Background
 from karmada.api.cluster import Cluster
 from karmada.joining.join import Joining, join
 from karmada.joining.waiting import wait_for
@@ -25,8 +24,9 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
-from programs import Program, Result, ServerProcess
-from sim_fleet import SimFleet
+from tests.e2e.sim_fleet import SimFleet
+from tests.support.background import Background
+from tests.support.programs import Program, Result, ServerProcess
 
 QUICK = (
     "--cluster-status-update-frequency=1s",

@@ -14,7 +14,7 @@ from typing import Any
 
 from karmada.local.folder import Folder
 from karmada.local.programs import found
-from programs import Program, Result, eventually
+from tests.support.programs import Program, Result, eventually
 
 START_SECONDS = 60.0
 PORT = ("--port", "0")

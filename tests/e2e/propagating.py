@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from background import Background
-from fleets import QUICK, Fleet, connected
 from karmada.api.well_known import binding_name, execution_namespace, work_name
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.joining.waiting import wait_for
@@ -24,7 +22,9 @@ from karmada.kube.objects.clock import SYSTEM
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from programs import Result, eventually
+from tests.e2e.fleets import QUICK, Fleet, connected
+from tests.support.background import Background
+from tests.support.programs import Result, eventually
 
 T = TypeVar("T")
 DEPLOYMENTS, JOBS = GVR("apps", "v1", "deployments"), GVR("batch", "v1", "jobs")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.sim.admin_client import AdminClient
-from programs import Program, eventually
+from tests.support.programs import Program, eventually
 
 QUICK = """
 latencies:

@@ -12,16 +12,24 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aggregated_process import AggregatedProcess
-from background import Background
-from etcd_cluster import EtcdCluster
 from karmada.joining.join import Joining, join
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.sim.cluster import SimCluster
-from karmada_plane import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, IMPERSONATION, PROXIES, binding, role, simulated
-from programs import Program, ServerProcess, eventually
+from tests.e2e.aggregated_process import AggregatedProcess
+from tests.support.background import Background
+from tests.support.etcd_cluster import EtcdCluster
+from tests.support.kubectl_plane import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    IMPERSONATION,
+    PROXIES,
+    binding,
+    role,
+    simulated,
+)
+from tests.support.programs import Program, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 PATH = "/apis/cluster.karmada.io/v1alpha1"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from programs import Program, ServerProcess
+from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
 KINDS = "namespaces,configmaps,secrets,serviceaccounts,clusterroles,services,deployments"

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from fleets import Fleet, condition, taints
 from karmada.api.cluster import Cluster
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
-from programs import Program, ServerProcess, eventually
+from tests.e2e.fleets import Fleet, condition, taints
+from tests.e2e.pasting import blocks
+from tests.support.programs import Program, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -383,8 +384,8 @@ def test_what_the_page_about_clusters_says_can_be_pasted(fleet: Fleet) -> None:
         (home / place).symlink_to(fleet.sims.kubeconfig)
     alone = fleet.sims.kubectl("member2")("config", "view", "--minify", "--flatten").out
     (home / "member2.config").write_text(alone)
-    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    lines = [line for block in blocks for line in block.splitlines() if not line.startswith(("karmada ", "export "))]
+    steps = blocks(PAGE, "sh")
+    lines = [line for step in steps for line in step.splitlines() if not line.startswith(("karmada ", "export "))]
     waiting = 'until kubectl get --raw "$NODES" >/dev/null 2>&1; do sleep 0.1; done'
     nodes = next(line for line in lines if "/proxy/api/v1/nodes" in line)
     lines.insert(lines.index(nodes), f"NODES={nodes.split()[-1]}; {waiting}")

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from local_environment import PORT, LocalEnvironment
-from programs import Program, ServerProcess, eventually
+from tests.e2e.local_environment import PORT, LocalEnvironment
+from tests.e2e.pasting import blocks, paste_with
+from tests.support.programs import Program, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
-
-
-def blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
-
-
-def paste_with(text: str, env: dict[str, str], folder: Path) -> str:
-    """The same for a whole page, with what it exports; everything that was said."""
-    done = subprocess.run(
-        ["bash"], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, timeout=180,
-        check=False, cwd=folder,
-    )  # fmt: skip
-    assert "command not found" not in done.stdout, done.stdout
-    return done.stdout
 
 
 def paste(text: str, kubeconfig: Path, home: Path) -> subprocess.CompletedProcess[str]:

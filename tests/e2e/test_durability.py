@@ -20,8 +20,8 @@ import pytest
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.watchcache.entry import storage_key
-from programs import ServerProcess
-from wire_client import WireClient
+from tests.e2e.wire_client import WireClient
+from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
-from etcd_cluster import EtcdCluster
-from etcd_servers import start_servers
-from programs import ServerProcess
-from wire_client import WireClient
+from tests.e2e.etcd_servers import start_servers
+from tests.e2e.wire_client import WireClient
+from tests.support.etcd_cluster import EtcdCluster
+from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -14,10 +14,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from etcd_cluster import EtcdCluster, free_ports
-from etcd_servers import start_servers
-from programs import ServerProcess
-from wire_client import WireClient
+from tests.e2e.etcd_servers import start_servers
+from tests.e2e.wire_client import WireClient
+from tests.support.etcd_cluster import EtcdCluster, free_ports
+from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

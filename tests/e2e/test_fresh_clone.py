@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from test_documents import blocks, paste_with
+from tests.e2e.pasting import blocks, paste_with
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]

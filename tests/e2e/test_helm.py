@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from programs import Program, Result, ServerProcess, eventually
+from tests.support.programs import Program, Result, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]

@@ -12,12 +12,23 @@ from pathlib import Path
 import pytest
 import yaml
 
-from background import Background
-from fake_member import FakeProxy, connect_proxy, socks_proxy
 from karmada.api.crds import all_kinds
 from karmada.api.kind import KindInfo
-from karmada_plane import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PROXIES, PROXY, Plane, binding, plane, role, stop, user
-from programs import Program, Result
+from tests.support.background import Background
+from tests.support.fake_member import FakeProxy, connect_proxy, socks_proxy
+from tests.support.kubectl_plane import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    PROXIES,
+    PROXY,
+    Plane,
+    binding,
+    plane,
+    role,
+    stop,
+    user,
+)
+from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
 Way = Callable[[], AbstractAsyncContextManager[FakeProxy]]

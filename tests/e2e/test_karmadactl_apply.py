@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
 from karmada.kube.objects.types import Obj
-from programs import Program, Result, ServerProcess
+from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
 

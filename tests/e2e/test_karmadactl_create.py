@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from beside_kubectl import Karmadactl, in_our_words
-from programs import Program, Result, ServerProcess
+from tests.e2e.beside_kubectl import Karmadactl, in_our_words
+from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
 

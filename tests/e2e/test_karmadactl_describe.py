@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from programs import Program, eventually
-from propagating import DEPLOYMENTS, Propagation
+from tests.e2e.propagating import DEPLOYMENTS, Propagation
+from tests.support.programs import Program, eventually
 
 pytestmark = pytest.mark.e2e
 NAME = "described"

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fleets import QUICK, Fleet
-from programs import Result, eventually
-from terminals import TerminalSession
+from tests.e2e.fleets import QUICK, Fleet
+from tests.support.programs import Result, eventually
+from tests.support.terminals import TerminalSession
 
 pytestmark = pytest.mark.e2e
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from programs import Result, eventually
-from propagating import DEPLOYMENTS, SERVICES, Propagation, deployment, policy, selector
+from tests.e2e.propagating import DEPLOYMENTS, SERVICES, Propagation, deployment, policy, selector
+from tests.support.programs import Result, eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,15 +11,12 @@ from pathlib import Path
 import pytest
 
 from karmada.kube.objects.gvk import GVR
-from propagating import CONFIG_MAPS, DEPLOYMENTS, MANAGED, Propagation
+from tests.e2e.pasting import blocks
+from tests.e2e.propagating import CONFIG_MAPS, DEPLOYMENTS, MANAGED, Propagation
 
 pytestmark = pytest.mark.e2e
 DOCS = Path(__file__).parents[2] / "docs"
 PODS = GVR("", "v1", "pods")
-
-
-def blocks(page: str, mark: str = "sh") -> list[str]:
-    return re.findall(rf"^```{mark}\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
 def paste(script: str, env: dict[str, str], folder: Path) -> str:
@@ -55,10 +51,12 @@ def cleaned(three_members: Propagation) -> Callable[[], None]:
 
 def test_the_page_on_promotion_can_be_pasted(three_members: Propagation, cleaned: Callable[[], None]) -> None:
     fleet = three_members
-    script = "\n".join(blocks("promote.md")).replace("~/.karmada/sim/members.config", str(fleet.sims.kubeconfig))
+    script = "\n".join(blocks(DOCS / "promote.md", "sh")).replace(
+        "~/.karmada/sim/members.config", str(fleet.sims.kubeconfig)
+    )
     try:
         said = paste(script, fleet.kubectl.env, fleet.sims.home)
-        for line in (*blocks("promote.md", "text")[0].splitlines(), "configmap/everywhere created"):
+        for line in (*blocks(DOCS / "promote.md", "text")[0].splitlines(), "configmap/everywhere created"):
             assert line in said, f"{line!r} is not in what the page says:\n{said}"
         fleet.members["member2"].until(DEPLOYMENTS, "legacy", lambda obj: obj)
         for name in ("member1", "member2"):
@@ -85,9 +83,9 @@ def test_what_is_promoted_goes_on_running(three_members: Propagation, cleaned: C
 def test_the_page_on_customizations_can_be_pasted(tmp_path: Path) -> None:
     """There is no server, and none is missed."""
     env = {**os.environ, "HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "none")}
-    said = paste("\n".join(blocks("interpret.md")), env, tmp_path)
+    said = paste("\n".join(blocks(DOCS / "interpret.md", "sh")), env, tmp_path)
     assert said.count("PASS") == 4
-    assert blocks("interpret.md", "text")[0] in said
+    assert blocks(DOCS / "interpret.md", "text")[0] in said
     assert "workers: 2" in said
     assert "# [1/1] healthy:\ntrue\n" in said
     assert said.endswith("status:\n  ready: 4\n")

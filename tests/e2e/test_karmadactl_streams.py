@@ -16,9 +16,10 @@ from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
 from karmada.kube.sim.admin_client import AdminClient
-from programs import Program, Result, eventually
-from propagating import DEPLOYMENTS, Propagation, as_text, deployment, policy, selector
-from terminals import TerminalSession
+from tests.e2e.pasting import blocks
+from tests.e2e.propagating import DEPLOYMENTS, Propagation, as_text, deployment, policy, selector
+from tests.support.programs import Program, Result, eventually
+from tests.support.terminals import TerminalSession
 
 pytestmark = pytest.mark.e2e
 
@@ -454,7 +455,7 @@ def test_the_shell_of_a_container_in_a_terminal(ctl: Program) -> None:
 
 def test_the_page_on_logs_and_exec_can_be_pasted(three_members: Propagation) -> None:
     page = Path(__file__).parents[2] / "docs" / "logs-and-exec.md"
-    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
+    script = "\n".join(blocks(page, "sh"))
     web = deployment("web")
     three_members.apply(web, policy("web", [selector(web)], ["member1", "member2"]))
     try:

@@ -6,7 +6,6 @@ Each story is told twice, by kubectl and by karmadactl, each in a namespace of i
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from beside_kubectl import Karmadactl, in_our_words
-from programs import Program, Result, ServerProcess
+from tests.e2e.beside_kubectl import Karmadactl, in_our_words
+from tests.e2e.pasting import blocks
+from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
@@ -296,7 +296,7 @@ def test_the_page_on_changing_resources_can_be_pasted(server: ServerProcess, tmp
 
 def pasted(page: Path, server: ServerProcess, home: Path) -> str:
     """Everything that a shell said to the page's lines."""
-    text = "".join(re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
+    text = "".join(blocks(page, "sh"))
     tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(server.kubeconfig), "PATH": tools}
     done = subprocess.run(

@@ -9,43 +9,11 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from programs import Program, Result, eventually
+from tests.e2e.manifests import WEB
+from tests.support.programs import Program, Result, eventually
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]
-
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web, tier: front}}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - name: main
-        image: nginx:1.27
-        ports: [{containerPort: 80}]
----
-apiVersion: v1
-kind: Service
-metadata: {name: web, labels: {app: web}}
-spec:
-  selector: {app: web}
-  ports: [{port: 80, targetPort: 8080}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: settings, labels: {app: web}}
-data: {colour: blue, size: large}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: password}
-stringData: {password: sesame}
-"""
 
 
 @pytest.fixture

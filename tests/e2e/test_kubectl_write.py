@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from programs import Program, Result, eventually
-from test_kubectl_get import WEB
+from tests.e2e.manifests import WEB
+from tests.support.programs import Program, Result, eventually
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]

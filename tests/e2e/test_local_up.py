@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from local_environment import PORT, LocalEnvironment, contexts, settings
-from programs import eventually
+from tests.e2e.local_environment import PORT, LocalEnvironment, contexts, settings
+from tests.support.programs import eventually
 
 pytestmark = pytest.mark.e2e
 

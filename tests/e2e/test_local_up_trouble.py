@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fleets import plane_process
-from local_environment import PORT, LocalEnvironment
-from programs import eventually
+from tests.e2e.fleets import plane_process
+from tests.e2e.local_environment import PORT, LocalEnvironment
+from tests.support.programs import eventually
 
 pytestmark = pytest.mark.e2e
 

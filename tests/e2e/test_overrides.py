@@ -10,8 +10,7 @@ import pytest
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from programs import eventually
-from propagating import (
+from tests.e2e.propagating import (
     BINDINGS,
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -29,6 +28,7 @@ from propagating import (
     rule,
     selector,
 )
+from tests.support.programs import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from programs import Program, ServerProcess, eventually
+from tests.support.programs import Program, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from programs import eventually
-from propagating import DEPLOYMENTS, WORKS, Propagation
+from tests.e2e.pasting import blocks
+from tests.e2e.propagating import DEPLOYMENTS, WORKS, Propagation
+from tests.support.programs import eventually
 
 pytestmark = pytest.mark.e2e
 DOCS = Path(__file__).parents[2] / "docs"
@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def paste(fleet: Propagation, page: str) -> str:
     """What all the shell of a page says, run with the folders of the test in place of the usual ones."""
-    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE))
+    script = "\n".join(blocks(DOCS / page, "sh"))
     script = script.replace("~/.karmada/sim/members.config", str(fleet.sims.kubeconfig))
     tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(

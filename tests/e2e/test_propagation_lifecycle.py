@@ -10,8 +10,7 @@ import pytest
 from karmada.api.cluster import Cluster
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from programs import eventually
-from propagating import (
+from tests.e2e.propagating import (
     BINDINGS,
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -27,6 +26,7 @@ from propagating import (
     replicas,
     selector,
 )
+from tests.support.programs import eventually
 
 pytestmark = pytest.mark.e2e
 

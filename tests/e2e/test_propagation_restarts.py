@@ -16,8 +16,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from programs import eventually
-from propagating import (
+from tests.e2e.propagating import (
     BINDINGS,
     DEPLOYMENTS,
     WORKS,
@@ -32,6 +31,7 @@ from propagating import (
     propagation,
     rule,
 )
+from tests.support.programs import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -10,8 +10,7 @@ import pytest
 
 from karmada.kube.client.manifests import load_manifests
 from karmada.kube.objects.types import Obj
-from programs import eventually
-from propagating import (
+from tests.e2e.propagating import (
     CONFIG_MAPS,
     CRDS,
     DEPLOYMENTS,
@@ -25,6 +24,7 @@ from propagating import (
     replicas,
     selector,
 )
+from tests.support.programs import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from programs import ServerProcess, eventually
+from tests.support.programs import ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 MAPS = GVR("", "v1", "configmaps")

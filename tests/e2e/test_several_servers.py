@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from etcd_cluster import EtcdCluster
-from programs import Program, ServerProcess, eventually
+from tests.support.etcd_cluster import EtcdCluster
+from tests.support.programs import Program, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from karmada.kube.objects.times import parse_time
-from programs import Program, ServerProcess, eventually
-from sim_fleet import SimFleet
+from tests.e2e.sim_fleet import SimFleet
+from tests.support.programs import Program, ServerProcess, eventually
 
 pytestmark = pytest.mark.e2e
 

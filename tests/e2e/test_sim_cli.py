@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from programs import Program, Result, eventually
-from sim_fleet import SimFleet
+from tests.e2e.sim_fleet import SimFleet
+from tests.support.programs import Program, Result, eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from programs import Program, Result, eventually
-from sim_fleet import SimFleet
+from tests.e2e.sim_fleet import SimFleet
+from tests.support.programs import Program, Result, eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -14,14 +14,16 @@ import pytest
 from karmada.cli.commands.sim_faults import fail
 from karmada.kube.sim.behaviours import parse_outcome
 from karmada.kube.sim.profile import Profile
+from tests.e2e.pasting import blocks
 
 pytestmark = pytest.mark.e2e
-PAGE = (Path(__file__).parents[2] / "docs/simulated-clusters.md").read_text()
+DOCUMENT = Path(__file__).parents[2] / "docs/simulated-clusters.md"
+PAGE = DOCUMENT.read_text()
 
 
 @pytest.mark.usefixtures("kubectl_path")
 def test_the_page_can_be_pasted(tmp_path: Path) -> None:
-    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+    script = "\n".join(blocks(DOCUMENT, "sh"))
     env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     try:
         done = subprocess.run(

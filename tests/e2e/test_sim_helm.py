@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from programs import Program, eventually
-from sim_fleet import SimFleet
+from tests.e2e.sim_fleet import SimFleet
+from tests.support.programs import Program, eventually
 
 pytestmark = pytest.mark.e2e
 CHART = str(Path(__file__).parent / "charts" / "shop")

@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 
-from programs import ServerProcess
+from tests.support.programs import ServerProcess
 
 
 class WireClient:

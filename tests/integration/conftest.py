@@ -10,7 +10,7 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from wire import Http
+from tests.support.wire import Http
 
 
 @pytest.fixture(scope="session")

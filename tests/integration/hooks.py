@@ -10,9 +10,9 @@ from typing import Any
 
 from aiohttp import web
 
-from samples import ok
-from tls_backend import TlsBackend, authority
-from wire import Http
+from tests.integration.samples import ok
+from tests.support.tls_backend import TlsBackend, authority
+from tests.support.wire import Http
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/"
 Verdict = dict[str, Any]

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from karmada.kube.server.app import ApiServer
-from wire import Answer, Http
+from tests.support.wire import Answer, Http
 
 CORE = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"

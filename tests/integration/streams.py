@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from wire import Http
+from tests.support.wire import Http
 
 SECONDS = 10.0
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from callers import Caller, user_certificate
-from eventually import eventually
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from wire import Http
+from tests.support.callers import Caller, user_certificate
+from tests.support.eventually import eventually
+from tests.support.wire import Http
 
 GROUP = "agg.example.com"
 NAME = f"v1.{GROUP}"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from samples import (
+from tests.integration.samples import (
     APPLY,
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -28,7 +28,7 @@ from samples import (
     revision,
     widget,
 )
-from wire import Http
+from tests.support.wire import Http
 
 
 def managers(obj: Any) -> dict[tuple[str, str, str], Any]:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from callers import Caller, user_certificate
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from wire import Http
+from tests.support.callers import Caller, user_certificate
+from tests.support.wire import Http
 
 PATH = "/api/v1/namespaces/default/secrets"
 

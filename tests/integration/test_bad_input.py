@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from samples import (
+from tests.integration.samples import (
     APPLY,
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -33,7 +33,7 @@ from samples import (
     revision,
     widget,
 )
-from wire import Answer, Http
+from tests.support.wire import Answer, Http
 
 LIMIT = 3 * 1024 * 1024
 TOO_LARGE = "Request entity too large: limit is 3145728"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from callers import Caller, encoded, server_with_clock, signing_request
-from eventually import eventually
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from wire import Http
+from tests.support.callers import Caller, encoded, server_with_clock, signing_request
+from tests.support.eventually import eventually
+from tests.support.wire import Http
 
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 PUBLIC = "/api/v1/namespaces/kube-public/configmaps"

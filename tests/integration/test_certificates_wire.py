@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from callers import Caller, encoded, server_with_clock, signing_request, user_certificate
-from eventually import eventually
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from wire import Answer, Http
+from tests.support.callers import Caller, encoded, server_with_clock, signing_request, user_certificate
+from tests.support.eventually import eventually
+from tests.support.wire import Answer, Http
 
 CSRS = GVR("certificates.k8s.io", "v1", "certificatesigningrequests")
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

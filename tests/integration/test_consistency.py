@@ -12,7 +12,7 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.interface import StoreUnavailable
-from wire import Http
+from tests.support.wire import Http
 
 SERVICES = "/api/v1/namespaces/default/services"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from eventually import eventually
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.watchcache.entry import storage_key
-from tls_backend import TlsBackend, authority
-from wire import Http
+from tests.support.eventually import eventually
+from tests.support.tls_backend import TlsBackend, authority
+from tests.support.wire import Http
 
 GROUP = "conv.example.com"
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -10,7 +10,7 @@ import pytest
 
 from karmada.kube.objects import names
 from karmada.kube.server.app import ApiServer
-from samples import (
+from tests.integration.samples import (
     CONFIGMAPS,
     CORE,
     DEPLOYMENTS,
@@ -26,7 +26,7 @@ from samples import (
     revision,
     watching,
 )
-from wire import Http
+from tests.support.wire import Http
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from samples import (
+from tests.integration.samples import (
     CRDS,
     WIDGETS,
     YAML,
@@ -21,7 +21,7 @@ from samples import (
     revision,
     widget,
 )
-from wire import Http
+from tests.support.wire import Http
 
 PATH = f"{WIDGETS}/w"
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from wire import Http
+from tests.support.wire import Http
 
 
 async def test_the_server_is_a_service_in_its_own_api(server: ApiServer, http: Http) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from karmada.kube.schema.protobuf import encode
 from karmada.kube.server.app import ApiServer
-from samples import (
+from tests.integration.samples import (
     CONFIGMAPS,
     CORE,
     DEPLOYMENTS,
@@ -28,7 +28,7 @@ from samples import (
     revision,
     watching,
 )
-from wire import Http
+from tests.support.wire import Http
 
 HOLD = "example.io/hold"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from streams import served
-from wire import Http
+from tests.integration.streams import served
+from tests.support.wire import Http
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"

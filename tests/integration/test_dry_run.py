@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from samples import (
+from tests.integration.samples import (
     CONFIGMAPS,
     DEPLOYMENTS,
     PODS,
@@ -21,7 +21,7 @@ from samples import (
     refused,
     revision,
 )
-from wire import Http
+from tests.support.wire import Http
 
 DRY = "?dryRun=All"
 

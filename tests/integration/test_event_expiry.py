@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from callers import server_with_clock
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from wire import Http
+from tests.support.callers import server_with_clock
+from tests.support.eventually import eventually
+from tests.support.wire import Http
 
 EVENTS = GVR("", "v1", "events")
 JOBS = GVR("batch", "v1", "jobs")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from samples import CORE, STRATEGIC, interleave, ok, patch, refused
-from wire import Http
+from tests.integration.samples import CORE, STRATEGIC, interleave, ok, patch, refused
+from tests.support.wire import Http
 
 EVENTS, NEW_EVENTS = f"{CORE}/events", "/apis/events.k8s.io/v1/namespaces/default/events"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from karmada.kube.server.app import ApiServer
-from samples import PODS, interleave, ok, patch, pod, refused
-from wire import Answer, Http
+from tests.integration.samples import PODS, interleave, ok, patch, pod, refused
+from tests.support.wire import Answer, Http
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 

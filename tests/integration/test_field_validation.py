@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from samples import (
+from tests.integration.samples import (
     CONFIGMAPS,
     DEPLOYMENTS,
     JSON_PATCH,
@@ -26,7 +26,7 @@ from samples import (
     revision,
     widget,
 )
-from wire import Http
+from tests.support.wire import Http
 
 
 def odd_deployment() -> Any:

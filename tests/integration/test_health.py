@@ -7,7 +7,7 @@ import re
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from wire import Http
+from tests.support.wire import Http
 
 PAGES = ["healthz", "livez", "readyz"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
 from karmada.kube.server.app import ApiServer
-from wire import Http
+from tests.support.eventually import eventually
+from tests.support.wire import Http
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

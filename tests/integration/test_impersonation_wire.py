@@ -8,10 +8,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from callers import Caller, user_certificate
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from wire import Http
+from tests.support.callers import Caller, user_certificate
+from tests.support.wire import Http
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

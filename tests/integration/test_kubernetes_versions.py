@@ -9,7 +9,7 @@ import pytest
 from karmada.kube.schema.builtin import versions
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from wire import Http
+from tests.support.wire import Http
 
 DEPLOYMENT = {
     "metadata": {"name": "web"},

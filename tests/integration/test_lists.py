@@ -15,8 +15,8 @@ from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.interface import StoreUnavailable
-from streams import CONFIGMAPS, config_map, create, put, revision
-from wire import Http
+from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision
+from tests.support.wire import Http
 
 MAPS = GVR("", "v1", "configmaps")
 MINE = "labelSelector=mine"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from samples import (
+from tests.integration.samples import (
     APPS,
     CONFIGMAPS,
     CORE,
@@ -21,7 +21,7 @@ from samples import (
     refused,
     revision,
 )
-from wire import Http
+from tests.support.wire import Http
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
 BAD_METADATA: list[tuple[Any, str]] = [

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.objects.errors import Conflict, Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from wire import Http
+from tests.support.eventually import eventually
+from tests.support.wire import Http
 
 NAMESPACES = GVR("", "v1", "namespaces")
 CONFIG_MAPS = GVR("", "v1", "configmaps")

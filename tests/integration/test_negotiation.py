@@ -11,8 +11,8 @@ import yaml
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
-from streams import CONFIGMAPS, config_map, create, put, revision, served, watching
-from wire import Http
+from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, watching
+from tests.support.wire import Http
 
 MAPS = GVR("", "v1", "configmaps")
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"

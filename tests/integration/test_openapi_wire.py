@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from karmada.kube.server.app import ApiServer
-from streams import served
-from wire import Answer, Http
+from tests.integration.streams import served
+from tests.support.wire import Answer, Http
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

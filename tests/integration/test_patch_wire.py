@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from samples import (
+from tests.integration.samples import (
     CONFIGMAPS,
     DEPLOYMENTS,
     JSON_PATCH,
@@ -29,7 +29,7 @@ from samples import (
     revision,
     widget,
 )
-from wire import Http
+from tests.support.wire import Http
 
 REJECTED = "the server rejected our request due to an error in our request"
 STALE = "the object has been modified; please apply your changes to the latest version and try again"

@@ -8,8 +8,20 @@ import pytest
 
 from karmada.kube.schema.protobuf import MAGIC, encode
 from karmada.kube.server.app import ApiServer
-from samples import CONFIGMAPS, CORE, DEPLOYMENTS, PODS, PROTOBUF, configmap, deployment, ok, pod, refused, revision
-from wire import Http
+from tests.integration.samples import (
+    CONFIGMAPS,
+    CORE,
+    DEPLOYMENTS,
+    PODS,
+    PROTOBUF,
+    configmap,
+    deployment,
+    ok,
+    pod,
+    refused,
+    revision,
+)
+from tests.support.wire import Http
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 BODIES: list[tuple[str, str, str, Any]] = [

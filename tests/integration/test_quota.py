@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from karmada.kube.server.app import ApiServer
-from samples import CORE, PODS, SECRETS, interleave, ok, patch, pod, refused
-from wire import Http
+from tests.integration.samples import CORE, PODS, SECRETS, interleave, ok, patch, pod, refused
+from tests.support.wire import Http
 
 QUOTAS = f"{CORE}/resourcequotas"
 

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 import pytest
 
-from callers import Caller, user_certificate
-from eventually import eventually
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from wire import Answer, Http
+from tests.support.callers import Caller, user_certificate
+from tests.support.eventually import eventually
+from tests.support.wire import Answer, Http
 
 GROUP = "rbac.authorization.k8s.io"
 RBAC = f"/apis/{GROUP}/v1"

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from streams import CONFIGMAPS, create, served
-from wire import Http
+from tests.integration.streams import CONFIGMAPS, create, served
+from tests.support.wire import Http
 
 
 def names(listed: Any) -> list[str]:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from callers import Caller, encoded, server_with_clock
-from eventually import eventually
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
-from wire import Http
+from tests.support.callers import Caller, encoded, server_with_clock
+from tests.support.eventually import eventually
+from tests.support.wire import Http
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from karmada.kube.server.app import ApiServer
-from samples import SERVICES, interleave, ok, patch, quiet_revision, refused, revision
-from wire import Http
+from tests.integration.samples import SERVICES, interleave, ok, patch, quiet_revision, refused, revision
+from tests.support.wire import Http
 
 
 def service(name: str = "s", **spec: Any) -> Any:

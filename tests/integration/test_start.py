@@ -7,7 +7,7 @@ from pathlib import Path
 
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from wire import Http
+from tests.support.wire import Http
 
 
 async def test_a_fresh_server_has_its_default_objects(http: Http) -> None:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from samples import (
+from tests.integration.samples import (
     CONFIGMAPS,
     CORE,
     DEPLOYMENTS,
@@ -26,7 +26,7 @@ from samples import (
     refused,
     revision,
 )
-from wire import Http
+from tests.support.wire import Http
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.server.app import ApiServer
-from samples import (
+from tests.integration.samples import (
     APPS,
     CONFIGMAPS,
     CORE,
@@ -25,7 +25,7 @@ from samples import (
     revision,
     watching,
 )
-from wire import Http
+from tests.support.wire import Http
 
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"

@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import watch_stream as watch_module
 from karmada.kube.server.watchcache.collection import Collection
-from streams import CONFIGMAPS, config_map, create, put, revision, served, told, watching
-from wire import Http
+from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, told, watching
+from tests.support.eventually import eventually
+from tests.support.wire import Http
 
 MAPS = GVR("", "v1", "configmaps")
 GADGETS = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hooks import Hook, patching
-from samples import (
+from tests.integration.hooks import Hook, patching
+from tests.integration.samples import (
     APPLY,
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -21,7 +21,7 @@ from samples import (
     refused,
     revision,
 )
-from wire import Http
+from tests.support.wire import Http
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from samples import DEPLOYMENTS, JSON_PATCH, MERGE, STRATEGIC, apply, deployment, ok, patch
-from wire import Answer, Http
+from tests.integration.samples import DEPLOYMENTS, JSON_PATCH, MERGE, STRATEGIC, apply, deployment, ok, patch
+from tests.support.wire import Answer, Http
 
 names = st.sampled_from(["a", "b"])
 managers = st.sampled_from(["m1", "m2", "m3"])

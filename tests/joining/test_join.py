@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import ControlPlane, running
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.joining.join import JoinError, Joining, check_unique, cluster_id_of, join
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
@@ -22,7 +20,9 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.members.access import access_of
-from member_server import MemberServer, member_server
+from tests.support.control_plane import ControlPlane, running
+from tests.support.eventually import eventually
+from tests.support.member_server import MemberServer, member_server
 
 ROLE = "karmada-controller-manager:karmada-m1"
 SYSTEM = {"karmada.io/system": "true"}

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import ControlPlane, running
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.cluster.controller import Clusters
@@ -22,7 +20,9 @@ from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from member_server import MemberServer, member_server
+from tests.support.control_plane import ControlPlane, running
+from tests.support.eventually import eventually
+from tests.support.member_server import MemberServer, member_server
 
 ROLE = "karmada-controller-manager:karmada-m1"
 

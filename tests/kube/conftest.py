@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from fake_api import FakeApi, FakeTransport
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.logging import set_verbosity, verbosity
+from tests.support.fake_api import FakeApi, FakeTransport
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import ControlPlane, running
 from karmada.api.cluster import Cluster
 from karmada.joining.join import JoinError, cluster_id_of
 from karmada.joining.objects import SECRETS, SERVICE_ACCOUNTS
@@ -17,7 +16,8 @@ from karmada.kube.objects.types import Obj
 from karmada.local.joined import ensure_joined
 from karmada.local.reaching import connected
 from karmada.members.access import access_of
-from member_server import MemberServer, member_server
+from tests.support.control_plane import ControlPlane, running
+from tests.support.member_server import MemberServer, member_server
 
 
 @pytest.fixture(scope="module")

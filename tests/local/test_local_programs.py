@@ -16,7 +16,7 @@ from karmada.local import programs
 from karmada.local.folder import Folder, Refused
 from karmada.local.marks import Holder
 from karmada.local.programs import KARMADA, SIM, Program, Running, end, found, mark_of, start, stop_found, tail
-from programs import eventually
+from tests.support.programs import eventually
 
 SERVES = "import os, sys, time; print('hello', flush=True); os.write(int(sys.argv[2]), b'ready'); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVES

@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certificates import Authority
 from karmada.kube.client.config import RestConfig
 from karmada.members.access import NoAccess, access_of
+from tests.support.certificates import Authority
 
 PEM = Authority().pem
 SECRET = "sup3rsecret"

@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from eventually import eventually
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import RealClock
@@ -20,6 +19,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.members.members import Member
 from karmada.members.objects import UNKNOWN, KindInMember
 from karmada.members.switching import SwitchingTransport
+from tests.support.eventually import eventually
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from eventually import eventually
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.informer import Informer
 from karmada.members.members import Member
 from karmada.members.switching import SwitchingTransport
-from member_server import MemberServer, member_server
+from tests.support.eventually import eventually
+from tests.support.member_server import MemberServer, member_server
 
 CONFIG_MAPS, ACCOUNTS = GVR("", "v1", "configmaps"), GVR("", "v1", "serviceaccounts")
 BINDINGS = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")

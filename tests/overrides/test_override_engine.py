@@ -15,7 +15,7 @@ from karmada.kube.objects.types import Obj
 from karmada.overrides.compiled import Policy, Target, subject_of
 from karmada.overrides.engine import Overrides, selected, selects_clusters
 from karmada.overrides.errors import OverrideError
-from overriding import DEPLOYMENTS, applied, cluster, config_map, cop, deployment, op, rule
+from tests.support.overriding import DEPLOYMENTS, applied, cluster, config_map, cop, deployment, op, rule
 
 
 def mark(text: str) -> Obj:

@@ -9,7 +9,7 @@ import pytest
 from karmada.kube.client.manifests import load_manifests
 from karmada.kube.objects.types import Obj
 from karmada.overrides.engine import Overrides
-from overriding import cluster, containers_of
+from tests.support.overriding import cluster, containers_of
 
 _DATA = Path(__file__).parent / "data"
 POLICIES = load_manifests((_DATA / "policies.yaml").read_bytes())

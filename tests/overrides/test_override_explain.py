@@ -10,7 +10,7 @@ from karmada.kube.objects.types import Obj
 from karmada.overrides.engine import Overrides
 from karmada.overrides.errors import OverrideError
 from karmada.overrides.explain import Explained, explain
-from overriding import cluster, config_map, container, cop, deployment, op, rule
+from tests.support.overriding import cluster, config_map, container, cop, deployment, op, rule
 
 CONTAINERS = ("spec", "template", "spec", "containers")
 

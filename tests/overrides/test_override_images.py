@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects.types import Obj
 from karmada.overrides.errors import CannotApply, OverrideError
 from karmada.overrides.image import Image, parse_image, rewritten
-from overriding import container, containers_of, deployment, overridden
+from tests.support.overriding import container, containers_of, deployment, overridden
 
 HEX = "0123456789abcdef" * 4
 DIGEST = f"sha256:{HEX}"

@@ -15,7 +15,7 @@ from karmada.kube.schema.yamlio import load_yaml
 from karmada.overrides.command_args import edited
 from karmada.overrides.errors import OverrideError
 from karmada.overrides.field_overrider import patched_json, patched_yaml
-from overriding import config_map, container, containers_of, deployment, overridden
+from tests.support.overriding import config_map, container, containers_of, deployment, overridden
 
 
 def why(obj: Obj, **overriders: Any) -> str:

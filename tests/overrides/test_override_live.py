@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import ControlPlane, running
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ResourceBinding
@@ -20,7 +19,8 @@ from karmada.overrides.engine import Overrides
 from karmada.overrides.errors import OverrideError
 from karmada.overrides.hook import COMPONENT, Override, override_with
 from karmada.overrides.triggers import Triggers
-from overriding import DEPLOYMENTS, cop, deployment, op, rule
+from tests.support.control_plane import ControlPlane, running
+from tests.support.overriding import DEPLOYMENTS, cop, deployment, op, rule
 
 POLICIES = Path(__file__).parent / "data" / "policies.yaml"
 

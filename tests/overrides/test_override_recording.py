@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from karmada.overrides.recording import html_safe, record, work_annotations
-from overriding import applied, config_map, cop, deployment, op, rule
+from tests.support.overriding import applied, config_map, cop, deployment, op, rule
 
 CLUSTER_WIDE = "policy.karmada.io/applied-cluster-overrides"
 NAMESPACED = "policy.karmada.io/applied-overrides"

@@ -20,7 +20,7 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.overrides.engine import Overrides
 from karmada.overrides.recording import work_annotations
 from karmada.overrides.triggers import Triggers, affected
-from overriding import DEPLOYMENTS, cluster, cop, deployment, op, rule
+from tests.support.overriding import DEPLOYMENTS, cluster, cop, deployment, op, rule
 
 KINDS = {
     "Cluster": Cluster.gvr,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, KINDS, WEIGHTED, cluster
+from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, KINDS, WEIGHTED, cluster
 
 Obj = dict[str, Any]
 GRADES = [("0", "0"), ("1", "1Gi"), ("2", "4Gi"), ("8", "16Gi")]

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-import reference
 from karmada.scheduler.algorithm import schedule
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
-from random_cases import random_clusters, random_placement, random_spec
+from tests.scheduler import reference
+from tests.scheduler.random_cases import random_clusters, random_placement, random_spec
 
 ESTIMATORS = [GeneralEstimator()]
 

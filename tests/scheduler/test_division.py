@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from karmada.scheduler.division import ByRoom, Move, divide_by_room, divide_by_weight, fewest
 from karmada.scheduler.failures import Failure, Reason
-from scheduling_cases import (
+from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,
@@ -19,7 +19,7 @@ from scheduling_cases import (
     shown,
     static,
 )
-from scheduling_cases import run as schedule
+from tests.support.scheduling_cases import run as schedule
 
 
 def named(*counts: int) -> dict[str, int]:

@@ -13,7 +13,7 @@ from karmada.scheduler.algorithm import schedule
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
 from karmada.scheduler.service.assembly import assemble
-from scheduling_cases import DUPLICATED, cluster, deployment, placement, shown
+from tests.support.scheduling_cases import DUPLICATED, cluster, deployment, placement, shown
 
 PAGE = Path(__file__).parents[2] / "docs" / "scheduling.md"
 FLEET = Fleet.of([cluster("m1", labels={"tier": "gold"}), cluster("m2")])

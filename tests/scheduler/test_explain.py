@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from karmada.scheduler.explain import Fate, explain
-from scheduling_cases import (
+from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,

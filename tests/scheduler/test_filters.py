@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling_cases import DUPLICATED, cluster, config_map, deployment, placement, run, shown, spread
+from tests.support.scheduling_cases import DUPLICATED, cluster, config_map, deployment, placement, run, shown, spread
 
 NO_AFFINITY = "cluster(s) did not match the placement cluster affinity constraint"
 

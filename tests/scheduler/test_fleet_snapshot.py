@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from karmada.scheduler.fleet import Facet, Fleet
-from scheduling_cases import cluster, pods
+from tests.support.scheduling_cases import cluster, pods
 
 
 def changed(fleet: Fleet, since: int, facet: Facet) -> list[str]:

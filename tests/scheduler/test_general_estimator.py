@@ -8,7 +8,7 @@ from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.protocol import MAX_REPLICAS, Question
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Assumption, Request
-from scheduling_cases import DYNAMIC, cluster, deployment, placement, pods, spread
+from tests.support.scheduling_cases import DYNAMIC, cluster, deployment, placement, pods, spread
 
 SUMMARY = {
     "allocatable": {"cpu": "10", "memory": "20Gi", "pods": "110"},

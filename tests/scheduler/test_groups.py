@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from karmada.scheduler.groups import Group, choose
 from karmada.scheduler.spread import score_divided, score_duplicated
-from reference import choose_groups
+from tests.scheduler.reference import choose_groups
 
 VECTORS = [
     ("R1,1,80 R3,1,80 R2,1,60 R5,2,60 R4,5,50 R6,3,50", 1, 3, 10, "R5 R4 R6"),

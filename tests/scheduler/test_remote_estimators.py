@@ -13,7 +13,7 @@ from karmada.scheduler.estimators.remote import FanOut
 from karmada.scheduler.explain import explain
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
-from scheduling_cases import AGGREGATED, DYNAMIC, Fixed, cluster, deployment, placement, shown
+from tests.support.scheduling_cases import AGGREGATED, DYNAMIC, Fixed, cluster, deployment, placement, shown
 
 CLUSTERS = [cluster("a"), cluster("b"), cluster("c")]
 SPEC = deployment(12, placement(DYNAMIC), replicaRequirements={"resourceRequest": {"cpu": "1"}})

@@ -5,7 +5,7 @@ import pytest
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.plugins import builtin, profile_of
 from karmada.scheduler.request import Request, is_fresh
-from scheduling_cases import (
+from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,

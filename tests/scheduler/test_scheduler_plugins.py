@@ -14,7 +14,7 @@ from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.plugins import PluginError, builtin, discover, estimators_of, profile_of, switched
 from karmada.scheduler.request import Request
 from karmada.scheduler.scores.protocol import ScoreError
-from scheduling_cases import DYNAMIC, Fixed, cluster, config_map, deployment, placement, run, shown
+from tests.support.scheduling_cases import DYNAMIC, Fixed, cluster, config_map, deployment, placement, run, shown
 
 NAMES = ["a", "b", "c"]
 BUILTIN = [

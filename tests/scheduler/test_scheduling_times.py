@@ -14,7 +14,7 @@ from karmada.scheduler.meter import Meter
 from karmada.scheduler.plugins import SCORES, builtin, profile_of
 from karmada.scheduler.request import Request
 from karmada.scheduler.scores.protocol import ScoreError
-from scheduling_cases import DYNAMIC, Fixed, Obj, cluster, config_map, deployment, placement, pods, spread
+from tests.support.scheduling_cases import DYNAMIC, Fixed, Obj, cluster, config_map, deployment, placement, pods, spread
 
 WEB = deployment(4, placement(DYNAMIC))
 NOWHERE = deployment(4, placement(DYNAMIC, clusterAffinity={"clusterNames": ["none"]}))

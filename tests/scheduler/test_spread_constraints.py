@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from scheduling_cases import (
+from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.objects.hashing import fnv32a
 from karmada.scheduler.webster import apportion, dispense, in_bulk, one_by_one
-from reference import webster
+from tests.scheduler.reference import webster
 
 VECTORS = [
     (9, [1, 2], [3, 6], [3, 6]),

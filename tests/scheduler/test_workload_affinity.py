@@ -7,7 +7,7 @@ import pytest
 
 from karmada.scheduler.filters.workload_affinity import NotComparable, NotListed, newest
 from karmada.scheduler.plugins import builtin, profile_of
-from scheduling_cases import cluster, config_map, run, shown
+from tests.support.scheduling_cases import cluster, config_map, run, shown
 
 PROFILE = profile_of(builtin(workload_affinity=True))
 CLUSTERS = [cluster("a"), cluster("b"), cluster("c")]

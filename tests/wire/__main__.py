@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import uvloop
+
 from tests.wire.cases import OWN_CASES, Case, load_cases
 from tests.wire.documented import documented_differences
 from tests.wire.results import CaseResult, run_case

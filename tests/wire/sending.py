@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from tests.wire.cases import Case, WireRequest
 from yarl import URL
 
 from karmada.kube.schema.yamlio import load_yaml
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from tests.wire.cases import Case, WireRequest
 
 _KEPT_HEADERS = ("Content-Type", "Retry-After", "Location", "Allow")
 _REFERENCE = re.compile(r"<(\d+)\.([^<>]+)>")

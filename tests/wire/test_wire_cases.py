@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.wire.cases import OWN_CASES, Case, load_cases
 from tests.wire.documented import documented_differences
 from tests.wire.results import run_case

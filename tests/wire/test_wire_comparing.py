@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.wire.comparing import Bindings, Difference, compare
-from tests.wire.documented import documented_differences
 
 from karmada.kube.objects.times import rfc3339
+from tests.wire.comparing import Bindings, Difference, compare
+from tests.wire.documented import documented_differences
 
 UID, OTHER = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from eventually import eventually
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
 from karmada.overrides.hook import Overridden
-from propagation_plane import (
+from tests.support.eventually import eventually
+from tests.support.fleet import (
     CLUSTER_ROLES,
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -311,7 +311,7 @@ async def test_a_work_whose_cluster_has_no_space_yet_is_made_when_it_has(two_alo
     await until(lambda: _told(two_alone, "settings-configmap", event))
     assert event in await two_alone.events("settings")
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m9"}}
-    from control_plane import NAMESPACES
+    from tests.support.control_plane import NAMESPACES
 
     await two_alone.client.create(NAMESPACES, space)
     await two_alone.until_work("m9", template)

@@ -9,7 +9,7 @@ import pytest
 from karmada.controllers.binding_status.aggregation import aggregate, fully_applied
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from propagation_plane import deployment
+from tests.support.fleet import deployment
 
 REFERENCE = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
 IDENTIFIER = {

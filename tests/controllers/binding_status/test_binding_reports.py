@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from control_plane import NAMESPACES
 from karmada.api.work import ResourceBinding
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from propagation_plane import CONFIG_MAPS, DEPLOYMENTS, Fleet, brief, condition, config_map, deployment, until
+from tests.support.control_plane import NAMESPACES
+from tests.support.fleet import CONFIG_MAPS, DEPLOYMENTS, Fleet, brief, condition, config_map, deployment, until
 
 FULLY = ("True", "FullyAppliedSuccess", "All works have been successfully applied")
 NOT_FULLY = ("False", "FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import EVENTS, NAMESPACES, ControlPlane, running
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.cluster.controller import Clusters
@@ -17,6 +15,8 @@ from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.control_plane import EVENTS, NAMESPACES, ControlPlane, running
+from tests.support.eventually import eventually
 
 FINALIZER = "karmada.io/cluster-controller"
 NOT_READY, UNREACHABLE = "cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable"

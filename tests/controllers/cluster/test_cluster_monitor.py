@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import ControlPlane, running
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import LEASES, ClusterMonitor, Health, observe
@@ -16,6 +14,8 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from tests.support.control_plane import ControlPlane, running
+from tests.support.eventually import eventually
 
 READY = {"type": "Ready", "status": "True"}
 NEVER = ("Unknown", "ClusterStatusNeverUpdated", "Cluster status controller never posted cluster status.")

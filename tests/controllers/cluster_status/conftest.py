@@ -14,7 +14,7 @@ from karmada.controllers.context import Context, Settings
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.informers import Informers
 from karmada.members.members import Members
-from status_plane import NAMESPACE, NAMESPACES, TOKEN, FakeMember, Plane, make_server
+from tests.controllers.cluster_status.status_plane import NAMESPACE, NAMESPACES, TOKEN, FakeMember, Plane, make_server
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.api.well_known import CLUSTER_FINALIZER
 from karmada.controllers.cluster_status.controller import ClusterStatus
@@ -26,6 +25,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
+from tests.support.eventually import eventually
 
 SECRETS, NAMESPACES = GVR("", "v1", "secrets"), GVR("", "v1", "namespaces")
 TOKEN = "a-long-secret"

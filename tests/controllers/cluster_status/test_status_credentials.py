@@ -7,14 +7,22 @@ from typing import Any
 import orjson
 import pytest
 
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
-from status_plane import NAMESPACE, SECRETS, FakeMember, Plane, brief, credentials, encoded
+from tests.controllers.cluster_status.status_plane import (
+    NAMESPACE,
+    SECRETS,
+    FakeMember,
+    Plane,
+    brief,
+    credentials,
+    encoded,
+)
+from tests.support.eventually import eventually
 
 READY = ("True", "ClusterReady")
 FAILED = ("False", "StatusCollectionFailed")

@@ -7,7 +7,7 @@ from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
-from status_plane import TOKEN, FakeMember
+from tests.controllers.cluster_status.status_plane import TOKEN, FakeMember
 
 
 def group(name: str, version: str, *resources: tuple[str, str], stale: bool = False) -> Obj:

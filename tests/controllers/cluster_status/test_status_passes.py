@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.controllers.context import Settings
 from karmada.kube.objects.meta import get_condition
@@ -15,7 +14,8 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.runtime.controller import Done
 from karmada.kube.runtime.keys import Key
 from karmada.members.members import SECRETS
-from status_plane import NAMESPACE, FakeMember, Plane, brief, credentials, encoded
+from tests.controllers.cluster_status.status_plane import NAMESPACE, FakeMember, Plane, brief, credentials, encoded
+from tests.support.eventually import eventually
 
 READY = ("True", "ClusterReady")
 KEY = Key("", "m1")

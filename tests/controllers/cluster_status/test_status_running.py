@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.api.well_known import CLUSTER_FINALIZER
 from karmada.controllers.cluster_status.controller import ClusterStatus
@@ -18,7 +17,8 @@ from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller
 from karmada.kube.runtime.keys import Key
-from status_plane import FakeMember, Plane, brief, credentials
+from tests.controllers.cluster_status.status_plane import FakeMember, Plane, brief, credentials
+from tests.support.eventually import eventually
 
 KEY = Key("", "m1")
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from control_plane import running
 from karmada.controllers.context import Context
 from karmada.controllers.dependencies import dependency_parts
 from karmada.controllers.detector import detector_parts
@@ -18,8 +17,18 @@ from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
-from propagation import BINDINGS, CONFIG_MAPS, DEPLOYMENTS, POLICIES, SECRETS, Propagation, config_map, deployment
-from propagation import policy as a_policy
+from tests.support.control_plane import running
+from tests.support.propagation import (
+    BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    POLICIES,
+    SECRETS,
+    Propagation,
+    config_map,
+    deployment,
+)
+from tests.support.propagation import policy as a_policy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from control_plane import running
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
-from propagation import Propagation
+from tests.support.control_plane import running
+from tests.support.propagation import Propagation
 
 
 @pytest.fixture(scope="session")

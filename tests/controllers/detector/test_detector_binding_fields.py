@@ -15,7 +15,7 @@ from karmada.controllers.detector.bindings import (
 )
 from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, PolicyKind
 from karmada.kube.objects.types import Obj
-from propagation import cluster_policy, cluster_role, config_map, placed, policy
+from tests.support.propagation import cluster_policy, cluster_role, config_map, placed, policy
 
 DISPATCHING = {"dispatching": True}
 

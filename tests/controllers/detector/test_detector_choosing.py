@@ -12,7 +12,7 @@ from karmada.controllers.detector.waiting import Waiting
 from karmada.controllers.template_refs import Ref, unqueued
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from propagation import cluster_policy, config_map, policy, selecting
+from tests.support.propagation import cluster_policy, config_map, policy, selecting
 
 CM = GVK("", "v1", "ConfigMap")
 NAMED = selecting("ConfigMap", name="a")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from control_plane import running
 from karmada.controllers.context import Context
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.operations import INTERPRET_COMPONENT, INTERPRET_REPLICA, InterpreterError, Replicas
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
-from propagation import (
+from tests.support.control_plane import running
+from tests.support.propagation import (
     BINDINGS,
     CLUSTER_BINDINGS,
     Propagation,

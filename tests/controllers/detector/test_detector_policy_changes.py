@@ -7,7 +7,7 @@ import pytest
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from propagation import (
+from tests.support.propagation import (
     BINDINGS,
     CLUSTER_BINDINGS,
     CLUSTER_POLICIES,

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from control_plane import running
 from karmada.controllers.context import Context
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
-from propagation import (
+from tests.support.control_plane import running
+from tests.support.propagation import (
     BINDINGS,
     CLUSTER_POLICIES,
     CONFIG_MAPS,

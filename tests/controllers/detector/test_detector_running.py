@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from control_plane import running
-from eventually import eventually
 from karmada.api.work import ResourceBinding
 from karmada.controllers.context import Context, Settings
 from karmada.controllers.detector import detector_parts
@@ -24,8 +22,19 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Manager
 from karmada.members.members import Members
-from propagation import BINDINGS, CONFIG_MAPS, DEPLOYMENTS, POLICIES, Propagation, config_map, deployment, placed
-from propagation import policy as a_policy
+from tests.support.control_plane import running
+from tests.support.eventually import eventually
+from tests.support.propagation import (
+    BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    POLICIES,
+    Propagation,
+    config_map,
+    deployment,
+    placed,
+)
+from tests.support.propagation import policy as a_policy
 
 
 def parts(context: Context) -> Sequence[Reconciler]:

@@ -8,7 +8,7 @@ import pytest
 
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from propagation import (
+from tests.support.propagation import (
     BINDINGS,
     CLUSTER_BINDINGS,
     CLUSTER_POLICIES,

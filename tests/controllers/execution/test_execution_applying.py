@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from control_plane import NAMESPACES
 from karmada.api.work import ClusterResourceBinding, Work
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from propagation_plane import (
+from tests.support.control_plane import NAMESPACES
+from tests.support.fleet import (
     CLUSTER_ROLES,
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -233,7 +233,7 @@ async def test_a_suspended_work_leaves_the_object_as_it_is(two: Fleet) -> None:
 
 
 async def test_a_missing_namespace_is_told_and_tried_again(two: Fleet) -> None:
-    from control_plane import NAMESPACES
+    from tests.support.control_plane import NAMESPACES
 
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     await two.client.create(NAMESPACES, space)

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import NAMESPACES
-from eventually import eventually
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.context import Context
@@ -22,7 +20,9 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.manager import Manager
 from karmada.members.members import Members
-from propagation_plane import (
+from tests.support.control_plane import NAMESPACES
+from tests.support.eventually import eventually
+from tests.support.fleet import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     SECRETS,

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from fake_api import CONFIG_MAPS, NODES, PODS, FakeApi, FakeTransport, application
 from karmada.kube.client.client import Client, resource_path
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.discovery import NoMatch
@@ -16,6 +15,7 @@ from karmada.kube.client.transport import Transport
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Expired, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
+from tests.support.fake_api import CONFIG_MAPS, NODES, PODS, FakeApi, FakeTransport, application
 
 
 @pytest.fixture(params=["in-process", "http"])

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 from karmada.kube.client.discovery import NoMatch, RESTMapper, discover
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVK, GVR, GroupKind, GroupVersion
+from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 
 WIDGETS = GVR("example.io", "v1", "widgets")
 DEPLOYMENTS = GVR("apps", "v1", "deployments")

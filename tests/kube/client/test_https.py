@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from certificates import Authority
-from fake_api import CONFIG_MAPS, FakeApi, application
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import ExecConfig, Impersonation, Material
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
+from tests.support.certificates import Authority
+from tests.support.fake_api import CONFIG_MAPS, FakeApi, application
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[..., Awaitable[str]]

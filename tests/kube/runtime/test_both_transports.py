@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
@@ -25,7 +24,8 @@ from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.writes import patch_if_changed, retry_on_conflict, set_status
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from sample_controller import CONFIG_MAPS, SECRETS, Copier
+from tests.kube.runtime.sample_controller import CONFIG_MAPS, SECRETS, Copier
+from tests.support.eventually import eventually
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from fake_api import CONFIG_MAPS, PODS, FakeApi
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, ServiceUnavailable
@@ -17,6 +15,8 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.predicates import deleted, field_changed
+from tests.support.eventually import eventually
+from tests.support.fake_api import CONFIG_MAPS, PODS, FakeApi
 
 
 def pod(name: str, config: str = "", phase: str = "") -> Obj:

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fake_api import EVENTS, FakeApi
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden, ServiceUnavailable
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
+from tests.support.fake_api import EVENTS, FakeApi
 
 POD: Obj = {
     "apiVersion": "v1",

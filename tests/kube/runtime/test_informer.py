@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventually import eventually
-from fake_api import CONFIG_MAPS, PODS, FakeApi, FakeTransport
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ServiceUnavailable
@@ -17,6 +15,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
+from tests.support.eventually import eventually
+from tests.support.fake_api import CONFIG_MAPS, PODS, FakeApi, FakeTransport
 
 
 def config_map(name: str, value: str = "1", namespace: str = "default", **labels: str) -> Obj:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 from karmada.kube.client.client import PAGE_SIZE, Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
+from tests.support.eventually import eventually
+from tests.support.fake_api import CONFIG_MAPS, FakeApi, FakeTransport
 
 COUNT = PAGE_SIZE * 2 + 7
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fake_api import LEASES, FakeApi, FakeTransport
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call, ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.runtime.leader import LeaderElector
+from tests.support.fake_api import LEASES, FakeApi, FakeTransport
 
 
 class Candidate:

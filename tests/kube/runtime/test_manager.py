@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from fake_api import CONFIG_MAPS, LEASES, PODS, FakeApi
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
@@ -16,6 +14,8 @@ from karmada.kube.runtime.controller import Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.manager import LeadershipLost, Manager
+from tests.support.eventually import eventually
+from tests.support.fake_api import CONFIG_MAPS, LEASES, PODS, FakeApi
 
 
 class Copier:

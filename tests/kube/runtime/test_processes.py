@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
@@ -23,9 +22,10 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from sample_controller import CONFIG_MAPS, SECRETS
+from tests.kube.runtime.sample_controller import CONFIG_MAPS, SECRETS
+from tests.support.eventually import eventually
 
-FAKES = Path(__file__).parent.parent / "fakes"
+HERE = Path(__file__).parent
 pytestmark = pytest.mark.e2e
 
 
@@ -47,7 +47,7 @@ class Program:
     async def start(cls, script: str, *arguments: str) -> Program:
         return cls(
             await asyncio.create_subprocess_exec(
-                sys.executable, str(FAKES / script), *arguments, stdout=asyncio.subprocess.PIPE
+                sys.executable, str(HERE / script), *arguments, stdout=asyncio.subprocess.PIPE
             )
         )
 

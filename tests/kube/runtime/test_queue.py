@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventually import eventually
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.queue import Queue, QueueShutDown
+from tests.support.eventually import eventually
 
 
 async def drain(queue: Queue[str]) -> list[str]:

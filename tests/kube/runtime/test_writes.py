@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from fake_api import CONFIG_MAPS, FakeApi
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.copying import copy_json
@@ -17,6 +16,7 @@ from karmada.kube.runtime.writes import (
     retry_on_conflict,
     set_status,
 )
+from tests.support.fake_api import CONFIG_MAPS, FakeApi
 
 WANTED: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}}
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eventually import eventually
-from harness import PODS, Harness, running
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
@@ -23,6 +21,8 @@ from karmada.kube.sim.kubelet.heartbeats import NODES, VirtualHeartbeats
 from karmada.kube.sim.kubelet.kubelet import Kubelet
 from karmada.kube.sim.kubelet.registration import NodeRegistration
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.support.eventually import eventually
 
 NODE = "t-node-1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from harness import Harness
+from tests.kube.sim.harness import Harness
 
 _QUIET_TURNS = 60
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness import PODS, Harness
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from tests.kube.sim.harness import PODS, Harness
 
 SERVICES = GVR("", "v1", "services")
 ENDPOINTS = GVR("", "v1", "endpoints")

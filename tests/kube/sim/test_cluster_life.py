@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventually import eventually
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.faults import kinds
 from karmada.kube.sim.profile import INSTANT, VERSIONS, NodePool, Profile
-from whole_cluster import DEPLOYMENTS, NODES, PODS, SMALL, Whole, ask, deployment, whole_cluster
+from tests.kube.sim.whole_cluster import DEPLOYMENTS, NODES, PODS, SMALL, Whole, ask, deployment, whole_cluster
+from tests.support.eventually import eventually
 
 EVERYTHING = Profile("everything", latencies=INSTANT, pools=(NodePool(count=3, zones=("a", "b")),), seed=7)
 SERVICES = GVR("", "v1", "services")

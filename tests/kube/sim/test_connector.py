@@ -18,7 +18,6 @@ import orjson
 import pytest
 from aiohttp import web
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
@@ -39,6 +38,7 @@ from karmada.kube.sim.kubelet.proxying import inside, parse_name
 from karmada.kube.sim.kubelet.spdy import FIN, SYN_STREAM, HeaderWriter, control_frame, data_frame
 from karmada.kube.sim.metrics.load import LoadModel
 from karmada.kube.sim.profile import Profile
+from tests.support.eventually import eventually
 
 PODS, NODES, SERVICES = GVR("", "v1", "pods"), GVR("", "v1", "nodes"), GVR("", "v1", "services")
 CONFIG_MAPS, SECRETS = GVR("", "v1", "configmaps"), GVR("", "v1", "secrets")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from harness import Harness, running
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.controllers.cronjob import CRONJOBS, SCHEDULED, CronJobs
 from karmada.kube.sim.controllers.job import JOBS
+from tests.kube.sim.harness import Harness, running
+from tests.support.eventually import eventually
 
 START = "2026-01-01T00:00:30Z"
 TEMPLATE: Obj = {

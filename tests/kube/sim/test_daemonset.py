@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from harness import Harness, running
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
@@ -18,7 +16,9 @@ from karmada.kube.sim.controllers.daemonset_pods import target_node
 from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.controllers.podstate import is_ready, node_name
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
-from podlife import PodLife
+from tests.kube.sim.harness import Harness, running
+from tests.kube.sim.podlife import PodLife
+from tests.support.eventually import eventually
 
 QUOTAS = GVR("", "v1", "resourcequotas")
 HASH = "controller-revision-hash"

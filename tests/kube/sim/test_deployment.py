@@ -5,14 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from deployment_cluster import DESIRED, HASH, HISTORY, MAXIMUM, cluster_of, image_of
-from eventually import eventually
-from harness import PODS
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import make_owner
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.deployment_revisions import current_notes, template_hash
-from workload_pods import DEPLOYMENTS, REPLICA_SETS, REVISION, pod_template, workload
+from tests.kube.sim.deployment_cluster import DESIRED, HASH, HISTORY, MAXIMUM, cluster_of, image_of
+from tests.kube.sim.harness import PODS
+from tests.kube.sim.workload_pods import DEPLOYMENTS, REPLICA_SETS, REVISION, pod_template, workload
+from tests.support.eventually import eventually
 
 QUOTAS = GVR("", "v1", "resourcequotas")
 

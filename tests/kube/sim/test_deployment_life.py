@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from deployment_cluster import cluster_of
-from eventually import eventually
-from harness import PODS
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.meta import controller_of, make_owner
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.controllers.deployment import Deployments
-from workload_pods import DEPLOYMENTS, REPLICA_SETS, REVISION
+from tests.kube.sim.deployment_cluster import cluster_of
+from tests.kube.sim.harness import PODS
+from tests.kube.sim.workload_pods import DEPLOYMENTS, REPLICA_SETS, REVISION
+from tests.support.eventually import eventually
 
 # --- deletion and adoption
 

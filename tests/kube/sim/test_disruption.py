@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from harness import PODS, Harness, running
 from karmada.kube.objects.errors import TooManyRequests
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition, make_owner
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.controllers.disruption import BUDGETS, DisruptionBudgets, still_disrupted
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.support.eventually import eventually
 
 REPLICA_SETS, DEPLOYMENTS = GVR("apps", "v1", "replicasets"), GVR("apps", "v1", "deployments")
 CONTAINERS: Obj = {"containers": [{"name": "c", "image": "nginx"}]}

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from harness import PODS, Harness, running
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.endpoints import LegacyEndpoints, truncate
-from passing import after
-from service_objects import COALESCED, ENDPOINTS, SERVICES, running_pod, service
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.passing import after
+from tests.kube.sim.service_objects import COALESCED, ENDPOINTS, SERVICES, running_pod, service
 
 
 def parts(context: Context) -> list[Reconciler]:

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError
@@ -26,7 +25,18 @@ from karmada.kube.sim.cluster import UnknownComponent
 from karmada.kube.sim.faults import kinds
 from karmada.kube.sim.faults.injector import UnknownFault
 from karmada.kube.sim.kubelet.registration import UnknownNode
-from whole_cluster import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, Whole, ask, condition, deployment, whole_cluster
+from tests.kube.sim.whole_cluster import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    Whole,
+    ask,
+    condition,
+    deployment,
+    whole_cluster,
+)
+from tests.support.eventually import eventually
 
 A_MOMENT = 0.15
 """Long enough that an answer would have come."""

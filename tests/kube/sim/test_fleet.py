@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
@@ -18,6 +17,7 @@ from karmada.kube.sim.admin import AdminServer
 from karmada.kube.sim.admin_client import AdminClient, AdminError
 from karmada.kube.sim.fleet import Fleet, FleetError, Stored
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from tests.support.eventually import eventually
 
 NODES = GVR("", "v1", "nodes")
 

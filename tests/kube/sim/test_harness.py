@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import PODS, running
+from tests.kube.sim.harness import PODS, running
 
 
 async def test_a_bare_cluster_takes_a_pod_and_leaves_it_pending(tmp_path: Path) -> None:

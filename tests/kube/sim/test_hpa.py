@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventually import eventually
-from harness import PODS, Harness, running
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import Mapping
 from karmada.kube.client.transport import Call
@@ -30,6 +28,8 @@ from karmada.kube.sim.controllers.hpa import (
 from karmada.kube.sim.controllers.hpa_behavior import Bounds, History, Moment, decide, down_limit, up_limit
 from karmada.kube.sim.controllers.hpa_replicas import Tolerances, by_average, by_share, by_utilization, by_value
 from karmada.kube.sim.controllers.hpa_sources import printed
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.support.eventually import eventually
 
 NOW = 1_700_000_000.0
 EXACT = Tolerances()

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventually import eventually
-from harness import PODS, Harness, running
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition, is_deleting
@@ -22,6 +20,8 @@ from karmada.kube.sim.controllers.job_indexes import INDEX, format_indexes, pars
 from karmada.kube.sim.controllers.job_rules import FAILURES, TRACKING, early_success, pause_after, reaction_to
 from karmada.kube.sim.controllers.job_tally import MAX_UNCOUNTED, tally, wanted_active
 from karmada.kube.sim.profile import INSTANT, Profile
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.support.eventually import eventually
 
 TEMPLATE: Obj = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from harness import PODS, running
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
@@ -19,7 +17,9 @@ from karmada.kube.sim.behaviours import ANNOTATION, Behaviours, Outcome, Rule
 from karmada.kube.sim.kubelet.heartbeats import NODES
 from karmada.kube.sim.kubelet.kubelet import Kubelet
 from karmada.kube.sim.profile import INSTANT, Latencies, NodePool, Profile
-from node_parts import NODE, Parts, condition, node_parts
+from tests.kube.sim.harness import PODS, running
+from tests.kube.sim.node_parts import NODE, Parts, condition, node_parts
+from tests.support.eventually import eventually
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 SECRETS = GVR("", "v1", "secrets")

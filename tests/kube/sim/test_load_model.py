@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import Harness, running
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.times import rfc3339
@@ -16,6 +15,7 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.metrics.amounts import Demand, Series, annotated, demand_of, nano_at, parse_words
 from karmada.kube.sim.metrics.load import LoadModel, Setting
 from karmada.kube.sim.metrics.reading import Reading
+from tests.kube.sim.harness import Harness, running
 
 PODS, NODES = GVR("", "v1", "pods"), GVR("", "v1", "nodes")
 DEPLOYMENTS, REPLICASETS = GVR("apps", "v1", "deployments"), GVR("apps", "v1", "replicasets")

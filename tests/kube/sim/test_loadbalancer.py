@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from harness import Harness, running
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -13,8 +12,9 @@ from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.loadbalancer import RETRY_SECONDS, IngressAddresses, LoadBalancers
 from karmada.kube.sim.profile import Profile
-from passing import after, settled
-from service_objects import SERVICES, service
+from tests.kube.sim.harness import Harness, running
+from tests.kube.sim.passing import after, settled
+from tests.kube.sim.service_objects import SERVICES, service
 
 INGRESSES = GVR("networking.k8s.io", "v1", "ingresses")
 CLASSES = GVR("networking.k8s.io", "v1", "ingressclasses")

@@ -11,7 +11,6 @@ from typing import Any
 import aiohttp
 import pytest
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call
 from karmada.kube.objects.clock import FakeClock
@@ -29,6 +28,7 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.metrics.api import MetricsApis
 from karmada.kube.sim.metrics.load import LoadModel, Setting
 from karmada.kube.sim.profile import Profile
+from tests.support.eventually import eventually
 
 PODS, NODES = GVR("", "v1", "pods"), GVR("", "v1", "nodes")
 SERVICES = GVR("", "v1", "services")

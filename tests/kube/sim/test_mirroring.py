@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from harness import Harness, running
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.endpointslice import EndpointSlices
 from karmada.kube.sim.controllers.mirroring import EndpointMirroring
-from passing import after
-from service_objects import COALESCED, ENDPOINTS, SERVICES, service, slices
+from tests.kube.sim.harness import Harness, running
+from tests.kube.sim.passing import after
+from tests.kube.sim.service_objects import COALESCED, ENDPOINTS, SERVICES, service, slices
 
 
 def parts(context: Context) -> list[Reconciler]:

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from eventually import eventually
-from harness import Harness, running
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
@@ -13,7 +11,9 @@ from karmada.kube.sim.kubelet.heartbeats import NODES
 from karmada.kube.sim.kubelet.nodeobject import allocatable_of, capacity_of, pod_range, slots_of, slots_taken
 from karmada.kube.sim.kubelet.registration import NodeRegistration, UnknownNode, places_of
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile, Taint
-from node_parts import NODE, condition, node_parts
+from tests.kube.sim.harness import Harness, running
+from tests.kube.sim.node_parts import NODE, condition, node_parts
+from tests.support.eventually import eventually
 
 
 def node_of(cluster: Harness, name: str) -> Obj | None:

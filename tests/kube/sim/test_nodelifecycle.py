@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from harness import running
 from karmada.kube.objects.times import micro_time, parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -22,7 +20,9 @@ from karmada.kube.sim.controllers.nodelifecycle import (
 from karmada.kube.sim.controllers.tainteviction import leaves_at
 from karmada.kube.sim.kubelet.heartbeats import LEASES, NAMESPACE, NODES, LeaseLiveness
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from node_parts import NODE, Parts, condition, node_parts
+from tests.kube.sim.harness import running
+from tests.kube.sim.node_parts import NODE, Parts, condition, node_parts
+from tests.support.eventually import eventually
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 

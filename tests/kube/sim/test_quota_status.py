@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import PODS, Harness, running
 from karmada.kube.kinds import quota as quotas
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR, GroupResource
@@ -17,8 +16,9 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers import quota_ledger
 from karmada.kube.sim.controllers.quota import RESYNC_SECONDS, ResourceQuotas
 from karmada.kube.sim.controllers.quota_ledger import Ledger, resource_of
-from passing import after, settled
-from service_objects import SERVICES, service
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.passing import after, settled
+from tests.kube.sim.service_objects import SERVICES, service
 
 QUOTAS = GVR("", "v1", "resourcequotas")
 CONFIG_MAPS = GVR("", "v1", "configmaps")

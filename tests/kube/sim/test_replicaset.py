@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from harness import PODS, running
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of, get_condition
@@ -20,7 +18,9 @@ from karmada.kube.sim.controllers.podcontrol import PodControl, is_namespace_end
 from karmada.kube.sim.controllers.replicaset import REPLICATION_CONTROLLERS, ReplicaSets, ReplicationControllers
 from karmada.kube.sim.controllers.replicaset_victims import DELETION_COST, victims
 from karmada.kube.sim.profile import INSTANT, Profile
-from workload_pods import REPLICA_SETS, Look, ReadyPods, pod_template, workload
+from tests.kube.sim.harness import PODS, running
+from tests.kube.sim.workload_pods import REPLICA_SETS, Look, ReadyPods, pod_template, workload
+from tests.support.eventually import eventually
 
 QUOTAS = GVR("", "v1", "resourcequotas")
 NAMESPACES = GVR("", "v1", "namespaces")

@@ -7,7 +7,6 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import Harness, running
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
@@ -22,6 +21,7 @@ from karmada.kube.sim.controllers.revisions import (
     patch_of,
     template_of,
 )
+from tests.kube.sim.harness import Harness, running
 
 DAEMON_SETS = GVR("apps", "v1", "daemonsets")
 SELECTOR = labels_from({"matchLabels": {"app": "a"}})

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from harness import PODS, Harness, running
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import InternalError
 from karmada.kube.objects.gvk import GVR
@@ -20,7 +19,8 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import SCHEDULER
 from karmada.kube.sim.profile import INSTANT, Delay, Latencies, Profile
 from karmada.kube.sim.scheduler.scheduler import Scheduler
-from scheduling_objects import anti_affinity, node, node_affinity, pod, term
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.scheduling_objects import anti_affinity, node, node_affinity, pod, term
 
 NODES = GVR("", "v1", "nodes")
 CLASSES = GVR("scheduling.k8s.io", "v1", "priorityclasses")

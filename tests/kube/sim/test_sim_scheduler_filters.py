@@ -7,7 +7,7 @@ import pytest
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.scheduler.algorithm import Choice, Diagnosis
-from scheduling_objects import (
+from tests.kube.sim.scheduling_objects import (
     HOSTNAME,
     PREFERRED,
     ZONE,

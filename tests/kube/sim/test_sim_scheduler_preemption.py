@@ -5,7 +5,7 @@ import pytest
 from karmada.kube.objects.selectors import parse_labels
 from karmada.kube.sim.scheduler.messages import NO_VICTIMS
 from karmada.kube.sim.scheduler.preemption import Budget, Victims, best, find_victims
-from scheduling_objects import View, anti_affinity, node, pod, term
+from tests.kube.sim.scheduling_objects import View, anti_affinity, node, pod, term
 
 
 def _victims(view: View, wanted: dict[str, object], on: str, *budgets: Budget) -> Victims:

@@ -8,7 +8,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.sim.scheduler.messages import FIT, TAINTS
 from karmada.kube.sim.scheduler.queue import SchedulingQueue
 from karmada.kube.sim.scheduler.timers import Timers
-from scheduling_objects import View, pod
+from tests.kube.sim.scheduling_objects import View, pod
 
 
 class Bench:

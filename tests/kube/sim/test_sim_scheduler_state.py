@@ -10,7 +10,7 @@ from karmada.kube.sim.scheduler.affinity import anti_affinity_of
 from karmada.kube.sim.scheduler.pods import PodInfo
 from karmada.kube.sim.scheduler.resources import IDLE, plus
 from karmada.kube.sim.scheduler.tallies import PodSelection, TallyKey
-from scheduling_objects import View, anti_affinity, node, pod, term
+from tests.kube.sim.scheduling_objects import View, anti_affinity, node, pod, term
 
 NAMES = ("a", "b", "c", "d")
 WEB = TallyKey((PodSelection(parse_labels("app=web"), frozenset(("default",))),))

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from harness import PODS, Harness, running
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.volumes import volume_controllers
 from karmada.kube.sim.scheduler.scheduler import Scheduler
-from scheduling_objects import HOSTNAME, node, pod
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.scheduling_objects import HOSTNAME, node, pod
 
 NODES = GVR("", "v1", "nodes")
 CLAIMS = GVR("", "v1", "persistentvolumeclaims")

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
-from harness import Harness, running
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of, is_deleting
@@ -20,7 +18,9 @@ from karmada.kube.sim.controllers.podstate import is_ready
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS
 from karmada.kube.sim.controllers.statefulset import STATEFUL_SETS, StatefulSets
 from karmada.kube.sim.controllers.statefulset_claims import CLAIMS
-from podlife import PodLife
+from tests.kube.sim.harness import Harness, running
+from tests.kube.sim.podlife import PodLife
+from tests.support.eventually import eventually
 
 QUOTAS = GVR("", "v1", "resourcequotas")
 HASH = "controller-revision-hash"

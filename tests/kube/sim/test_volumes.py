@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from harness import PODS, Harness, running
 from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.volumes import volume_controllers
 from karmada.kube.sim.profile import INSTANT, Profile, StorageClass
-from passing import after, settled
-from service_objects import NODES, pod
+from tests.kube.sim.harness import PODS, Harness, running
+from tests.kube.sim.passing import after, settled
+from tests.kube.sim.service_objects import NODES, pod
 
 CLAIMS = GVR("", "v1", "persistentvolumeclaims")
 VOLUMES = GVR("", "v1", "persistentvolumes")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.https import HttpsTransport
@@ -19,6 +18,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from tests.support.eventually import eventually
 
 PODS = GVR("", "v1", "pods")
 NODES = GVR("", "v1", "nodes")

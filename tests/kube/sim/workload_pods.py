@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eventually import eventually
-from harness import Harness
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition, is_deleting
@@ -17,6 +15,8 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.podcontrol import PODS
+from tests.kube.sim.harness import Harness
+from tests.support.eventually import eventually
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 REPLICA_SETS = GVR("apps", "v1", "replicasets")

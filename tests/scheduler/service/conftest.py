@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduling_plane import Scheduling, scheduling
+from tests.support.scheduling_plane import Scheduling, scheduling
 
 
 @pytest.fixture(scope="session")

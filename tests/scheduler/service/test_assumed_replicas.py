@@ -9,8 +9,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.scheduler.request import Assumption
 from karmada.scheduler.service.assumptions import Assumptions
-from scheduling_cases import AGGREGATED, DYNAMIC, deployment, placement
-from scheduling_plane import BINDINGS, scheduling
+from tests.support.scheduling_cases import AGGREGATED, DYNAMIC, deployment, placement
+from tests.support.scheduling_plane import BINDINGS, scheduling
 
 M1, M2 = {"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 3}
 GATE = "SchedulingOvercommitProtection=true"

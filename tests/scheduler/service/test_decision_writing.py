@@ -8,8 +8,6 @@ from typing import Any
 import orjson
 import pytest
 
-from control_plane import EVENTS
-from eventually import eventually
 from karmada.api import well_known
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
@@ -18,8 +16,10 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.scheduler.service.writing import is_about, placement_text, result_text
-from scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
-from scheduling_plane import BINDINGS, Scheduling, condition, targets
+from tests.support.control_plane import EVENTS
+from tests.support.eventually import eventually
+from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
+from tests.support.scheduling_plane import BINDINGS, Scheduling, condition, targets
 
 SUCCESS = ("True", "Success", "Binding has been scheduled successfully.")
 FAILED = ("Warning", "ScheduleBindingFailed")

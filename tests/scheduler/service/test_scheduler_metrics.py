@@ -22,8 +22,8 @@ from karmada.scheduler.service.families import Counters, Histograms, growing
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.scheduler import BindingScheduler, scheduler_parts
 from karmada.version import info
-from scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
-from scheduling_plane import BINDINGS, Scheduling, scheduling
+from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
+from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 
 DECISIONS = [f"{0.001 * 2**n:g}" for n in range(15)]
 POINTS = [f"{0.0001 * 2**n:g}" for n in range(12)]

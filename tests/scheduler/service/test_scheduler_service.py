@@ -9,15 +9,15 @@ from pathlib import Path
 import orjson
 import pytest
 
-from eventually import eventually
 from karmada.kube.objects import meta
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.estimators.protocol import EstimateError, Question
 from karmada.scheduler.service.core import Options
 from karmada.scheduler.service.pauses import Limits
-from scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
-from scheduling_plane import BINDINGS, MARKED, Scheduling, scheduling, targets
+from tests.support.eventually import eventually
+from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
+from tests.support.scheduling_plane import BINDINGS, MARKED, Scheduling, scheduling, targets
 
 FAILED = ("Warning", "ScheduleBindingFailed")
 

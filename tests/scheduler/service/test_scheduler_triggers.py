@@ -10,8 +10,8 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.service.triggers import Ours, concerns_bindings, newly_served
-from scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
-from scheduling_plane import MARKED, Scheduling
+from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
+from tests.support.scheduling_plane import MARKED, Scheduling
 
 OURS = Ours("default-scheduler")
 

@@ -11,8 +11,8 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.service.core import Options
-from scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread, static
-from scheduling_plane import Scheduling, scheduling
+from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread, static
+from tests.support.scheduling_plane import Scheduling, scheduling
 
 SUCCESS = ("True", "Success", "Binding has been scheduled successfully.")
 SUCCEEDED, FAILED = ("Normal", "ScheduleBindingSucceed"), ("Warning", "ScheduleBindingFailed")

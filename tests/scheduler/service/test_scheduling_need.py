@@ -11,7 +11,7 @@ from karmada.api import well_known
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.request import Request
 from karmada.scheduler.service.need import Need, need_of, placement_changed, replicas_changed
-from scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement
+from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, config_map, deployment, placement
 
 EARLY, LATE = "2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z"
 G1: Obj = {"affinityName": "g1", "clusterNames": ["m1"]}

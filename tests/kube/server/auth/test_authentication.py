@@ -10,7 +10,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from multidict import CIMultiDict
 
-from auth_fakes import NOW, FakeReader, account
 from karmada.kube.objects.errors import Unauthorized
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file, without_bearer
 from karmada.kube.server.auth.frontproxy import authentication_config, remote_headers
@@ -22,6 +21,7 @@ from karmada.kube.server.auth.pki import generate_key_pem as new_key
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import DEFAULT_ISSUER, TokenIssuer
 from karmada.kube.server.auth.user import User
+from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account
 
 CA = CertificateAuthority.create("ca", now=NOW)
 PROXY_CA = CertificateAuthority.create("proxy-ca", now=NOW)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes, Decision
 from karmada.kube.server.auth.user import User
+from tests.kube.server.auth.auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 
 JANE = User("jane", groups=("dev", "system:authenticated"))
 

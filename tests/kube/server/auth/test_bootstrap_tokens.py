@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from auth_fakes import NOW, FakeReader
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.bootstrap_tokens import (
     authenticate,
@@ -14,6 +13,7 @@ from karmada.kube.server.auth.bootstrap_tokens import (
     sign_cluster_info,
 )
 from karmada.kube.server.auth.jwt import TokenError
+from tests.kube.server.auth.auth_fakes import NOW, FakeReader
 
 TOKEN = "abcdef.0123456789abcdef"
 GOOD = {

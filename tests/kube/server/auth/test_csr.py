@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from auth_fakes import NOW, FakeReader, authorizer, binding, role, rule
 from karmada.kube.kinds.certificates import (
     STRATEGIES,
     prepare_approval,
@@ -30,6 +29,7 @@ from karmada.kube.server.auth.csr_admission import CertificateGuard
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import DAY, CertificateAuthority, subject_name
 from karmada.kube.server.auth.user import User
+from tests.kube.server.auth.auth_fakes import NOW, FakeReader, authorizer, binding, role, rule
 
 CA = CertificateAuthority.create("ca", now=NOW)
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -13,7 +13,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from multidict import CIMultiDict
 
-from eventually import eventually
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden, InternalError, ServiceUnavailable, Unauthorized
@@ -34,6 +33,7 @@ from karmada.kube.server.auth.pki import CLIENT_USAGES, CertificateAuthority
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
+from tests.support.eventually import eventually
 
 JANE = User("jane", "1", ("crew", "system:authenticated"), {"scopes": ("a", "b")})
 LIST = AuthzAttributes("list", "cluster.karmada.io", "v1alpha1", "clusters")

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from karmada.kube.kinds.rbac import GROUP
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
@@ -19,6 +18,7 @@ from karmada.kube.server.auth.escalation import (
 )
 from karmada.kube.server.auth.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from karmada.kube.server.auth.user import User
+from tests.kube.server.auth.auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 
 ME = User("u", groups=("g", "h"))
 MASTER = User("m", groups=("system:masters",))

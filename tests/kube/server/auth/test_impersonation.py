@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from multidict import CIMultiDict
 
-from auth_fakes import FakeReader, authorizer, binding, role, rule
 from karmada.kube.objects.errors import BadRequest, Forbidden
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.user import User
+from tests.kube.server.auth.auth_fakes import FakeReader, authorizer, binding, role, rule
 
 ME = User("me", "my-uid", ("system:authenticated",), {"k": ("v",)})
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"

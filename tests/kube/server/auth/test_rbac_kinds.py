@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 from karmada.kube.kinds.rbac import GROUP, STRATEGIES, aggregate
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
@@ -17,6 +16,7 @@ from karmada.kube.server.auth.bootstrap_policy import (
 )
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.auth.user import User
+from tests.kube.server.auth.auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 
 
 def errors(kind: str, obj: Obj) -> list[str]:

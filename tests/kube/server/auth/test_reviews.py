@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from auth_fakes import NOW, FakeReader, account, authorizer, binding, role, rule, urls
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file
@@ -14,6 +13,7 @@ from karmada.kube.server.auth.reviews import review
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import DEFAULT_ISSUER, TokenIssuer
 from karmada.kube.server.auth.user import User
+from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account, authorizer, binding, role, rule, urls
 
 ME = User("me", "uid-1", ("dev", "system:authenticated"), {"k": ("v",)})
 KEY = SigningKey(generate_key_pem())

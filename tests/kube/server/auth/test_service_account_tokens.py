@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from auth_fakes import NOW, FakeReader, account
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.jwt import KeySet, SigningKey, TokenError, unverified_claims
@@ -19,6 +18,7 @@ from karmada.kube.server.auth.tokens import (
     populate,
     request_token,
 )
+from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account
 
 KEY = SigningKey(generate_key_pem())
 STRANGER = SigningKey(generate_key_pem())

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "fakes"))
-
-from etcd_cluster import EtcdCluster
 from karmada.kube.server.storage.interface import Store
 from karmada.kube.server.storage.open import open_store
+from tests.support.etcd_cluster import EtcdCluster
 
 _numbers = itertools.count()
 

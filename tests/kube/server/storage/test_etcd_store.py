@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 
-from certificates import Authority
-from etcd_cluster import Certificates, EtcdCluster, free_ports
-from eventually import eventually
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.storage.etcd import EtcdStore, TlsFiles
@@ -33,6 +30,9 @@ from karmada.kube.server.storage.interface import (
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.storage.shared_read import SharedRead
 from karmada.kube.server.watchcache.cache import Cache, encode_value
+from tests.support.certificates import Authority
+from tests.support.etcd_cluster import Certificates, EtcdCluster, free_ports
+from tests.support.eventually import eventually
 
 Send = Callable[[Method, Any, float], Awaitable[Any]]
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from eventually import eventually
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.server.storage import sqlite as sqlite_module
 from karmada.kube.server.storage.interface import Compacted, RevisionConflict, StoreLocked, StoreUnavailable
 from karmada.kube.server.storage.maintenance import maintain
 from karmada.kube.server.storage.sqlite import SqliteStore
+from tests.support.eventually import eventually
 
 
 async def opened(path: Path) -> SqliteStore:

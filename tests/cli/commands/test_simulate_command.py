@@ -1,0 +1,220 @@
+"""karmadactl simulate: what would happen, over a real server, and nothing happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+from karmada.api.work import ResourceBinding
+from karmada.cli.commands.simulate import simulate
+from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement
+from tests.support.scheduling_plane import Scheduling, scheduling
+
+DEPLOYMENTS = GVR("apps", "v1", "deployments")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("simulate")
+
+
+@pytest.fixture
+async def plane(folder: Path) -> AsyncIterator[Scheduling]:
+    async with scheduling(folder, clock=RealClock()) as found:
+        await found.clusters("m1", pods=20)
+        await found.clusters("m2", pods=10)
+        yield found
+
+
+class Trying:
+    def __init__(self, plane: Scheduling, folder: Path) -> None:
+        self.plane = plane
+        self.folder = folder
+
+    async def __call__(self, *words: str, **objects: Obj) -> Result:
+        """The command with a file for each object."""
+        arguments = [*words, "--kubeconfig", str(self.plane.plane.server.kubeconfig)]
+        for name, obj in objects.items():
+            file = self.folder / f"{name}.yaml"
+            file.write_text(yaml.safe_dump(obj))
+            arguments += ["-f", str(file)]
+        return await asyncio.to_thread(CliRunner().invoke, simulate, arguments)
+
+    async def then(self, *words: str, **objects: Obj) -> dict[str, int] | str:
+        """Where it would go, or why nowhere."""
+        result = await self(*words, "-o", "json", **objects)
+        assert result.exit_code == 0, result.output
+        [found] = orjson.loads(result.output)
+        if found["then"]["failure"]:
+            return str(found["then"]["failure"]["message"])
+        return {target["name"]: target.get("replicas", 0) for target in found["then"]["clusters"]}
+
+
+@pytest.fixture
+def trying(plane: Scheduling, tmp_path: Path) -> Trying:
+    return Trying(plane, tmp_path)
+
+
+def template(replicas: int | None = 6, name: str = "web", **pod: Any) -> Obj:
+    spec: Obj = {
+        "selector": {"matchLabels": {"app": name}},
+        "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "a", "image": "b", **pod}]},
+        },
+    }
+    if replicas is not None:
+        spec["replicas"] = replicas
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+def policy(where: Obj, name: str = "trial", kind: str = "PropagationPolicy", **spec: Any) -> Obj:
+    selectors = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"resourceSelectors": selectors, "placement": where, **spec},
+    }
+
+
+async def everything(plane: Scheduling) -> list[Obj]:
+    found: list[Obj] = []
+    for gvr in (Cluster.gvr, PropagationPolicy.gvr, ClusterPropagationPolicy.gvr, ResourceBinding.gvr, DEPLOYMENTS):
+        found += (await plane.client.list_all(gvr)).items
+    return found
+
+
+async def test_it_tells_where_a_workload_would_go_and_why(plane: Scheduling, trying: Trying) -> None:
+    before = await everything(plane)
+    result = await trying(workload=template(), policy=policy(placement(DYNAMIC)))
+    assert result.exit_code == 0, result.output
+    assert "Resource:   Deployment default/web" in result.output
+    assert "By:         PropagationPolicy default/trial" in result.output
+    assert "Now:        nowhere" in result.output
+    assert "Then:       m1:4, m2:2" in result.output
+    lines = {line.split()[0]: line.split() for line in result.output.splitlines() if line.startswith("m")}
+    assert lines["m1"][1:4] == ["-", "4", "selected"]
+    assert await everything(plane) == before
+
+
+async def test_clusters_can_fail_or_be_cordoned_on_trial(trying: Trying) -> None:
+    objects = {"workload": template(), "policy": policy(placement(DUPLICATED))}
+    assert await trying.then(**objects) == {"m1": 6, "m2": 6}
+    assert await trying.then("--fail", "m1", **objects) == {"m2": 6}
+    assert await trying.then("--cordon", "m2", **objects) == {"m1": 6}
+    nowhere = await trying.then("--cordon", "m2", "--fail", "m1", **objects)
+    assert "0/2 clusters are available" in str(nowhere)
+    assert "untolerated taint {cluster.karmada.io/unschedulable:NoSchedule}" in str(nowhere)
+    assert "untolerated taint {cluster.karmada.io/not-ready:NoSchedule}" in str(nowhere)
+
+
+async def test_what_is_there_counts_unless_it_is_placed_anew(plane: Scheduling, trying: Trying) -> None:
+    await plane.bind("web-deployment", deployment(6, placement(AGGREGATED)))
+    assert await plane.targets("web-deployment") == {"m1": 6}
+    await plane.report("m2", 50)
+    objects = {"workload": template(), "policy": policy(placement(AGGREGATED))}
+    assert await trying.then(**objects) == {"m1": 6}
+    assert await trying.then("--fresh", **objects) == {"m2": 6}
+    assert await trying.then("--cordon", "m1", **objects) == {"m1": 6}
+    assert await trying.then("--fail", "m1", **objects) == {"m2": 6}
+
+
+async def test_another_number_of_replicas_can_be_tried(trying: Trying) -> None:
+    objects = {"workload": template(), "policy": policy(placement(DYNAMIC))}
+    assert await trying.then("--replicas", "3", **objects) == {"m1": 2, "m2": 1}
+    assert "are not enough to schedule." in str(await trying.then("--replicas", "31", **objects))
+    assert await trying.then("--replicas", "0", **objects) == {"m1": 0, "m2": 0}
+
+
+async def test_requests_and_defaults_are_taken_into_account(plane: Scheduling, trying: Trying) -> None:
+    summary = {"allocatable": {"pods": "100", "cpu": "2"}}
+    for name in ("m1", "m2"):
+        await plane.client.patch(Cluster.gvr, name, "", {"status": {"resourceSummary": summary}}, subresource="status")
+    where = {"replicaScheduling": {"weightPreference": {"dynamicWeight": "AvailableReplicas"}}}
+    one = template(None, resources={"requests": {"cpu": "1"}})
+    assert sum(dict(await trying.then(workload=one, policy=policy(where))).values()) == 1  # type: ignore[arg-type]
+    assert "replicas 4 are not enough" in str(await trying.then("--replicas", "5", workload=one, policy=policy(where)))
+
+
+async def test_the_policies_of_the_control_plane_count_too(plane: Scheduling, trying: Trying) -> None:
+    wide = policy(placement(DUPLICATED, clusterAffinity={"clusterNames": ["m1"]}), "wide", "ClusterPropagationPolicy")
+    await plane.client.create(ClusterPropagationPolicy.gvr, wide)
+    assert await trying.then(workload=template()) == {"m1": 6}
+    own = policy(placement(DUPLICATED, clusterAffinity={"clusterNames": ["m2"]}))
+    assert await trying.then(workload=template(), own=own) == {"m2": 6}
+    other = policy(placement(DUPLICATED), "wide", "ClusterPropagationPolicy")
+    assert await trying.then(workload=template(), other=other) == {"m1": 6, "m2": 6}
+    told = (await trying(workload=template(), own=own, other=other)).output
+    assert "Note:     ClusterPropagationPolicy wide selects it, too" in told
+
+
+async def test_without_a_policy_that_is_said(trying: Trying) -> None:
+    result = await trying(workload=template())
+    assert result.exit_code == 1
+    assert result.output == (
+        "error: no policy selects Deployment default/web: 0 were looked at, those of the files included\n"
+    )
+
+
+async def test_a_policy_that_would_be_refused_is_refused(trying: Trying) -> None:
+    wrong = policy({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 3, "maxGroups": 1}]})
+    result = await trying(workload=template(), policy=wrong)
+    assert result.exit_code == 1
+    assert result.output.startswith('error: PropagationPolicy "trial": spec.placement.spreadConstraints')
+    result = await trying(workload=template(), policy=policy({"clusterAffinity": {"clusterNames": "m1"}}))
+    assert "Expected `array`" in result.output
+
+
+async def test_a_policy_alone_is_tried_on_what_it_selects(plane: Scheduling, trying: Trying) -> None:
+    for name in ("a", "b"):
+        made = template(2, name)
+        made["metadata"]["namespace"] = "default"
+        await plane.client.create(DEPLOYMENTS, made)
+    result = await trying(policy=policy(placement(DUPLICATED)))
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.output.splitlines()]
+    assert lines[0] == ["RESOURCE", "NOW", "THEN"]
+    assert lines[1] == ["Deployment", "default/a", "nowhere", "m1:2,", "m2:2"]
+    assert result.output.endswith("2 of 2 would change.\n")
+
+
+async def test_without_files_it_is_about_everything_that_is_bound(plane: Scheduling, trying: Trying) -> None:
+    await plane.bind("a-deployment", deployment(4, placement(AGGREGATED)))
+    await plane.bind("b-deployment", deployment(2, placement(DUPLICATED, clusterAffinity={"clusterNames": ["m2"]})))
+    result = await trying("--fail", "m1")
+    lines = [line.split() for line in result.output.splitlines()]
+    assert lines[1][2:] == ["m1:4", "m2:4"]
+    assert lines[2][2:] == ["m2:2", "the", "same"]
+    assert "1 of 2 would change." in result.output
+
+
+async def test_who_has_the_resource_now_is_told(plane: Scheduling, trying: Trying) -> None:
+    await plane.bind("web-deployment", deployment(6, placement(DUPLICATED)))
+    marks = {well_known.POLICY_NAME: "old", well_known.POLICY_NAMESPACE: "default"}
+    await plane.client.patch(ResourceBinding.gvr, "web-deployment", "default", {"metadata": {"annotations": marks}})
+    told = (await trying(workload=template(), policy=policy(placement(DUPLICATED)))).output
+    assert "PropagationPolicy default/old has it now" in told
+
+
+async def test_what_makes_no_sense_is_said(trying: Trying) -> None:
+    assert (await trying("--fail", "m9")).output == 'error: cluster "m9" is not joined (known: m1, m2)\n'
+    assert (await trying()).output == "error: there are no bindings: give resources and policies by -f\n"
+    ship: Obj = {"apiVersion": "harbour/v1", "kind": "Ship", "metadata": {"name": "s"}}
+    assert 'no matches for kind "Ship" in version "harbour/v1"' in (await trying(ship=ship)).output
+    assert "nowhere.yaml" in (await trying("-f", "nowhere.yaml")).output
+    assert "PropagationPolicy without a name" in (await trying(bad={**policy({}), "metadata": {}})).output
+    assert "unrecognized feature gate" in (await trying("--feature-gates", "No=true")).output

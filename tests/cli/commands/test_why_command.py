@@ -1,0 +1,190 @@
+"""karmadactl why: real server, real scheduler, over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+from karmada.cli.commands.why import why
+from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.schema.yamlio import load_yaml
+from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
+from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
+
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("why")
+
+
+@pytest.fixture
+async def plane(folder: Path) -> AsyncIterator[Scheduling]:
+    async with scheduling(folder, clock=RealClock()) as found:
+        yield found
+
+
+async def ask(plane: Scheduling, *words: str) -> Result:
+    arguments = [*words, "--kubeconfig", str(plane.plane.server.kubeconfig)]
+    await plane.events("anything")
+    return await asyncio.to_thread(CliRunner().invoke, why, arguments)
+
+
+def rows(output: str) -> dict[str, list[str]]:
+    """The table's lines by cluster."""
+    lines = output.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("CLUSTER"))
+    return {line.split()[0]: line.split(maxsplit=6) for line in lines[start + 1 :] if line}
+
+
+async def test_it_tells_what_is_written_and_why_every_cluster_was_taken_or_not(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=20)
+    await plane.clusters("m2", pods=10)
+    await plane.cluster("m3", pods=10, taints=[{"key": "maintenance", "effect": "NoSchedule"}])
+    await plane.bind("web-deployment", deployment(6, placement(DYNAMIC)))
+    result = await ask(plane, "deployment/web")
+    assert result.exit_code == 0, result.output
+    told = result.output
+    assert "Resource:    Deployment default/web (apps/v1)" in told
+    assert "Binding:     ResourceBinding default/web-deployment" in told
+    assert "Written:     m1:4, m2:2" in told
+    assert "Scheduled:   True, Success: Binding has been scheduled successfully." in told
+    assert "Observed:    generation 2 of 2, last scheduled" in told
+    assert "Next:        nothing: its replicas are divided as wanted" in told
+    assert "ScheduleBindingSucceed: Binding has been scheduled successfully. Result: {m1:4, m2:2}" in told
+    assert "would come to the same" in told
+    table = rows(told)
+    assert table["m1"][1:4] == ["4", "4", "selected"]
+    assert table["m3"][1:4] == ["-", "-", "refused"]
+    assert "TaintToleration: cluster(s) had untolerated taint {maintenance:NoSchedule}" in table["m3"][6]
+
+
+async def test_placed_anew_the_weights_show(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=20)
+    await plane.clusters("m2", pods=10)
+    await plane.bind("web-deployment", deployment(6, placement(DYNAMIC)))
+    await plane.report("m1", 2)
+    told = (await ask(plane, "deploy", "web", "--fresh")).output
+    assert "which is not what is written" in told
+    assert "weight" in told
+
+
+async def test_for_programs_there_is_all_of_it(plane: Scheduling) -> None:
+    await plane.clusters("m1", "m2")
+    await plane.bind("settings-configmap", config_map({"clusterAffinity": {"clusterNames": ["m2"]}}))
+    result = await ask(plane, "cm/settings", "-o", "json")
+    found = orjson.loads(result.output)
+    assert found["resource"]["kind"] == "ConfigMap"
+    assert found["written"]["clusters"] == found["now"]["clusters"] == [{"name": "m2"}]
+    assert found["written"]["condition"]["reason"] == "Success"
+    assert [event["reason"] for event in found["written"]["events"]] == ["ScheduleBindingSucceed"]
+    [attempt] = found["now"]["attempts"]
+    refused, taken = attempt["clusters"]
+    assert (refused["cluster"], refused["fate"], refused["filter"]) == ("m1", "refused", "ClusterAffinity")
+    assert (taken["cluster"], taken["fate"]) == ("m2", "selected")
+
+
+async def test_bindings_can_be_named_themselves(plane: Scheduling) -> None:
+    await plane.clusters("m1")
+    await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    resource = {"apiVersion": "v1", "kind": "ConfigMap", "name": "wide"}
+    await plane.bind("wide-configmap", {"resource": resource, "placement": {}}, namespace="")
+    assert "Written:     m1:2" in (await ask(plane, "rb/web-deployment")).output
+    assert "Written:     m1\n" in (await ask(plane, "crb/wide-configmap")).output
+
+
+async def test_groups_and_failures_are_told_one_by_one(plane: Scheduling) -> None:
+    await plane.clusters("m1", "m2", pods=1)
+    terms = [{"affinityName": f"g{n}", "clusterNames": [f"m{n}"]} for n in (1, 2)]
+    await plane.bind("web-deployment", deployment(3, placement(DYNAMIC, clusterAffinities=terms)))
+    told = (await ask(plane, "deployment/web")).output
+    wrong = "failed to assign replicas: failed to scale up: Clusters available replicas 1 are not enough to schedule."
+    assert f"Scheduled:   False, Unschedulable: {wrong}" in told
+    assert f'Group "g1": {wrong}' in told
+    assert f'Group "g2": {wrong}' in told
+    assert "A decision made now, by what is known here, would fail (Unschedulable)" in told
+    assert "Written:     nowhere" in told
+
+
+async def test_suspension_is_told(plane: Scheduling) -> None:
+    await plane.bind("web-deployment", deployment(3, placement(DYNAMIC), suspension={"scheduling": True}))
+    told = (await ask(plane, "deployment/web")).output
+    assert "Next:        nothing: spec.suspension.scheduling is true" in told
+    assert "Scheduled:   not yet" in told
+    assert "0/0 clusters are available: no cluster exists." in told
+
+
+# without a binding
+
+
+async def settings(plane: Scheduling, **labels: str) -> None:
+    metadata = {"name": "settings", "namespace": "default", "labels": labels}
+    await plane.client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+
+
+async def test_without_a_policy_that_is_said(plane: Scheduling) -> None:
+    await settings(plane)
+    result = await ask(plane, "configmap/settings")
+    assert result.exit_code == 1
+    assert result.output == (
+        "error: no policy selects ConfigMap default/settings: 0 PropagationPolicies in its namespace and"
+        " 0 ClusterPropagationPolicies were looked at\n"
+    )
+
+
+@pytest.mark.parametrize("kind", [PropagationPolicy, ClusterPropagationPolicy])
+async def test_with_a_policy_and_no_binding_the_policy_is_named(
+    plane: Scheduling, kind: type[PropagationPolicy] | type[ClusterPropagationPolicy]
+) -> None:
+    await settings(plane)
+    metadata = {"name": "everything", **({"namespace": "default"} if kind is PropagationPolicy else {})}
+    selectors = [{"apiVersion": "v1", "kind": "ConfigMap"}]
+    spec = {"resourceSelectors": selectors, "placement": {}}
+    head = {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind}
+    await plane.client.create(kind.gvr, {**head, "metadata": metadata, "spec": spec})
+    told = (await ask(plane, "configmap/settings")).output
+    assert f'although the {kind.gvk.kind} "everything" selects it' in told
+
+
+async def test_what_is_never_propagated_is_said_to_be_so(plane: Scheduling) -> None:
+    await settings(plane, **{"resourcetemplate.karmada.io/claimed-by": "Somebody"})
+    assert "says that Somebody looks after it" in (await ask(plane, "configmap/settings")).output
+    metadata = {"name": "own", "namespace": "karmada-system"}
+    await plane.client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    told = (await ask(plane, "configmap/own", "-n", "karmada-system")).output
+    assert 'the namespace "karmada-system" is the control plane\'s own' in told
+
+
+async def test_what_does_not_exist_is_not_found(plane: Scheduling) -> None:
+    told = (await ask(plane, "deployment/web")).output
+    assert told == 'Error from server (NotFound): deployments.apps "web" not found\n'
+    assert (await ask(plane, "starship/web")).output == ('error: the server doesn\'t have a resource type "starship"\n')
+    assert "as TYPE/NAME or TYPE NAME" in (await ask(plane, "web")).output
+    assert (await ask(plane, "rb/web")).exit_code == 1
+
+
+async def test_without_a_namespace_it_is_that_of_the_kubeconfig(plane: Scheduling, tmp_path: Path) -> None:
+    await plane.clusters("m1")
+    await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    config = load_yaml(plane.plane.server.kubeconfig.read_text())
+    config["contexts"][0]["context"]["namespace"] = "shop"
+    (tmp_path / "config").write_bytes(orjson.dumps(config))
+    elsewhere = ["deployment/web", "--kubeconfig", str(tmp_path / "config")]
+    told = await asyncio.to_thread(CliRunner().invoke, why, elsewhere)
+    assert told.output == 'Error from server (NotFound): deployments.apps "web" not found\n'
+    assert (await asyncio.to_thread(CliRunner().invoke, why, [*elsewhere, "-n", "default"])).exit_code == 0
+
+
+async def test_it_writes_nothing(plane: Scheduling) -> None:
+    await plane.clusters("m1")
+    made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    await ask(plane, "deployment/web")
+    assert await plane.client.get(BINDINGS, "web-deployment", "default") == made
