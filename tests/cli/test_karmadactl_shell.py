@@ -144,14 +144,14 @@ def test_every_flag_of_every_command_is_told_what_it_does(path: tuple[str, ...],
 def test_help_has_the_layout_of_kubectl() -> None:
     assert said("cordon", "--help")[1] == (
         """\
-Place nothing new on CLUSTER; what is there stays.
+Mark CLUSTER unschedulable; resources that are there stay.
 
 Examples:
   karmadactl cordon member1
 
 Options:
     --dry-run=false:
-	Say what would be done, and change nothing.
+	Print what would be done; change nothing.
 
     --karmada-context='':
 	The context to use in the kubeconfig.
@@ -452,9 +452,9 @@ def test_a_reader_who_has_enough_is_no_error() -> None:
     [
         ("init", "karmadactl local-up"),
         ("deinit", "karmadactl local-down"),
-        ("addons list", "within the control plane"),
-        ("addons enable karmada-search", "within the control plane"),
-        ("addons disable all", "within the control plane"),
+        ("addons list", "inside the control plane"),
+        ("addons enable karmada-search", "inside the control plane"),
+        ("addons disable all", "inside the control plane"),
         ("register 10.0.0.1:5443 --token t", "karmadactl join"),
         ("unregister m1 --cluster-kubeconfig f", "karmadactl unjoin"),
     ],
@@ -485,7 +485,7 @@ def test_showing_something_loads_nothing_heavy(args: list[str]) -> None:
 
 
 def test_no_command_loads_what_it_may_not_need() -> None:
-    heavy = "aiohttp", "orjson", "msgspec", "yaml", "cryptography", "karmada.kube"
+    heavy = "aiohttp", "orjson", "msgspec", "yaml", "cryptography", "karmada.kube.client", "karmada.kube.schema"
     modules = sorted({COMMANDS[name.split()[0]].module for name in WORDS} | {"karmada.cli.commands.later"})
     program = f"import sys, {', '.join(modules)}; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -28,7 +28,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     ("args", "code", "out", "err"),
     [
         ("version", 0, "kubectl karmada version: version.Info{", ""),
-        ("help cordon", 0, "Place nothing new on CLUSTER", ""),
+        ("help cordon", 0, "Mark CLUSTER", ""),
         ("cordon --foo", 1, "", "error: unknown flag: --foo\nSee 'kubectl karmada cordon --help' for usage.\n"),
         ("gte", 1, "", 'error: unknown command "gte" for "kubectl karmada"\n\nDid you mean this?\n\tget\n\n'),
         ("--kubeconfig=/none cordon m1", 1, "", "error: stat /none: no such file or directory\n"),

@@ -68,7 +68,7 @@ def test_in_the_background_a_second_start_adds_what_is_missing(local: LocalEnvir
     local.up(*PORT, "--members", "1")
     pids = local.pids()
     again = local.up()
-    assert "It ran already" in again.out
+    assert "Already running" in again.out
     assert local.ctl("local-up", "--members", "2").lines[-1].startswith("Logs are in")
     assert sorted(local.clusters()) == ["member1", "member2"]
     assert local.pids() == pids
@@ -82,7 +82,7 @@ def test_in_the_background_a_second_start_adds_what_is_missing(local: LocalEnvir
     assert local.down().out == "Stopped karmada, karmada-sim\n"
     assert local.down().out == "Nothing runs in ~/.karmada\n"
     refused = local.ctl("local-down", "--purge", check=False)
-    assert refused.err == "error: --purge removes everything and nobody is there to ask: add --force\n"
+    assert refused.err == "error: --purge needs confirmation and standard input is closed: add --force\n"
     assert local.folder.exists()
     local.down("--purge", "--force")
     assert not local.folder.exists()

@@ -160,7 +160,7 @@ def test_a_fault_has_a_name_and_an_end_if_it_is_given_them(fleet: SimFleet) -> N
     assert fleet.ctl("heal", "alpha", "sick").out == "cluster alpha: healed sick\n"
     assert list(fleet.clusters()["alpha"]["faults"]) == ["slow"]
     fleet.ctl("heal", "alpha")
-    assert fleet.ctl("heal", "alpha").out == "cluster alpha: healed nothing, all was well\n"
+    assert fleet.ctl("heal", "alpha").out == "cluster alpha: healed nothing, there was no fault\n"
 
 
 def test_kubectl_notices_that_a_cluster_is_down_and_the_other_is_not(fleet: SimFleet) -> None:
@@ -238,7 +238,7 @@ def refused(result: Result, text: str) -> None:
         (["fail", "alpha", "image-pull", "("], "image is no regular expression"),
         (["heal", "alpha", "nothing"], 'no fault "nothing" is at work'),
         (["load", "alpha", "web", "cpu=1"], '"web" is not of the form deployment/web'),
-        (["load", "alpha", "deploy/web"], "say what load, such as cpu=250m, or --clear"),
+        (["load", "alpha", "deploy/web"], "give a load, such as cpu=250m, or --clear"),
         (["load", "alpha", "deploy/web", "cpu"], '"cpu" is not of the form cpu=250m'),
         (["load", "alpha", "deploy/web", "cpu=lots"], "quantities must match"),
     ],

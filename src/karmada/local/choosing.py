@@ -79,8 +79,8 @@ def _storage(asked: Asked, kept: str | None, has_database: bool) -> str:
         kept = SQLITE
     if wanted is not None and kept is not None and wanted != kept:
         raise Refused(
-            f"the state is in {_named(kept)}, not in {_named(wanted)}: leave the flag out, or take another --data-dir "
-            "(karmadactl backup and restore bring state from one store into another)"
+            f"the state is in {_named(kept)}, not in {_named(wanted)}: omit the flag, or use another --data-dir "
+            "(karmadactl backup and restore move state from one store to another)"
         )
     return wanted or kept or SQLITE
 

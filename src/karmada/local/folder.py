@@ -72,7 +72,7 @@ class Folder:
         try:
             return msgspec.json.decode(content, type=Choices)
         except msgspec.MsgspecError as error:
-            raise Refused(f"{self._choices} cannot be read ({error}); mend it or remove it") from error
+            raise Refused(f"{self._choices} cannot be read ({error}); fix it or remove it") from error
 
     def keep(self, choices: Choices) -> None:
         content = msgspec.json.encode(choices)

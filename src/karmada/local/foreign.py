@@ -33,7 +33,9 @@ async def stop_simulator(folder: Folder) -> bool:
     try:
         await asyncio.to_thread(AdminClient(folder.sim).ask, "POST", "/stop")
     except AdminError as error:
-        raise Refused(f"the simulated clusters in {shown(folder.sim)} run and do not take orders: {error}") from error
+        raise Refused(
+            f"the simulated clusters in {shown(folder.sim)} run but do not accept requests: {error}"
+        ) from error
     loop = asyncio.get_running_loop()
     end = loop.time() + _STOP_SECONDS
     while in_use(lock):

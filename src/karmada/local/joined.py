@@ -44,7 +44,7 @@ async def ensure_joined(control: Client, member: Client, way: RestConfig, name: 
             return "joined"
     cluster_id = await cluster_id_of(member)
     if cluster["spec"].get("id") != cluster_id and not renew:
-        raise JoinError(f"cluster {name} is another one, with the id {cluster['spec'].get('id')}; take another name")
+        raise JoinError(f"cluster {name} is another cluster, with the id {cluster['spec'].get('id')}; use another name")
     if cluster["spec"].get("apiEndpoint") == way.server and await _opens(control, cluster, way, cluster_id):
         return "was joined"
     await _renew(control, member, cluster, way, cluster_id)

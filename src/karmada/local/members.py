@@ -76,7 +76,7 @@ class _Bringing:
         self._listed: asyncio.Task[dict[str, Any]] | None = None
 
     async def simulated(self, name: str) -> None:
-        self._board.doing(name, "waits for the simulator")
+        self._board.doing(name, "waiting for the simulator")
 
         async def bring() -> None:
             await self._simulator()
@@ -106,20 +106,20 @@ class _Bringing:
             order = {"profile": {"name": name, "version": _VERSION}}
             await asyncio.to_thread(self._admin.ask, "POST", "/clusters", order)
         elif "error" in known:
-            raise AdminError(f"does not start: {known['error']} (karmadactl sim delete {name} forgets it)")
+            raise AdminError(f"does not start: {known['error']} (karmadactl sim delete {name} removes it)")
 
     async def _list(self) -> dict[str, Any]:
         return {cluster["name"]: cluster for cluster in await asyncio.to_thread(self._admin.ask, "GET", "/clusters")}
 
     async def _join(self, name: str, kubeconfig: Path, context: str, *, renew: bool) -> None:
-        self._board.doing(name, "waits for the control plane")
+        self._board.doing(name, "waiting for the control plane")
         await self._plane()
         self._board.doing(name, "joins")
         config = way(kubeconfig, context)
         async with connected(way(self._folder.control_kubeconfig)) as control:
             async with connected(config) as member:
                 await ensure_joined(control, member, config, name, renew=renew)
-            self._board.doing(name, "is looked at")
+            self._board.doing(name, "checking")
             cluster = await _ready(control, name)
         self._board.done(name, summary(cluster))
 
@@ -136,7 +136,7 @@ async def _ready(control: Client, name: str) -> Obj:
     try:
         return await wait_for(control, Cluster.gvr, name, "", look, clock=SYSTEM, seconds=READY_SECONDS)
     except TimeoutError:
-        why = f"{last.get('reason')}: {last.get('message')}" if last else "nothing is known of it yet"
+        why = f"{last.get('reason')}: {last.get('message')}" if last else "its health is not known yet"
         raise TimeoutError(f"joined, but is not Ready after {READY_SECONDS:g} s ({why})") from None
 
 

@@ -106,7 +106,7 @@ class Running:
         code = self._process.wait(_KILL_SECONDS)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         last = "\n".join(f"  {line}" for line in tail(self.log, self._begin))
-        said = f"; the last lines of {shown(self.log)}:\n{last}" if last else f" and said nothing ({shown(self.log)})"
+        said = f"; the last lines of {shown(self.log)}:\n{last}" if last else f" without output ({shown(self.log)})"
         return f"{self.program.name} {how}{said}"
 
 

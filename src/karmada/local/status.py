@@ -62,7 +62,7 @@ async def look(folder: Folder) -> Status:
     status = Status(folder=str(folder.root))
     choices = folder.choices()
     if choices is None:
-        status.problems.append(f"there is nothing in {shown(folder.root)}; karmadactl local-up starts it")
+        status.problems.append(f"there is no environment in {shown(folder.root)}; karmadactl local-up creates one")
         return status
     holders = programs.found(folder)
     names = programs.names_of(choices)
@@ -132,7 +132,7 @@ async def _simulator(folder: Folder, process: Process, status: Status) -> None:
     try:
         clusters = await asyncio.to_thread(AdminClient(folder.sim).ask, "GET", "/clusters", timeout=_SECONDS)
     except AdminError as error:
-        status.problems.append(f"the simulator does not take orders: {error}")
+        status.problems.append(f"the simulator does not accept requests: {error}")
         return
     running = [cluster for cluster in clusters if "error" not in cluster]
     process.endpoint = f"{len(running)} clusters"
@@ -147,10 +147,10 @@ def _judge(status: Status, wanted: list[str]) -> None:
     joined = {member.name: member for member in status.clusters}
     for name in wanted:
         if name not in joined:
-            status.problems.append(f"{name} is not joined; karmadactl local-up brings it back")
+            status.problems.append(f"{name} is not joined; karmadactl local-up joins it again")
     for member in status.clusters:
         if member.ready != "True":
-            status.problems.append(f"{member.name} is not Ready: {member.message or 'nothing is known of it yet'}")
+            status.problems.append(f"{member.name} is not Ready: {member.message or 'its health is not known yet'}")
 
 
 def _contexts(folder: Folder) -> list[str]:

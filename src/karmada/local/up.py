@@ -146,10 +146,10 @@ class Up:
     async def _start(self, asked: Asked) -> Choices:
         folder, board = self._folder, self._board
         if await programs.stop_found(folder, [KARMADA, SIM, ETCD]):
-            board.say("stopped what an earlier start had left running")
+            board.say("stopped processes of an earlier start")
         foreign.check_control_plane(folder)
         if await foreign.stop_simulator(folder):
-            board.say("stopped the simulated clusters that ran in the folder by themselves; they start again now")
+            board.say("stopped the simulated clusters that ran in the folder; they are started again")
         kept = folder.choices()
         choices, notes = choose(
             asked, kept, has_database=folder.database.exists(), is_free=is_free, free_port=free_port
@@ -159,9 +159,7 @@ class Up:
         folder.keep(choices)
         folder.link_kubeconfigs()
         if kept is not None and choices.members < kept.members:
-            notes.append(
-                f"members beyond {choices.members} stay as they are; karmadactl unjoin and sim delete end them"
-            )
+            notes.append(f"members beyond {choices.members} are kept; karmadactl unjoin and sim delete remove them")
         for note in notes:
             board.say(note)
         self._check_names(choices)
@@ -257,8 +255,8 @@ class Up:
                 raise Refused(f"what ran in {shown(self._folder.root)} has just ended; start it again")
             await asyncio.sleep(_PAUSE_SECONDS)
         raise Refused(
-            f"another process starts it in {shown(self._folder.root)} and does not get along; "
-            "karmadactl local-status tells more, karmadactl local-down stops it"
+            f"another process starts it in {shown(self._folder.root)} and makes no progress; "
+            "see karmadactl local-status; karmadactl local-down stops it"
         )
 
     async def _serves(self) -> bool:

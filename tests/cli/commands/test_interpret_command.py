@@ -343,9 +343,9 @@ def test_a_customization_as_lua_and_back_is_the_same(docs: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("x = 1\n---@rule: Retain", "line 1: there is no rule that this belongs to: x = 1"),
+        ("x = 1\n---@rule: Retain", "line 1: text before the first ---@rule line: x = 1"),
         ("---@rule: Sing", "line 1: there is no rule Sing; use one of: Retain"),
-        ("---@rule: Retain\n---@rule: Retain", "line 2: rule Retain is there already"),
+        ("---@rule: Retain\n---@rule: Retain", "line 2: rule Retain is set twice"),
         ("---@name: a\n---@kind: b", "---@apiVersion is not set"),
     ],
 )

@@ -170,7 +170,7 @@ def test_what_was_taken_away_later_is_told_too() -> None:
     tag = rule(imageOverrider=[{"component": "Tag", "operator": "replace", "value": "2"}])
     two = deployment(container("a"), container("b"))
     text = shown(two, cop("c", tag, plain(("remove", "/spec/template/spec/containers/0"))))
-    assert text.count("changed, and taken away later\n") == 1
+    assert text.count("changed, and removed by a later change\n") == 1
     assert text.count("removed 0 ({") == 1
 
 

@@ -207,12 +207,12 @@ async def test_who_has_the_resource_now_is_told(plane: Scheduling, trying: Tryin
     marks = {well_known.POLICY_NAME: "old", well_known.POLICY_NAMESPACE: "default"}
     await plane.client.patch(ResourceBinding.gvr, "web-deployment", "default", {"metadata": {"annotations": marks}})
     told = (await trying(workload=template(), policy=policy(placement(DUPLICATED)))).output
-    assert "PropagationPolicy default/old has it now" in told
+    assert "PropagationPolicy default/old has claimed it" in told
 
 
 async def test_what_makes_no_sense_is_said(trying: Trying) -> None:
     assert (await trying("--fail", "m9")).output == 'error: cluster "m9" is not joined (known: m1, m2)\n'
-    assert (await trying()).output == "error: there are no bindings: give resources and policies by -f\n"
+    assert (await trying()).output == "error: there are no bindings: give resources and policies with -f\n"
     ship: Obj = {"apiVersion": "harbour/v1", "kind": "Ship", "metadata": {"name": "s"}}
     assert 'no matches for kind "Ship" in version "harbour/v1"' in (await trying(ship=ship)).output
     assert "nowhere.yaml" in (await trying("-f", "nowhere.yaml")).output

@@ -58,7 +58,7 @@ async def test_it_tells_what_is_written_and_why_every_cluster_was_taken_or_not(p
     assert "Written:     m1:4, m2:2" in told
     assert "Scheduled:   True, Success: Binding has been scheduled successfully." in told
     assert "Observed:    generation 2 of 2, last scheduled" in told
-    assert "Next:        nothing: its replicas are divided as wanted" in told
+    assert "Next:        nothing: its replicas are divided as specified" in told
     assert "ScheduleBindingSucceed: Binding has been scheduled successfully. Result: {m1:4, m2:2}" in told
     assert "would come to the same" in told
     table = rows(told)
@@ -156,7 +156,7 @@ async def test_with_a_policy_and_no_binding_the_policy_is_named(
 
 async def test_what_is_never_propagated_is_said_to_be_so(plane: Scheduling) -> None:
     await settings(plane, **{"resourcetemplate.karmada.io/claimed-by": "Somebody"})
-    assert "says that Somebody looks after it" in (await ask(plane, "configmap/settings")).output
+    assert "says that Somebody manages it" in (await ask(plane, "configmap/settings")).output
     metadata = {"name": "own", "namespace": "karmada-system"}
     await plane.client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     told = (await ask(plane, "configmap/own", "-n", "karmada-system")).output

@@ -153,7 +153,10 @@ async def test_a_server_that_knows_no_end_of_input_is_not_hung_up_on(server: Ser
     server.talk = talk
     result = await server.run("exec", "p", "-i", "--", "head", stdin="hello")
     assert (result.exit_code, result.stdout) == (0, "late\n")
-    assert result.stderr in ("", "warning: this server cannot be told that the input has ended\n")
+    assert result.stderr in (
+        "",
+        "warning: this server does not support half-close; the command does not see the end of its input\n",
+    )
 
 
 @pytest.mark.parametrize(

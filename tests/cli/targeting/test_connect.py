@@ -176,6 +176,6 @@ def test_a_bad_duration_is_refused() -> None:
 def test_a_command_costs_little_before_it_runs(module: str) -> None:
     """The heavy libraries are not loaded just to show a help text."""
     heavy = "aiohttp", "msgspec", "cryptography", "asyncio", "karmada.kube.client.https", "yaml"
-    program = f"import sys, karmada.cli.{module}; print([m for m in {heavy!r} if m in sys.modules])"
+    program = f"import sys, karmada.cli.commands.{module}; print([m for m in {heavy!r} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

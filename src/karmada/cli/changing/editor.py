@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
 
 _HEADER = """\
-# What is saved here is sent to the server. Lines that begin with a '#' are left out, and an empty file
-# stops it all. If the server does not take it, this opens again and tells why.
+# The saved text is sent to the server. Lines that begin with a '#' are ignored, and an empty file cancels
+# the edit. If the server rejects it, this file opens again with the error.
 #
 """
 

@@ -65,12 +65,12 @@ def dry_run_flag(command: F) -> F:
         type=_DryRun(),
         default=NONE,
         show_default=True,
-        help="Change nothing: client shows what would be sent, server lets the server try it.",
+        help="client: print the request without sending it; server: the server processes it without storing.",
     )(command)
 
 
 def manager_flag(manager: str) -> Callable[[F], F]:
-    return click.option("--field-manager", default=manager, show_default=True, help="In whose name fields are written.")
+    return click.option("--field-manager", default=manager, show_default=True, help="The field manager.")
 
 
 def validate_flag(command: F) -> F:
@@ -81,13 +81,13 @@ def validate_flag(command: F) -> F:
         type=_Validation(),
         default="strict",
         show_default=True,
-        help="About unknown and repeated fields: strict refuses them, warn tells of them, ignore drops them.",
+        help="Unknown and duplicate fields: strict refuses them, warn reports them, ignore drops them.",
     )(command)
 
 
 def save_config_flag(command: F) -> F:
     return click.option(
-        "--save-config", is_flag=True, help="Keep the configuration in an annotation, for a later apply."
+        "--save-config", is_flag=True, help="Save the configuration in an annotation for a later apply."
     )(command)
 
 
@@ -152,7 +152,7 @@ async def raw(client: Client, method: str, path: str, body: Obj | None = None) -
 
     path, _, query = path.partition("?")
     if not path.startswith("/"):
-        raise connect.failure(f"--raw must be a path of the server, and begin with /: {path}")
+        raise connect.failure(f"--raw must be a server path that begins with /: {path}")
     answer = await client.raw(method, path, query=dict(parse_qsl(query)), body=body)
     click.echo(answer if isinstance(answer, str | bytes) else compact_json(answer))
 

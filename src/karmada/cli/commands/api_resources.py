@@ -22,13 +22,15 @@ _OUTPUTS = ("", "wide", "name", "json", "yaml")
 @connect.connection_flags
 @one_cluster_flags
 @click.option("--api-group", default="", help="Only resources of this group.")
-@click.option("--namespaced", is_flag=True, default=True, help="Only those that are in namespaces, or with =false not.")
+@click.option(
+    "--namespaced", is_flag=True, default=True, help="Only namespaced resources; with =false, only cluster-scoped ones."
+)
 @click.option("--verbs", multiple=True, help="Only resources that allow all of these verbs.")
 @click.option("--categories", multiple=True, help="Only resources in all of these categories.")
-@click.option("--sort-by", default="", help="name or kind; by group and name otherwise.")
-@click.option("--cached", is_flag=True, help="Accepted for the sake of scripts; the server is always asked.")
-@click.option("-o", "--output", default="", help="wide, name, json or yaml.")
-@click.option("--no-headers", is_flag=True, help="Leave the header out.")
+@click.option("--sort-by", default="", help="Sort by name or kind [group, then name].")
+@click.option("--cached", is_flag=True, help="Accepted for compatibility; discovery is never cached.")
+@click.option("-o", "--output", default="", help="Output format: wide, name, json or yaml.")
+@click.option("--no-headers", is_flag=True, help="Do not print the header.")
 def api_resources(
     kubeconfig: str,
     karmada_context: str,
@@ -43,13 +45,13 @@ def api_resources(
     output: str,
     no_headers: bool,
 ) -> None:
-    """List the resources that the control plane or a member has.
+    """List the resource types that the control plane or a member serves.
 
     \b
     Examples:
-      # All of them, with the short names that commands understand
+      # All resource types, with their short names
       karmadactl api-resources
-      # Those of the control plane itself
+      # Karmada's own resource types
       karmadactl api-resources --categories karmada-io
       # What can be listed in a namespace of a member
       karmadactl api-resources --verbs=list --namespaced -o name -s members --cluster member1

@@ -12,7 +12,7 @@ from karmada.cli.targeting.scope import chosen_cluster, one_cluster_flags
 @connect.connection_flags
 @one_cluster_flags
 def api_versions(kubeconfig: str, karmada_context: str, scope: str, cluster: str) -> None:
-    """List the API versions that the control plane or a member has, as group/version.
+    """List the API versions that the control plane or a member serves, as group/version.
 
     \b
     Examples:

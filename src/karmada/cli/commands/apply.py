@@ -50,17 +50,17 @@ class _Apply(click.Group):
 
 def _deletion_flags(command: F) -> F:
     for option in (
-        click.option("--wait", is_flag=True, help="Wait until what is deleted is gone."),
+        click.option("--wait", is_flag=True, help="Wait until deleted objects are gone."),
         click.option(
-            "--timeout", type=connect.Duration(), default=0.0, help="How long to wait; 0 is as long as it takes."
+            "--timeout", type=connect.Duration(), default=0.0, help="How long to wait; 0 waits without limit."
         ),
-        click.option("--grace-period", type=int, default=-1, help="Seconds that what is deleted has to end by itself."),
-        click.option("--force", is_flag=True, help="Delete and create anew what cannot be changed."),
+        click.option("--grace-period", type=int, default=-1, help="Grace period of deleted objects, in seconds."),
+        click.option("--force", is_flag=True, help="Delete and recreate objects that cannot be updated."),
         click.option(
             "--cascade",
             default="background",
             show_default=True,
-            help="What happens to what hangs on something deleted: background, foreground or orphan.",
+            help="How dependents of deleted objects are deleted: background, foreground or orphan.",
         ),
     ):
         command = option(command)
@@ -69,11 +69,15 @@ def _deletion_flags(command: F) -> F:
 
 def _prune_flags(command: F) -> F:
     for option in (
-        click.option("--all", "all_", is_flag=True, help="With --prune: whatever is not in the files."),
+        click.option("--all", "all_", is_flag=True, help="With --prune: select all objects, whatever their labels."),
         click.option(
-            "--prune-allowlist", multiple=True, help="With --prune: only of this group/version/kind; may be repeated."
+            "--prune-allowlist",
+            multiple=True,
+            help="With --prune: only objects of this group/version/kind; may be repeated.",
         ),
-        click.option("--prune", is_flag=True, help="Delete what was applied before and is no longer in the files."),
+        click.option(
+            "--prune", is_flag=True, help="Delete objects that were applied before and are no longer in the files."
+        ),
     ):
         command = option(command)
     return command
@@ -82,17 +86,17 @@ def _prune_flags(command: F) -> F:
 @click.command(cls=_Apply, invoke_without_command=True)
 @file_flags
 @click.option("-l", "--selector", default="", help="Only objects with these labels.")
-@click.option("--server-side", is_flag=True, help="Let the server merge, and keep track of who wants what.")
+@click.option("--server-side", is_flag=True, help="Use server-side apply: the server merges and tracks field managers.")
 @click.option(
-    "--force-conflicts", is_flag=True, help="With --server-side: take over fields that others want otherwise."
+    "--force-conflicts", is_flag=True, help="With --server-side: take over fields of other managers on conflict."
 )
-@click.option("--field-manager", default="", help=f"In whose name fields are written; {CLIENT_SIDE} unless given.")
-@click.option("--overwrite", is_flag=True, default=True, help="Where others changed what the files say, the files win.")
-@click.option("--openapi-patch", is_flag=True, default=True, hidden=True, help="Kept for scripts that have it.")
-@click.option("--subresource", default="", help="With --server-side: apply to this part of the resource.")
-@click.option("--all-clusters", is_flag=True, help="Propagate everything to all clusters.")
+@click.option("--field-manager", default="", help=f"The field manager [{CLIENT_SIDE}].")
+@click.option("--overwrite", is_flag=True, default=True, help="Let the files win where others changed the same fields.")
+@click.option("--openapi-patch", is_flag=True, default=True, hidden=True, help="Accepted for compatibility.")
+@click.option("--subresource", default="", help="With --server-side: apply to this subresource.")
+@click.option("--all-clusters", is_flag=True, help="Propagate the objects to all clusters.")
 @click.option(
-    "-C", "--cluster", "clusters", multiple=True, help="Propagate everything to this cluster; may be repeated."
+    "-C", "--cluster", "clusters", multiple=True, help="Propagate the objects to this cluster; may be repeated."
 )
 @_prune_flags
 @_deletion_flags
@@ -102,9 +106,9 @@ def _prune_flags(command: F) -> F:
 @connect.connection_flags
 @connect.namespace_flag
 def apply(**flags: Any) -> None:
-    """Make resources as files have them: create what is missing, change what differs, leave alone what others wrote.
+    """Apply configuration files: create objects that are missing, update fields that differ.
 
-    With --all-clusters or --cluster a policy is made for every object, which brings it there.
+    With --all-clusters or --cluster, each object also gets a policy that propagates it there.
 
     \b
     Examples:

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 @connect.connection_flags
 @connect.namespace_flag
 @scopes.one_cluster_flags
-@click.option("-c", "--container", default="", help="The container; without it the first one of the pod.")
-@click.option("-i", "--stdin", is_flag=True, help="Give our standard input to the process.")
-@click.option("-t", "--tty", is_flag=True, help="Our standard input is a terminal, and so is the container's.")
-@click.option("-q", "--quiet", is_flag=True, help="Show nothing but what the process writes.")
-@click.option("--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait for a pod [1m].")
+@click.option("-c", "--container", default="", help="The container [the pod's default or first container].")
+@click.option("-i", "--stdin", is_flag=True, help="Pass standard input to the process.")
+@click.option("-t", "--tty", is_flag=True, help="Standard input is a terminal.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the output of the process.")
+@click.option(
+    "--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait until a pod runs [1m]."
+)
 def attach(
     words: tuple[str, ...],
     kubeconfig: str,
@@ -38,7 +40,7 @@ def attach(
     quiet: bool,
     pod_running_timeout: float,
 ) -> None:
-    """See what the process of a running container writes from now on and, with -i, write to it.
+    """Attach to the process of a running container: show its output and, with -i, send it input.
 
     \b
     Examples:

@@ -18,7 +18,7 @@ from karmada.kube.server.storage.sqlite_reader import SqliteReader
 _STORAGE = click.option(
     "--storage",
     required=True,
-    help="The store, as the server's own flag names it: sqlite:///path/to/state.db or etcd://host:port,…",
+    help="The store, as in the server's --storage: sqlite:///path/to/state.db or etcd://host:port,…",
 )
 
 
@@ -47,10 +47,10 @@ def _run(work: Callable[[], Awaitable[int]]) -> int:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @_STORAGE
 def backup(file: Path, storage: str) -> None:
-    """Copy everything into FILE, as it is at one moment; servers may go on working.
+    """Write a consistent snapshot of the store into FILE; servers may keep running.
 
-    The copy has every object with its uid, Secrets included: FILE is made readable for you alone. The certificates and
-    keys in the data directory are not part of it.
+    The snapshot holds every object with its uid, Secrets included: only you can read FILE. The certificates and keys in
+    the data directory are not part of it.
 
     \b
     Example:
@@ -75,9 +75,9 @@ def backup(file: Path, storage: str) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_STORAGE
 def restore(file: Path, storage: str) -> None:
-    """Put what FILE holds into an empty store; no server may use it meanwhile.
+    """Restore the snapshot in FILE into an empty store; no server may run on it meanwhile.
 
-    Objects come back as they were, uids included. Their resourceVersions are new, so clients list again.
+    Objects keep their uids. Their resourceVersions are new, so clients list again.
 
     \b
     Example:

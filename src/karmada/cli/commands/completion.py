@@ -91,7 +91,7 @@ def script(shell: str, name: str) -> str:
 @click.command()
 @click.argument("shells", nargs=-1, metavar="SHELL")
 def completion(shells: tuple[str, ...]) -> None:
-    """Print the script that completes commands, flags, resources and clusters in a shell: bash, zsh or fish.
+    """Print the script that completes commands, flags, resources and clusters in bash, zsh or fish.
 
     \b
     Examples:

@@ -50,7 +50,7 @@ def _place(taints: Sequence[dict[str, Any]]) -> int | None:
 @connect.connection_flags
 @connect.dry_run_flag
 def cordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_run: bool) -> None:
-    """Place nothing new on CLUSTER; what is there stays.
+    """Mark CLUSTER unschedulable; resources that are there stay.
 
     \b
     Example:
@@ -66,7 +66,7 @@ def cordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_ru
 @connect.connection_flags
 @connect.dry_run_flag
 def uncordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_run: bool) -> None:
-    """Place on CLUSTER again what fits there.
+    """Mark CLUSTER schedulable again.
 
     \b
     Example:

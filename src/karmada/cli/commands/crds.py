@@ -17,24 +17,26 @@ from karmada.kube.schema.yamlio import dump_yaml
     "--output",
     default="-",
     show_default=True,
-    help="A directory to write one file for each CRD into, or - for all of them on standard output.",
+    help="The directory to write one file per CRD into, or - for standard output.",
 )
 @click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="Also those kinds that have API servers of their own (Cluster, ResourceRegistry).",
+    help="Include kinds that an aggregated API server may serve instead (Cluster, ResourceRegistry).",
 )
-@click.option("--webhook-url", default=CONVERT_URL, show_default=True, help="Where bindings are converted.")
+@click.option(
+    "--webhook-url", default=CONVERT_URL, show_default=True, help="The URL of the conversion webhook for bindings."
+)
 @click.option(
     "--webhook-ca",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The certificates (PEM) that the webhook's own certificate is checked with.",
+    help="The CA bundle (PEM) that verifies the webhook's certificate.",
 )
 def crds(output: str, everything: bool, webhook_url: str, webhook_ca: Path | None) -> None:
     """Write the CustomResourceDefinitions as YAML.
 
-    The embedded API server has these kinds without them.
+    The embedded API server serves these kinds without CRDs.
 
     \b
     Example:

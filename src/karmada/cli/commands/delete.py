@@ -63,18 +63,18 @@ class _Cascade(click.ParamType[str]):
     flag_value="background",
     default="background",
     show_default=True,
-    help="What happens to what hangs on it: background, foreground (it goes first) or orphan (it stays).",
+    help="How dependents are deleted: background, foreground (before the resource) or orphan (not at all).",
 )
-@click.option("--field-selector", default="", help="Only resources with these values of fields.")
-@click.option("--force", is_flag=True, help="Forget the resource at once, without waiting for what runs to end.")
-@click.option("--grace-period", type=int, default=-1, help="How many seconds a resource has to end by itself.")
-@click.option("--ignore-not-found", is_flag=True, help="What is not there needs no deleting, and is no error.")
-@click.option("-i", "--interactive", is_flag=True, help="Show what would be deleted, and ask.")
-@click.option("--now", is_flag=True, help="Give resources one second to end.")
-@click.option("-o", "--output", default="", help="How to tell what was deleted: name.")
-@click.option("--raw", default="", help="Delete at this path of the server.")
+@click.option("--field-selector", default="", help="Only resources that match this field selector.")
+@click.option("--force", is_flag=True, help="Remove the resource from the API at once, without graceful termination.")
+@click.option("--grace-period", type=int, default=-1, help="Seconds that the resource gets to terminate gracefully.")
+@click.option("--ignore-not-found", is_flag=True, help="Do not fail when a resource does not exist.")
+@click.option("-i", "--interactive", is_flag=True, help="Ask for confirmation before deleting.")
+@click.option("--now", is_flag=True, help="Use a grace period of one second.")
+@click.option("-o", "--output", default="", help="Output format: name.")
+@click.option("--raw", default="", help="Send a DELETE to this path of the server.")
 @click.option("-l", "--selector", default="", help="Only resources with these labels.")
-@click.option("--timeout", type=connect.Duration(), default=0.0, help="How long to wait; 0 is as long as it takes.")
+@click.option("--timeout", type=connect.Duration(), default=0.0, help="How long to wait; 0 waits without limit.")
 @click.option("--wait", is_flag=True, default=True, help="Wait until the resources are gone.")
 @writing.dry_run_flag
 @connect.connection_flags

@@ -57,11 +57,15 @@ class Subject(NamedTuple):
 @click.argument("words", nargs=-1, metavar="(TYPE [NAME_PREFIX] | TYPE/NAME)")
 @one_cluster_flags
 @file_flags
-@click.option("-l", "--selector", default="", help="Describe what has these labels.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Look in all namespaces.")
-@click.option("--show-events", is_flag=True, default=True, help="Show the events of what is described.")
+@click.option("-l", "--selector", default="", help="Only resources with these labels.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
+@click.option("--show-events", is_flag=True, default=True, help="Show events of the resource.")
 @click.option(
-    "--chunk-size", type=int, default=500, show_default=True, help="Read lists in pieces of this many; 0: whole."
+    "--chunk-size",
+    type=int,
+    default=500,
+    show_default=True,
+    help="Read lists in chunks of this size; 0 reads them whole.",
 )
 @connect.namespace_flag
 @connect.connection_flags
@@ -80,9 +84,9 @@ def describe(
     kubeconfig: str,
     karmada_context: str,
 ) -> None:
-    """Show resources closely: their fields, what belongs to them, and their events.
+    """Show details of resources: their fields, related objects and events.
 
-    A NAME that does not exist is taken for a prefix: whatever begins with it is described.
+    A NAME that does not exist is used as a prefix of names.
 
     \b
     Examples:
@@ -94,7 +98,7 @@ def describe(
       karmadactl describe pods nginx --operation-scope=members --cluster=member1
       # A cluster, without its events
       karmadactl describe cluster member1 --show-events=false
-      # What a file is about
+      # The objects in a file
       karmadactl describe -f nginx.yaml
     """
     wanted = Wanted(words, filenames, kustomize, recursive, selector, all_namespaces, chunk_size)

@@ -34,17 +34,17 @@ Example resource specifications include:
 @click.command()
 @click.argument("words", nargs=-1, metavar="(RESOURCE/NAME | -f FILENAME)")
 @file_flags
-@click.option("-o", "--output", default="yaml", help="What to edit them in: yaml or json.")
+@click.option("-o", "--output", default="yaml", help="Format in the editor: yaml or json.")
 @click.option("--output-patch", is_flag=True, help="Show the patch that is sent.")
 @writing.save_config_flag
-@click.option("--subresource", default="", help="Edit this part of the resource, such as status.")
+@click.option("--subresource", default="", help="Edit this subresource, such as status.")
 @writing.validate_flag
-@click.option("--windows-line-endings", is_flag=True, help="Lines end as on Windows.")
+@click.option("--windows-line-endings", is_flag=True, help="Use Windows line endings.")
 @writing.manager_flag("kubectl-edit")
 @connect.connection_flags
 @connect.namespace_flag
 def edit(words: tuple[str, ...], **flags: Any) -> None:
-    """Change resources in the editor that KUBE_EDITOR or EDITOR names, vi otherwise.
+    """Edit resources in $KUBE_EDITOR, $EDITOR or vi.
 
     \b
     Examples:
@@ -112,7 +112,7 @@ class _Editing:
             if outcome.lost:
                 raise connect.failure(f'The edits you made on deleted resources have been saved to "{draft.path}"')
             if outcome.failed:
-                raise connect.failure(f"what could not be saved is in {draft.path}; try it again with apply -f")
+                raise connect.failure(f"changes that could not be saved are in {draft.path}; retry with apply -f")
             draft.discard()
             return
 

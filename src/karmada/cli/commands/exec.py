@@ -17,12 +17,14 @@ from karmada.cli.targeting import scope as scopes
 @connect.connection_flags
 @connect.namespace_flag
 @scopes.one_cluster_flags
-@click.option("-c", "--container", default="", help="The container; without it the first one of the pod.")
-@click.option("-i", "--stdin", is_flag=True, help="Give our standard input to the command.")
-@click.option("-t", "--tty", is_flag=True, help="Give it a terminal; ours, if it is one.")
-@click.option("-q", "--quiet", is_flag=True, help="Show nothing but what the command writes.")
-@click.option("-f", "--filename", "filenames", multiple=True, help="The file with the object to use the pod of.")
-@click.option("--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait for a pod [1m].")
+@click.option("-c", "--container", default="", help="The container [the pod's default or first container].")
+@click.option("-i", "--stdin", is_flag=True, help="Pass standard input to the command.")
+@click.option("-t", "--tty", is_flag=True, help="Allocate a terminal for the command.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the output of the command.")
+@click.option("-f", "--filename", "filenames", multiple=True, help="A file with the object whose pod to use.")
+@click.option(
+    "--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait until a pod runs [1m]."
+)
 def exec_(
     words: tuple[str, ...],
     kubeconfig: str,
@@ -37,7 +39,7 @@ def exec_(
     filenames: tuple[str, ...],
     pod_running_timeout: float,
 ) -> None:
-    """Run COMMAND in a container, and end as it ends.
+    """Run COMMAND in a container; the exit code is that of the command.
 
     \b
     Examples:

@@ -31,7 +31,7 @@ _SHOWN_VALUES = 4
 @connect.connection_flags
 @connect.namespace_flag
 @one_cluster_flags
-@click.option("--recursive", is_flag=True, help="All fields of fields, by name and type.")
+@click.option("--recursive", is_flag=True, help="Print the whole tree of fields, without descriptions.")
 @click.option("--api-version", default="", help="The group and version to explain, e.g. autoscaling/v1.")
 @click.option("-o", "--output", default=PLAIN, show_default=True, help=f"{PLAIN} or {OLD}.")
 def explain(
@@ -45,19 +45,19 @@ def explain(
     api_version: str,
     output: str,
 ) -> None:
-    """Tell what the fields of a kind mean.
+    """Show the documentation of a resource type and its fields.
 
     \b
     Examples:
-      # A kind, and what it has
+      # A resource type and its fields
       karmadactl explain propagationpolicies
       # One field
       karmadactl explain pp.spec.placement.clusterAffinity
-      # Everything in it, without words
+      # The whole tree of fields, without descriptions
       karmadactl explain deployments.spec --recursive
-      # A version that is not the preferred one
+      # Another version than the preferred one
       karmadactl explain hpa --api-version=autoscaling/v1
-      # A kind that only a member has
+      # A type that only a member serves
       karmadactl explain guestbooks -s members --cluster member1
     """
     if not words:

@@ -18,13 +18,13 @@ import click
 from karmada.cli.output import printing
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect, scope
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.cli.output.rows import Look
     from karmada.cli.targeting.session import Session
     from karmada.cli.targeting.sources import Findings, Part, Question, Trouble
 
-Obj = dict[str, Any]
 FORMATS = tuple(sorted((*printing.FORMATS, "wide")))
 _TABLES = ("", "wide")
 
@@ -102,15 +102,17 @@ class Wish:
 @connect.connection_flags
 @connect.namespace_flag
 @scope.scope_flag(scope.KARMADA, scope.MEMBERS, scope.ALL)
-@click.option("-C", "--clusters", multiple=True, help="The members to look into; all of them when none is named.")
-@click.option("-l", "--labels", "--selector", default="", help="Only what has these labels, e.g. app=web,tier!=b.")
+@click.option("-C", "--clusters", multiple=True, help="The members to read from [all members].")
+@click.option(
+    "-l", "--labels", "--selector", default="", help="Only resources with these labels, e.g. app=web,tier!=b."
+)
 @click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
-@click.option("--ignore-not-found", is_flag=True, help="Say nothing of what does not exist.")
-@click.option("-w", "--watch", is_flag=True, help="Go on with what changes, after what there is.")
-@click.option("--watch-only", is_flag=True, help="Show only what changes.")
-@click.option("--output-watch-events", is_flag=True, help="Tell of each row what happened to it.")
+@click.option("--ignore-not-found", is_flag=True, help="Do not fail when a resource does not exist.")
+@click.option("-w", "--watch", is_flag=True, help="List, then watch for changes.")
+@click.option("--watch-only", is_flag=True, help="Watch for changes without listing first.")
+@click.option("--output-watch-events", is_flag=True, help="With --watch: show the type of each event.")
 @partial(printing.print_flags, formats=FORMATS)
-@click.option("--no-headers", is_flag=True, help="Leave the header out.")
+@click.option("--no-headers", is_flag=True, help="Do not print the header.")
 @click.option("--show-labels", is_flag=True, help="Show all labels in a last column.")
 @click.option("-L", "--label-columns", multiple=True, help="Show these labels in columns of their own.")
 @click.option("--show-kind", is_flag=True, help="Show the kind before each name.")
@@ -129,27 +131,27 @@ def get(
     show_managed_fields: bool,
     **flags: Any,
 ) -> None:
-    """Show resources, and in which clusters they are.
+    """List resources of the control plane and of its members.
 
     \b
-    Where to look (-s):
-      (nothing)  the control plane and all members, in one table; with -o json and the like the control plane
+    Scope (-s):
+      (not set)  the control plane and all members in one table; only the control plane with -o json and the like
       karmada    the control plane
       members    all members, or those named with -C
       all        both
 
-    CLUSTER tells where a row comes from. ADOPTION is Y for what the control plane looks after in that cluster, N for
-    what it does not, and - for what is in the control plane itself.
+    CLUSTER is where a row comes from. ADOPTION is Y for an object that the control plane manages in that cluster, N for
+    one that it does not, and - for an object of the control plane itself.
 
     \b
     Examples:
       # Pods of all members
       karmadactl get pods
-      # A Deployment in the control plane, and what became of it in two of the members
+      # A Deployment in the control plane and in two members
       karmadactl get deployment web -s all -C member1,member2
       # Nodes of one member, with their zones
       karmadactl get nodes -C member1 -L topology.kubernetes.io/zone
-      # What changes among the pods of an application, everywhere
+      # Changes of the pods of an application, in all clusters
       karmadactl get pods -l app=web --watch --output-watch-events
       # The template as the control plane has it
       karmadactl get deployment web -o yaml

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -34,6 +34,7 @@ from karmada.cli.targeting.sources import (
     targets_at,
     trouble_of,
 )
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.cli.commands.get import Wish
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
     from karmada.kube.client.transport import WatchEvent
 
-Obj = dict[str, Any]
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 _SINGLE = "you may only specify a single resource type"
 
@@ -96,7 +96,7 @@ async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> No
             for trouble in troubles:
                 click.echo(str(trouble), err=True)
             await _follow_all(alive, question, writer)
-    raise connect.failure("nothing is left to be watched")
+    raise connect.failure("no source is left to watch")
 
 
 async def _sources(

@@ -56,20 +56,20 @@ class Customization:
     multiple=True,
     help="A file, directory or URL with customizations, or -; may be repeated.",
 )
-@click.option("-R", "--recursive", is_flag=True, help="Take the directories inside a directory of -f too.")
-@click.option("--operation", default="", help="What to ask of the customizations, such as InterpretReplica.")
-@click.option("--check", is_flag=True, help="Only tell whether the scripts are Lua.")
-@click.option("--edit", is_flag=True, help="Write the scripts in an editor.")
-@click.option("--show-doc", is_flag=True, help="With --edit: explain in comments what each function is for.")
+@click.option("-R", "--recursive", is_flag=True, help="Descend into the directories of -f.")
+@click.option("--operation", default="", help="The operation to run, such as InterpretReplica.")
+@click.option("--check", is_flag=True, help="Check the syntax of the scripts and run nothing.")
+@click.option("--edit", is_flag=True, help="Edit the scripts in an editor.")
+@click.option("--show-doc", is_flag=True, help="With --edit: explain each function in a comment.")
 @click.option("--desired-file", default="", help="The object as the control plane has it.")
 @click.option("--observed-file", default="", help="The object as a cluster has it.")
-@click.option("--status-file", default="", help="What clusters report: items of aggregatedStatus, one document each.")
-@click.option("--desired-replica", type=int, default=0, help="The number of replicas that ReviseReplica shall set.")
-@click.option("--record", is_flag=True, hidden=True, help="Kept for scripts that have it.")
+@click.option("--status-file", default="", help="The status items of clusters (aggregatedStatus), one document each.")
+@click.option("--desired-replica", type=int, default=0, help="The number of replicas for ReviseReplica.")
+@click.option("--record", is_flag=True, hidden=True, help="Accepted for compatibility.")
 @print_flags
 @connect.connection_flags
 def interpret(names: tuple[str, ...], **flags: Any) -> None:
-    """Check, try out and edit customizations of the interpreter.
+    """Check, run and edit customizations of the resource interpreter.
 
     \b
     Examples:

@@ -21,41 +21,41 @@ if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
 
 _HEADER = (
-    "-- The scripts of a customization. Each begins behind the line with its @rule, and a rule without a script is not",
-    "-- set. The lines with an @ must stay. Saving without a change stops it all.",
+    "-- The scripts of a customization. Each begins after its @rule line; a rule without a script is not",
+    "-- set. Keep the lines with an @. Saving without a change cancels the edit.",
 )
 _DOCS: dict[str, tuple[str, ...]] = {
     "Retain": (
-        "-- Keeps what the cluster itself has decided: returns desiredObj with the values that observedObj shall keep.",
+        "-- Retain returns desiredObj with the values that are kept from observedObj, the object in the cluster.",
         "-- function Retain(desiredObj, observedObj) ... return desiredObj end",
     ),
     "InterpretReplica": (
-        "-- Tells how many replicas the object has, and what one of them needs (nil if nothing).",
+        "-- GetReplicas returns the number of replicas and the requirements of one replica (nil if none).",
         "-- function GetReplicas(desiredObj) ... return replicas, requirements end",
     ),
     "InterpretComponent": (
-        "-- Tells which kinds of Pods the object consists of: a list of {name, replicas, replicaRequirements}.",
+        "-- GetComponents returns the pod groups of the object: a list of {name, replicas, replicaRequirements}.",
         "-- function GetComponents(desiredObj) ... return components end",
     ),
     "ReviseReplica": (
-        "-- Changes the number of replicas: returns the object with it.",
+        "-- ReviseReplica returns the object with the given number of replicas.",
         "-- function ReviseReplica(desiredObj, desiredReplica) ... return desiredObj end",
     ),
     "InterpretStatus": (
-        "-- Picks from the object in a cluster what the control plane shall see as its status.",
+        "-- ReflectStatus returns the status of the object in a cluster, as the control plane stores it.",
         "-- function ReflectStatus(observedObj) ... return status end",
     ),
     "AggregateStatus": (
-        "-- Makes one status of those of all clusters: returns the object with it. Each item has clusterName, status,",
-        "-- applied, appliedMessage and health.",
+        "-- AggregateStatus returns the object with one status made of those of all clusters. Each item has",
+        "-- clusterName, status, applied, appliedMessage and health.",
         "-- function AggregateStatus(desiredObj, statusItems) ... return desiredObj end",
     ),
     "InterpretHealth": (
-        "-- Tells whether the object in a cluster does what it is there for.",
+        "-- InterpretHealth returns whether the object in a cluster is healthy.",
         "-- function InterpretHealth(observedObj) ... return true end",
     ),
     "InterpretDependency": (
-        "-- Tells what has to be wherever the object goes: a list of {apiVersion, kind, namespace, name}.",
+        "-- GetDependencies returns the objects that must be propagated with it: {apiVersion, kind, namespace, name}.",
         "-- function GetDependencies(desiredObj) ... return dependencies end",
     ),
 }
@@ -127,7 +127,7 @@ def from_lua(text: str, before: Obj) -> Obj:
             if line not in _OURS and not line.startswith(_ERROR):
                 scripts[rule].append(line)
         elif line.strip() and not line.startswith("--"):
-            raise Malformed(f"line {number}: there is no rule that this belongs to: {line.strip()}")
+            raise Malformed(f"line {number}: text before the first ---@rule line: {line.strip()}")
     missing = [field for field in _FIELDS if not fields.get(field)]
     if missing:
         raise Malformed(f"---@{missing[0]} is not set")
@@ -146,7 +146,7 @@ def _rule(name: str, number: int, scripts: dict[str, list[str]]) -> str:
     if name not in RULES:
         raise Malformed(f"line {number}: there is no rule {name}; use one of: {', '.join(RULES)}")
     if name in scripts:
-        raise Malformed(f"line {number}: rule {name} is there already")
+        raise Malformed(f"line {number}: rule {name} is set twice")
     scripts[name] = []
     return name
 

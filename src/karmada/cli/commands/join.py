@@ -19,13 +19,18 @@ _RESERVED = "karmada-system"
 @click.argument("names", nargs=-1, metavar="CLUSTER_NAME")
 @connect.connection_flags
 @connect.member_flags
-@click.option("--cluster-namespace", default="karmada-cluster", show_default=True, help="Where its Secrets are kept.")
-@click.option("--cluster-provider", default="", help="Who runs the machines of the cluster.")
-@click.option("--cluster-region", default="", help="The region the cluster is in.")
-@click.option("--cluster-zones", multiple=True, help="The zones the cluster is in; commas part several.")
-@click.option("--karmada-as", default="", help="Whom to be towards the control plane.")
-@click.option("--karmada-as-group", multiple=True, help="A group to be in towards the control plane; may be repeated.")
-@click.option("--karmada-as-uid", default="", help="The uid to have towards the control plane.")
+@click.option(
+    "--cluster-namespace",
+    default="karmada-cluster",
+    show_default=True,
+    help="The namespace in the control plane for the Secrets of the cluster.",
+)
+@click.option("--cluster-provider", default="", help="The cloud provider of the cluster.")
+@click.option("--cluster-region", default="", help="The region of the cluster.")
+@click.option("--cluster-zones", multiple=True, help="The zones of the cluster, comma-separated.")
+@click.option("--karmada-as", default="", help="The user to impersonate at the control plane.")
+@click.option("--karmada-as-group", multiple=True, help="A group to impersonate at the control plane; may be repeated.")
+@click.option("--karmada-as-uid", default="", help="The uid to impersonate at the control plane.")
 @connect.dry_run_flag
 def join(
     names: tuple[str, ...],
@@ -42,7 +47,7 @@ def join(
     karmada_as_uid: str,
     dry_run: bool,
 ) -> None:
-    """Join CLUSTER_NAME: from now on the control plane brings resources to it.
+    """Register CLUSTER_NAME as a member that the control plane pushes resources to.
 
     \b
     Examples:
@@ -60,7 +65,9 @@ def join(
     if wrong:
         raise connect.failure(f"invalid cluster name({name}): {';'.join(wrong)}")
     if cluster_namespace == _RESERVED:
-        click.echo(f"warning: {_RESERVED} is the control plane's own; Secrets of clusters may be lost there", err=True)
+        click.echo(
+            f"warning: {_RESERVED} is reserved for the control plane; Secrets of clusters may be lost there", err=True
+        )
     control = connect.control_config(kubeconfig, karmada_context)
     if karmada_as or karmada_as_group or karmada_as_uid:
         acting = Impersonation(user=karmada_as, uid=karmada_as_uid, groups=karmada_as_group)

@@ -27,13 +27,13 @@ _COMPONENTS = (
 _OF_KUBERNETES = frozenset(("karmada-apiserver", "karmada-kube-controller-manager"))
 
 _UP = "Start a control plane on this machine with '{program} local-up'"
-_JOIN = "let the control plane push to the cluster: '{program} join'"
+_JOIN = "register the cluster in push mode with '{program} join'"
 
 
 def _unavailable(command: str, instead: str) -> Callable[..., None]:
     def refuse(**_flags: Any) -> None:
-        told = instead.format(program=program.command())
-        raise connect.failure(f"{command} is not available yet in this version. {told}")
+        alternative = instead.format(program=program.command())
+        raise connect.failure(f"{command} is not available yet in this version. {alternative}")
 
     return refuse
 
@@ -66,9 +66,9 @@ def _of_component(name: str) -> list[click.Option]:
     image = "" if name in _OF_KUBERNETES else f"docker.io/karmada/{name}:{_RELEASE}"
     return [
         _text(f"--{name}-image", image, f"The image of {name}."),
-        _text(f"--{name}-replicas", 1, f"How many pods of {name} run."),
+        _text(f"--{name}-replicas", 1, f"The number of {name} pods."),
         _text(f"--{name}-priority-class", _PRIORITY, f"The priority class of {name}'s pods."),
-        _list(f"--{name}-extra-args", f"Further flags for {name}: --name=value, with commas."),
+        _list(f"--{name}-extra-args", f"Further flags for {name}: --name=value, comma-separated."),
     ]
 
 
@@ -76,15 +76,15 @@ _CRDS = f"https://github.com/karmada-io/karmada/releases/download/{_RELEASE}/crd
 _INIT: list[click.Parameter] = [
     _text("--private-image-registry", "", "Take every image from this registry."),
     _text("--image-pull-policy", "IfNotPresent", "When images are pulled: Always, Never or IfNotPresent."),
-    _list("--image-pull-secrets", "Secrets to pull images with, with commas."),
+    _list("--image-pull-secrets", "Secrets to pull images with, comma-separated."),
     _text("--kube-image-mirror-country", "", "Take Kubernetes' images from a mirror in this country: cn."),
     _text("--kube-image-registry", "", "The registry of Kubernetes' images."),
     _text("--kube-image-tag", "v1.35.2", "The version of Kubernetes' images."),
-    _text("--cert-external-ip", "", "Further addresses in the server's certificate, with commas."),
-    _text("--cert-external-dns", "", "Further names in the server's certificate, with commas."),
+    _text("--cert-external-ip", "", "Further IP addresses in the server's certificate, comma-separated."),
+    _text("--cert-external-dns", "", "Further DNS names in the server's certificate, comma-separated."),
     _duration("--cert-validity-period", "8760h0m0s", "How long certificates are valid."),
-    _text("--ca-cert-file", "", "The certificate of an authority to use rather than a new one."),
-    _text("--ca-key-file", "", "The key of that authority."),
+    _text("--ca-cert-file", "", "The certificate of an existing CA [a new CA]."),
+    _text("--ca-key-file", "", "The key of that CA."),
     _text("-n --namespace", "karmada-system", "The namespace to install into."),
     _text("--storage-classes-name", "", "The storage class of etcd's volumes, with --etcd-storage-mode=PVC."),
     _text("--kubeconfig", "", _KUBECONFIG.format("the cluster to install into")),
@@ -92,24 +92,28 @@ _INIT: list[click.Parameter] = [
     _text("--host-cluster-domain", "cluster.local", "The DNS domain of the cluster to install into."),
     _text("--etcd-storage-mode", "hostPath", "Where etcd keeps its data: emptyDir, hostPath or PVC."),
     _text("--etcd-image", "", "The image of etcd."),
-    _text("--etcd-replicas", 1, "How many pods of etcd run."),
+    _text("--etcd-replicas", 1, "The number of etcd pods."),
     _text("--etcd-data", "/var/lib/karmada-etcd", "The folder of etcd on its node, with hostPath."),
     _text("--etcd-node-selector-labels", "", "Labels of the nodes for etcd, with hostPath."),
     _text("--etcd-pvc-size", "5Gi", "The size of etcd's volumes, with PVC."),
     _text("--etcd-priority-class", _PRIORITY, "The priority class of etcd's pods."),
-    _list("--etcd-extra-args", "Further flags for etcd: --name=value, with commas."),
-    _text("--external-etcd-ca-cert-path", "", "The authority of an etcd that is there already."),
-    _text("--external-etcd-client-cert-path", "", "The certificate to show that etcd."),
-    _text("--external-etcd-client-key-path", "", "The key of that certificate."),
-    _text("--external-etcd-servers", "", "The addresses of that etcd."),
-    _text("--external-etcd-key-prefix", "", "What keys in that etcd begin with."),
+    _list("--etcd-extra-args", "Further flags for etcd: --name=value, comma-separated."),
+    _text("--external-etcd-ca-cert-path", "", "The CA certificate of an external etcd."),
+    _text("--external-etcd-client-cert-path", "", "The client certificate for the external etcd."),
+    _text("--external-etcd-client-key-path", "", "The key of that client certificate."),
+    _text("--external-etcd-servers", "", "The addresses of the external etcd."),
+    _text("--external-etcd-key-prefix", "", "The key prefix in the external etcd."),
     _text("--crds", _CRDS, "Where the CustomResourceDefinitions are: a URL or a tar.gz file."),
-    _text("--config", "", "A KarmadaInitConfig file; what it says comes before flags."),
+    _text("--config", "", "A KarmadaInitConfig file; it takes precedence over flags."),
     _text("--karmada-apiserver-advertise-address", "", "The address by which clients reach the server."),
     _text("-p --port", 32443, "The node port of the server."),
-    _text("-d --karmada-data", "/etc/karmada", "The folder for kubeconfigs and certificates; it is made anew."),
+    _text(
+        "-d --karmada-data", "/etc/karmada", "The folder for kubeconfigs and certificates; an existing one is replaced."
+    ),
     _text("--karmada-pki", "/etc/karmada/pki", "The folder for certificates."),
-    _text("--wait-component-ready-timeout", 120, "For how many seconds each component is waited for; 0: for ever."),
+    _text(
+        "--wait-component-ready-timeout", 120, "Seconds to wait until each component is ready; 0 waits without limit."
+    ),
     *(option for name in _COMPONENTS for option in _of_component(name)),
 ]
 
@@ -133,9 +137,9 @@ deinit = click.Command(
         _text("-n --namespace", "karmada-system", "The namespace the control plane is in."),
         _text("--kubeconfig", "", _KUBECONFIG.format("the cluster it was installed into")),
         _text("--context", "", _CONTEXT),
-        _switch("--dry-run", "Say what would be removed, and remove nothing."),
-        _switch("-f --force", "Do not ask first."),
-        _switch("--purge-namespace", "Remove the namespace as well."),
+        _switch("--dry-run", "Print what would be removed; remove nothing."),
+        _switch("-f --force", "Do not ask for confirmation."),
+        _switch("--purge-namespace", "Remove the namespace, too."),
     ],
     callback=_unavailable("deinit", "What '{program} local-up' started is stopped by '{program} local-down'"),
     help="""Remove a control plane from the cluster it was installed into. Data of etcd stays.
@@ -167,8 +171,8 @@ _ADDONS = (
 _ENABLE: list[click.Parameter] = [
     *_ADDON_FLAGS,
     _text("--private-image-registry", "", "Take every image from this registry."),
-    _text("--pod-timeout", 120, "For how many seconds pods are waited for."),
-    _text("--apiservice-timeout", 30, "For how many seconds APIServices are waited for."),
+    _text("--pod-timeout", 120, "Seconds to wait until pods are ready."),
+    _text("--apiservice-timeout", 30, "Seconds to wait until APIServices are available."),
     _text("--member-kubeconfig", "", _KUBECONFIG.format("the member named by --cluster")),
     _text("--member-context", "", "The context in the kubeconfig of the member."),
     _text("--host-cluster-domain", "cluster.local", "The DNS domain of the cluster the control plane is in."),
@@ -177,20 +181,20 @@ _ENABLE: list[click.Parameter] = [
         for name, replicas, priority in _ADDONS
         for option in (
             _text(f"--{name}-image", f"docker.io/karmada/{name}:{_RELEASE}", f"The image of {name}."),
-            _text(f"--{replicas}-replicas", 1, f"How many pods of {name} run."),
+            _text(f"--{replicas}-replicas", 1, f"The number of {name} pods."),
             _text(f"--{priority}-priority-class", _PRIORITY, f"The priority class of {name}'s pods."),
         )
     ),
 ]
 _NAMES = click.Argument(["names"], nargs=-1, metavar="(ADDON... | all)")
-_BUILT_IN = "The scheduler and the controllers run within the control plane; there is nothing to install for them"
-_ADDONS_TOLD = "Addons: karmada-descheduler, karmada-metrics-adapter, karmada-scheduler-estimator, karmada-search."
+_BUILT_IN = "The scheduler and the controllers run inside the control plane and need no installation"
+_ADDON_NAMES = "Addons: karmada-descheduler, karmada-metrics-adapter, karmada-scheduler-estimator, karmada-search."
 
 addons = click.Group(
     "addons",
     help=f"""List, enable and disable the optional components of a control plane.
 
-{_ADDONS_TOLD}
+{_ADDON_NAMES}
 
 \b
 Examples:
@@ -216,7 +220,7 @@ Examples:
             callback=_unavailable("addons enable", _BUILT_IN),
             help=f"""Install addons into the cluster the control plane is in.
 
-{_ADDONS_TOLD}
+{_ADDON_NAMES}
 
 \b
 Examples:
@@ -226,7 +230,7 @@ Examples:
         ),
         click.Command(
             "disable",
-            params=[_NAMES, *_ADDON_FLAGS, _switch("-f --force", "Do not ask first.")],
+            params=[_NAMES, *_ADDON_FLAGS, _switch("-f --force", "Do not ask for confirmation.")],
             callback=_unavailable("addons disable", _BUILT_IN),
             help="""Remove addons.
 
@@ -249,24 +253,28 @@ register = click.Command(
         _text("--kubeconfig", "", _KUBECONFIG.format("the cluster that registers")),
         _text("--context", "", _CONTEXT),
         _text("-n --namespace", "karmada-system", "The namespace for the agent."),
-        _text("--cluster-name", "", "What the cluster is called; by default as in its kubeconfig."),
-        _text("--cluster-namespace", "karmada-cluster", "Where the control plane keeps its Secrets."),
-        _text("--cluster-provider", "", "Who runs the machines of the cluster."),
-        _text("--cluster-region", "", "The region the cluster is in."),
-        _list("--cluster-zones", "The zones the cluster is in, with commas."),
-        _switch("--enable-cert-rotation", "Have the agent renew its certificate."),
-        _text("--token", "", "The token the cluster shows the control plane, from 'karmadactl token create'."),
-        _list("--discovery-token-ca-cert-hash", "The control plane's authority must be one of these: sha256:HEX."),
-        _switch("--discovery-token-unsafe-skip-ca-verification", "Trust whatever answers."),
-        _duration("--discovery-timeout", "5m0s", "How long the control plane is tried."),
+        _text("--cluster-name", "", "The name of the cluster [as in its kubeconfig]."),
+        _text(
+            "--cluster-namespace",
+            "karmada-cluster",
+            "The namespace in the control plane for the Secrets of the cluster.",
+        ),
+        _text("--cluster-provider", "", "The cloud provider of the cluster."),
+        _text("--cluster-region", "", "The region of the cluster."),
+        _list("--cluster-zones", "The zones of the cluster, comma-separated."),
+        _switch("--enable-cert-rotation", "Let the agent rotate its certificate."),
+        _text("--token", "", "The bootstrap token, from 'karmadactl token create'."),
+        _list("--discovery-token-ca-cert-hash", "Hashes of accepted CA public keys of the control plane: sha256:HEX."),
+        _switch("--discovery-token-unsafe-skip-ca-verification", "Do not verify the control plane's CA."),
+        _duration("--discovery-timeout", "5m0s", "How long to try to reach the control plane."),
         _text("--karmada-agent-image", f"docker.io/karmada/karmada-agent:{_RELEASE}", "The image of the agent."),
-        _text("--karmada-agent-replicas", 1, "How many pods of the agent run."),
+        _text("--karmada-agent-replicas", 1, "The number of agent pods."),
         _text("--cert-expiration-seconds", 31536000, "How long the agent's certificate is valid."),
-        _text("--proxy-server-address", "", "The proxy by which the control plane reaches the cluster."),
-        _switch("--dry-run", "Look whether it could register, and change nothing."),
+        _text("--proxy-server-address", "", "The proxy through which the control plane reaches the cluster."),
+        _switch("--dry-run", "Check whether it could register; change nothing."),
     ],
     callback=_unavailable("register", f"Instead, {_JOIN}"),
-    help="""Register a cluster that pulls its resources from the control plane at KARMADA_APISERVER_ENDPOINT.
+    help="""Register a cluster in pull mode with the control plane at KARMADA_APISERVER_ENDPOINT.
 
 \b
 Examples:
@@ -286,12 +294,16 @@ unregister = click.Command(
         _text("--karmada-context", "", "The context in the kubeconfig of the control plane."),
         _text("-n --namespace", "karmada-system", "The namespace the agent is in."),
         _text("--agent-name", "karmada-agent", "The Deployment of the agent."),
-        _text("--cluster-namespace", "karmada-cluster", "Where the control plane keeps the cluster's Secrets."),
-        _duration("--wait", "1m0s", "How long the cluster's resources are waited for."),
-        _switch("--dry-run", "Look whether it could be done, and change nothing."),
+        _text(
+            "--cluster-namespace",
+            "karmada-cluster",
+            "The namespace in the control plane for the Secrets of the cluster.",
+        ),
+        _duration("--wait", "1m0s", "How long to wait until the cluster's resources are removed."),
+        _switch("--dry-run", "Check whether it could be done; change nothing."),
     ],
-    callback=_unavailable("unregister", "Clusters that were joined leave with '{program} unjoin'"),
-    help="""Take CLUSTER_NAME, which pulls its resources, out of the control plane.
+    callback=_unavailable("unregister", "Unregister clusters in push mode with '{program} unjoin'"),
+    help="""Unregister CLUSTER_NAME, a member in pull mode.
 
 \b
 Examples:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @data_dir_flag("The folder of local-up.")
-@click.option("--purge", is_flag=True, help="Remove all state, certificates and logs from the folder, too.")
-@click.option("-f", "--force", is_flag=True, help="Do not ask before that.")
+@click.option("--purge", is_flag=True, help="Also remove all state, certificates and logs.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 def local_down(data_dir: Path, purge: bool, force: bool) -> None:
-    """Stop the control plane and the simulated members of a folder, however they were started.
+    """Stop the control plane and the simulated members of a folder.
 
-    The state stays, and local-up goes on with it, unless --purge is given.
+    The state is kept for the next local-up, unless --purge is given.
 
     \b
     Examples:
@@ -41,17 +41,17 @@ def local_down(data_dir: Path, purge: bool, force: bool) -> None:
 
 
 def _agreed(folder: Folder) -> bool:
-    """Ask until there is an answer; who cannot be asked has to say --force."""
+    """Prompt until there is a valid reply; without a terminal, --force is required."""
     import sys
 
     from karmada.local.down import attached_names
     from karmada.local.folder import shown
 
     if not sys.stdin.isatty():
-        raise connect.failure("--purge removes everything and nobody is there to ask: add --force")
+        raise connect.failure("--purge needs confirmation and standard input is closed: add --force")
     attached = connect.run(attached_names(folder))
     if attached:
-        click.echo(f"Not simulated, and keep what was brought to them unless they leave first: {', '.join(attached)}")
+        click.echo(f"Propagated resources stay in clusters that are not unjoined first: {', '.join(attached)}")
     while True:
         answer = input(f"Remove everything from {shown(folder.root)}? [y/n] ").strip().lower()
         if answer in ("y", "yes"):

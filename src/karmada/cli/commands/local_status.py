@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def local_status(data_dir: Path, output: str | None) -> None:
     """Show the processes, endpoints, members and kubeconfigs of a folder.
 
-    The exit code is 0 when everything runs and every member is Ready, and 1 otherwise; what is wrong is told on stderr.
+    The exit code is 0 when everything runs and every member is Ready, otherwise 1, with the problems on stderr.
 
     \b
     Examples:

@@ -30,27 +30,29 @@ def data_dir_flag(help_text: str) -> Callable[[F], F]:
 
 
 @click.command()
-@data_dir_flag("Where everything is kept; made with mode 0700 when it does not exist.")
+@data_dir_flag("The folder for state, certificates and logs; created with mode 0700.")
 @click.option(
     "--members",
     type=click.IntRange(min=0),
     show_default="3",
-    help="How many simulated members; as many as before, unless it is given.",
+    help="The number of simulated members [as before, else 3].",
 )
-@click.option("--detach", is_flag=True, help="Return when everything runs, and leave it running.")
+@click.option("--detach", is_flag=True, help="Return when everything runs; keep it running in the background.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     show_default="5443",
-    help="The control plane's port, 0 for any free one; the same as before, unless it is given.",
+    help="The port of the control plane, 0 for any free one [as before, else 5443].",
 )
-@click.option("--etcd", is_flag=True, help="Keep the control plane's state in a real etcd, started beside it.")
-@click.option("--etcd-server", default="", metavar="URL", help="Keep it in an etcd that runs: http://host:2379.")
+@click.option("--etcd", is_flag=True, help="Store the state in an etcd that is started along with the control plane.")
+@click.option(
+    "--etcd-server", default="", metavar="URL", help="Store the state in this running etcd: http://host:2379."
+)
 @click.option(
     "--attach",
     multiple=True,
     metavar="KUBECONFIG[:CONTEXT][=NAME]",
-    help="Join this cluster, too; may be repeated.",
+    help="Also join this cluster; may be repeated.",
 )
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- FLAGS OF karmada]")
 def local_up(
@@ -63,10 +65,10 @@ def local_up(
     attach: tuple[str, ...],
     flags: tuple[str, ...],
 ) -> None:
-    """Start a control plane and simulated members on this machine, and have the members join.
+    """Start a control plane with simulated members on this machine.
 
-    Everything is kept in one folder: the next start goes on where this one ended. It stays in the foreground, and
-    Ctrl-C stops everything, unless --detach is given. When it runs already, what is missing is added.
+    All state is in one folder and is used again by the next start. The command stays in the foreground and Ctrl-C stops
+    everything, unless --detach is given. If it runs already, missing members are added.
 
     \b
     Examples:
@@ -101,14 +103,14 @@ async def _up(folder: Folder, asked: Asked, attach: list[Attached], detach: bool
         async with board:
             outcome = await up.start(asked)
     except Interrupted:
-        click.echo("Stopped before everything ran")
+        click.echo("Interrupted; everything is stopped")
         click.get_current_context().exit(130)
     failed = board.failed
     click.echo(_how_to_go_on(folder, outcome, board.seconds, failed, foreground=not (detach or outcome.already)))
     if detach or outcome.already:
         up.leave()
         if failed:
-            raise connect.failure(f"not Ready: {', '.join(failed)}; karmadactl local-status tells more")
+            raise connect.failure(f"not Ready: {', '.join(failed)}; see karmadactl local-status")
         return
     await _stay(up)
 
@@ -128,11 +130,11 @@ def _how_to_go_on(folder: Folder, outcome: Outcome, seconds: float, failed: list
 
     from karmada.local.folder import shown
 
-    how = "It ran already" if outcome.already else "Everything runs"
+    how = "Already running" if outcome.already else "Everything runs"
     if failed:
-        how = f"It runs, without {', '.join(failed)}"
+        how = f"Running, except {', '.join(failed)}"
     own = Path(sys.executable).with_name("karmadactl")
-    lines = [f"\n{how} ({seconds:.1f} s). Go on{' in another terminal' if foreground else ''}:\n"]
+    lines = [f"\n{how} ({seconds:.1f} s). Next{' in another terminal' if foreground else ''}:\n"]
     if own.exists() and shutil.which("karmadactl") is None:
         lines.append(f"  export PATH={shown(own.parent)}:$PATH")
     flag = "" if folder.root == Path("~/.karmada").expanduser() else f" --data-dir {shown(folder.root)}"
@@ -143,6 +145,6 @@ def _how_to_go_on(folder: Folder, outcome: Outcome, seconds: float, failed: list
         f"  kubectl --kubeconfig {shown(folder.members_kubeconfig)} --context member1 get nodes",
         f"  karmadactl local-status{flag}",
         "",
-        f"Logs are in {shown(folder.logs)}. {end} stops it; the next start goes on where it was.",
+        f"Logs are in {shown(folder.logs)}. {end} stops it; the next start keeps the state.",
     ]
     return "\n".join(lines)

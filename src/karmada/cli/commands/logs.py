@@ -52,22 +52,31 @@ class Request:
 @connect.namespace_flag
 @click.option("-C", "--cluster", "clusters", multiple=True, help="The member to read from; may be repeated.")
 @click.option("--all-clusters", is_flag=True, help="Read from every member.")
-@click.option("-l", "--selector", default="", help="Of all pods with these labels.")
-@click.option("-c", "--container", default="", help="The container; without it the first one of the pod.")
-@click.option("--all-containers", is_flag=True, help="Of every container of the pods.")
-@click.option("--all-pods", is_flag=True, help="Of every pod of the workload; lines say which they are of.")
-@click.option("-f", "--follow", is_flag=True, help="Go on as more is written.")
-@click.option("-p", "--previous", is_flag=True, help="Of the run of the container before this one.")
-@click.option("--tail", type=int, default=None, help="So many of the last lines; -1: all [10 with a selector].")
-@click.option("--since", type=connect.Duration(), default="0s", help="What was written within this time, e.g. 5m.")
-@click.option("--since-time", default="", help="What was written after this time (RFC 3339).")
-@click.option("--timestamps", is_flag=True, help="With the time at which each line was written.")
-@click.option("--limit-bytes", type=int, default=0, help="No more than so many bytes.")
-@click.option("--prefix", is_flag=True, help="With the pod and the container before each line.")
-@click.option("--ignore-errors", is_flag=True, help="When a log cannot be read, say so and go on.")
-@click.option("--max-log-requests", type=int, default=5, show_default=True, help="How many may be followed at once.")
-@click.option("--pod-running-timeout", type=connect.Duration(), default="20s", help="How long to wait for a pod [20s].")
-@click.option("--insecure-skip-tls-verify-backend", is_flag=True, help="Do not check who the node is.")
+@click.option("-l", "--selector", default="", help="Logs of all pods with these labels.")
+@click.option("-c", "--container", default="", help="The container [the pod's default or first container].")
+@click.option("--all-containers", is_flag=True, help="Logs of all containers of the pods.")
+@click.option("--all-pods", is_flag=True, help="Logs of all pods of the workload, with --prefix.")
+@click.option("-f", "--follow", is_flag=True, help="Stream new lines as they are written.")
+@click.option("-p", "--previous", is_flag=True, help="Logs of the previous instance of the container.")
+@click.option(
+    "--tail",
+    type=int,
+    default=None,
+    help="Print this many of the last lines; -1 prints all [10 with a selector, else -1].",
+)
+@click.option("--since", type=connect.Duration(), default="0s", help="Only lines newer than this, e.g. 5m.")
+@click.option("--since-time", default="", help="Only lines after this time (RFC 3339).")
+@click.option("--timestamps", is_flag=True, help="Print the time of each line.")
+@click.option("--limit-bytes", type=int, default=0, help="Print at most this many bytes.")
+@click.option("--prefix", is_flag=True, help="Print the pod and the container before each line.")
+@click.option("--ignore-errors", is_flag=True, help="Report a log that cannot be read and continue with the others.")
+@click.option(
+    "--max-log-requests", type=int, default=5, show_default=True, help="The maximum number of logs to follow at once."
+)
+@click.option(
+    "--pod-running-timeout", type=connect.Duration(), default="20s", help="How long to wait until a pod runs [20s]."
+)
+@click.option("--insecure-skip-tls-verify-backend", is_flag=True, help="Do not verify the certificate of the kubelet.")
 def logs(
     words: tuple[str, ...],
     kubeconfig: str,
@@ -92,9 +101,9 @@ def logs(
     pod_running_timeout: float,
     insecure_skip_tls_verify_backend: bool,
 ) -> None:
-    """Print what a container has written: of a pod, of a pod of a workload, or of all pods with some labels.
+    """Print the logs of a pod, of a workload's pod, or of all pods with some labels.
 
-    With several clusters every line begins with the cluster, the pod and the container it is of.
+    With several clusters, each line starts with its cluster, pod and container.
 
     \b
     Examples:

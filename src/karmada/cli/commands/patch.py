@@ -29,8 +29,8 @@ _TYPES = ("json", "merge", "strategic")
 @click.option(
     "--type", "type_", default="strategic", show_default=True, help="The kind of patch: json, merge, strategic."
 )
-@click.option("--local", is_flag=True, help="Patch what the files hold, and ask no server.")
-@click.option("--subresource", default="", help="Patch this part of the resource, such as status or scale.")
+@click.option("--local", is_flag=True, help="Patch the objects in the files, without a server.")
+@click.option("--subresource", default="", help="Patch this subresource, such as status or scale.")
 @writing.dry_run_flag
 @writing.manager_flag("kubectl-patch")
 @print_flags

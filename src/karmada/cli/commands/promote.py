@@ -15,24 +15,27 @@ from karmada.cli.targeting import connect
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="TYPE NAME")
-@click.option("-C", "--cluster", default="", help="The cluster the resource is in.")
-@click.option(
-    "--cluster-context", default="", help="The context in the cluster's kubeconfig; the cluster's name if not given."
-)
+@click.option("-C", "--cluster", default="", help="The cluster of the resource.")
+@click.option("--cluster-context", default="", help="The context in the cluster's kubeconfig [the cluster's name].")
 @click.option(
     "--cluster-kubeconfig", default="", help="The cluster's kubeconfig, instead of the control plane's proxy."
 )
 @click.option(
-    "--auto-create-policy", is_flag=True, default=True, help="Make a policy that brings it back to its cluster."
+    "--auto-create-policy",
+    is_flag=True,
+    default=True,
+    help="Create a policy that propagates the resource to its cluster.",
 )
-@click.option("--policy-name", default="", help="What to call the policy; made from the resource if not given.")
-@click.option("-d", "--dependencies", is_flag=True, help="Bring along what it depends on.")
-@click.option("-o", "--output", default="", help="Change nothing, and show what would be created: json or yaml.")
+@click.option("--policy-name", default="", help="The name of the policy [made from the resource].")
+@click.option("-d", "--dependencies", is_flag=True, help="Promote its dependencies, too.")
+@click.option(
+    "-o", "--output", default="", help="Print the objects that would be created, as json or yaml, and create nothing."
+)
 @connect.dry_run_flag
 @connect.connection_flags
 @connect.namespace_flag
 def promote(words: tuple[str, ...], **flags: Any) -> None:
-    """Bring a resource of a cluster under the control plane, without an interruption.
+    """Bring an existing resource of a cluster under the control plane without interrupting it.
 
     \b
     Examples:

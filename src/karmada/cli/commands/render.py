@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from karmada.cli.targeting import connect
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
     from karmada.overrides.engine import Overrides
     from karmada.overrides.explain import Change, Place
 
-Obj = dict[str, Any]
 _LONGEST_VALUE = 70
 
 
@@ -42,14 +42,14 @@ class Given(NamedTuple):
 )
 @click.option("--cluster", required=True, help="The cluster.")
 @connect.namespace_flag
-@click.option("--local", is_flag=True, help="Ask no control plane: policies and clusters are those of the files.")
+@click.option("--local", is_flag=True, help="Use only the policies and clusters of the files, without a control plane.")
 @connect.connection_flags
 def render(
     files: tuple[str, ...], cluster: str, namespace: str, local: bool, kubeconfig: str, karmada_context: str
 ) -> None:
-    """Show resources as CLUSTER would get them, with a comment for every change by an override policy.
+    """Show the manifests that CLUSTER would get, with a comment for each change by an override policy.
 
-    With --local a Cluster in the files can say which labels, region and so on the cluster has.
+    With --local, a Cluster in the files gives the labels, region and so on of the cluster.
 
     \b
     Examples:
@@ -212,7 +212,7 @@ def commented(obj: Obj, changes: Iterable[Change]) -> str:
 
 def _comment(change: Change) -> str:
     if change.lost:
-        return f"{change}: changed, and taken away later"
+        return f"{change}: changed, and removed by a later change"
     if change.operation == "add":
         return f"{change}: added"
     was = _shown(change.before)

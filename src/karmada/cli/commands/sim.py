@@ -35,7 +35,7 @@ DEFAULT_VERSION = "1.36"
 )
 @click.pass_context
 def sim(ctx: click.Context, data_dir: Path) -> None:
-    """Simulated clusters: real APIs, no machines behind them.
+    """Create, inspect and break simulated clusters.
 
     \b
     Example:
@@ -80,24 +80,22 @@ def _start(client: AdminClient, folder: Path) -> None:
 @click.option("--nodes", default=3, type=click.IntRange(min=0), show_default=True, help="How many nodes.")
 @click.option("--cpu", default="4", show_default=True, help="CPU of each node.")
 @click.option("--memory", default="16Gi", show_default=True, help="Memory of each node.")
-@click.option(
-    "--pods", default=110, type=click.IntRange(min=0), show_default=True, help="How many pods each node takes."
-)
+@click.option("--pods", default=110, type=click.IntRange(min=0), show_default=True, help="Pod capacity of each node.")
 @click.option("--kubernetes-version", default=DEFAULT_VERSION, show_default=True, help="1.27 to 1.37.")
-@click.option("--labels", type=Pairs(), default={}, help="Labels of the cluster and of its nodes.")
+@click.option("--labels", type=Pairs(), default={}, help="Labels of the cluster and its nodes.")
 @click.option("--region", default="", help="Region of the cluster and its nodes.")
-@click.option("--zone", default="", help="Zones of the nodes, comma-separated; they are given out in turn.")
-@click.option("--provider", default="", help="Whose cluster it pretends to be.")
-@click.option("--seed", default=0, help="What is left to chance comes from here.")
+@click.option("--zone", default="", help="Zones of the nodes, comma-separated, assigned in turn.")
+@click.option("--provider", default="", help="The cloud provider to simulate.")
+@click.option("--seed", default=0, help="Seed of random numbers.")
 @click.option(
     "--profile",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A YAML file with everything that can be set (pools, latencies, storage classes, …); flags come after it.",
+    help="A YAML file with all settings (pools, latencies, storage classes, …); flags override it.",
 )
 @click.option(
     "--attach",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Add simulated nodes to the real cluster of this kubeconfig instead of making a new one.",
+    help="Add simulated nodes to the real cluster of this kubeconfig instead of creating a cluster.",
 )
 @click.option("--context", "context_name", default="", help="The context in the kubeconfig of --attach.")
 @click.pass_obj
@@ -118,7 +116,7 @@ def create(
     attach: Path | None,
     context_name: str,
 ) -> None:
-    """Make clusters NAME… and have them run.
+    """Create and start clusters NAME….
 
     \b
     Example:
@@ -188,7 +186,7 @@ def _with_profile(flags: dict[str, Any], path: Path) -> dict[str, Any]:
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "name"]), help="Another form.")
 @click.pass_obj
 def list_clusters(folder: Path, output: str | None) -> None:
-    """Show the clusters that run.
+    """List the simulated clusters.
 
     \b
     Example:
@@ -247,16 +245,18 @@ def delete(folder: Path, names: tuple[str, ...], everything: bool) -> None:
         names = tuple(cluster["name"] for cluster in ask(folder, "GET", "/clusters"))
     for name in names:
         clean = ask(folder, "DELETE", f"/clusters/{name}")["clean"]
-        click.echo(f"cluster {name} deleted" + ("" if clean else "; it did not answer, so its simulated nodes stay"))
+        click.echo(
+            f"cluster {name} deleted" + ("" if clean else "; it is not reachable, so its simulated nodes remain")
+        )
 
 
 @sim.command()
 @click.argument("name")
-@click.option("--nodes", required=True, type=click.IntRange(min=0), help="How many nodes the pool is to have.")
+@click.option("--nodes", required=True, type=click.IntRange(min=0), help="The number of nodes of the pool.")
 @click.option("--pool", default="", help="The pool.  [default: the first]")
 @click.pass_obj
 def scale(folder: Path, name: str, nodes: int, pool: str) -> None:
-    """Add nodes to a cluster, or take some away.
+    """Change the number of nodes of a cluster.
 
     \b
     Example:
@@ -279,7 +279,7 @@ def scale(folder: Path, name: str, nodes: int, pool: str) -> None:
 @sim.command()
 @click.pass_obj
 def start(folder: Path) -> None:
-    """Start the clusters of the folder again, after `stop` or a reboot.
+    """Start the clusters of the folder, after `stop` or a reboot.
 
     \b
     Example:
@@ -297,7 +297,7 @@ def start(folder: Path) -> None:
 @sim.command()
 @click.pass_obj
 def stop(folder: Path) -> None:
-    """Stop all clusters; their state stays.
+    """Stop all clusters; their state is kept.
 
     \b
     Example:
@@ -327,9 +327,9 @@ def _in_use(folder: Path) -> bool:
 @click.argument("target", metavar="KIND/NAME")
 @click.argument("amounts", nargs=-1, metavar="[WHAT=AMOUNT…]")
 @click.option("-n", "--namespace", default="default", show_default=True, help="The namespace of the target.")
-@click.option("--object", "on_object", multiple=True, metavar="METRIC=AMOUNT", help="A metric of the target itself.")
-@click.option("--external", multiple=True, metavar="METRIC=AMOUNT", help="A metric of something outside the cluster.")
-@click.option("--clear", is_flag=True, help="Take back what was set for the target.")
+@click.option("--object", "on_object", multiple=True, metavar="METRIC=AMOUNT", help="An object metric of the target.")
+@click.option("--external", multiple=True, metavar="METRIC=AMOUNT", help="An external metric.")
+@click.option("--clear", is_flag=True, help="Remove the load of the target.")
 @click.pass_obj
 def load(
     folder: Path,
@@ -341,11 +341,11 @@ def load(
     external: tuple[str, ...],
     clear: bool,
 ) -> None:
-    """Put load on the pods of a workload of cluster NAME, as its metrics APIs will show it.
+    """Simulate load on the pods of a workload of cluster NAME, as its metrics APIs report it.
 
     WHAT is cpu or memory (of each pod), total-cpu or total-memory (shared by the ready pods), requests (a share of what
     they request), or the name of a custom metric. The annotation sim.io/load on a pod, its template or its workload
-    says the same: "cpu=250m,http_requests=50".
+    has the same effect: "cpu=250m,http_requests=50".
 
     \b
     Example:
@@ -362,7 +362,7 @@ def load(
         click.echo(f"cluster {name}: no more load on {target}")
         return
     if not (amounts or on_object or external):
-        raise click.UsageError("say what load, such as cpu=250m, or --clear")
+        raise click.UsageError("give a load, such as cpu=250m, or --clear")
     setting = {
         "namespace": namespace,
         "kind": _KINDS.get(kind.lower().removesuffix("s"), kind),
@@ -397,14 +397,14 @@ def _amounts(words: tuple[str, ...]) -> dict[str, str]:
 @click.argument("fault", default="")
 @click.pass_obj
 def heal(folder: Path, name: str, fault: str) -> None:
-    """Take back FAULT of cluster NAME, or all its faults.
+    """Remove FAULT of cluster NAME, or all its faults.
 
     \b
     Example:
       karmadactl sim heal member1
     """
     healed = ask(folder, "DELETE", f"/clusters/{name}/faults" + (f"?fault={fault}" if fault else ""))["healed"]
-    click.echo(f"cluster {name}: healed {', '.join(healed) or 'nothing, all was well'}")
+    click.echo(f"cluster {name}: healed {', '.join(healed) or 'nothing, there was no fault'}")
 
 
 sim.add_command(fail)

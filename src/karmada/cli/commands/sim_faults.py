@@ -27,8 +27,8 @@ def _common() -> list[click.Parameter]:
             ctx.meta[f"{__name__}.{param.name}"] = value
 
     flags = (
-        ("--for", "seconds", Duration(), "Heal by itself after this time."),
-        ("--as", "fault_name", str, "A name to heal it by.  [default: that of the fault]"),
+        ("--for", "seconds", Duration(), "Remove the fault after this time."),
+        ("--as", "fault_name", str, "A name for `sim heal`.  [default: that of the fault]"),
     )
     return [
         click.Option([flag, name], type=type_, help=text, callback=note, expose_value=False)
@@ -40,7 +40,7 @@ def _common() -> list[click.Parameter]:
 @click.argument("name")
 @click.pass_context
 def fail(ctx: click.Context, name: str) -> None:
-    """Let something go wrong with cluster NAME, until `karmadactl sim heal NAME`, or only --for a while.
+    """Inject a fault into cluster NAME, until `karmadactl sim heal NAME` or --for a time.
 
     \b
     Example:
@@ -70,7 +70,9 @@ class _Break:
 def _requests(function: Callable[..., None]) -> Callable[..., None]:
     """The flags that say which requests a fault touches."""
     for option in (
-        click.option("--percent", default=100.0, help="Of how many of those requests.", show_default=True),
+        click.option(
+            "--percent", default=100.0, help="The percentage of matching requests that are affected.", show_default=True
+        ),
         click.option("--agent", "agents", default="", help="Only clients whose User-Agent matches."),
         click.option("--user", "users", default="", help="Only users whose name matches."),
         click.option("--resource", "resources", multiple=True, help="Only this resource, such as deployments.apps."),
@@ -83,7 +85,7 @@ def _requests(function: Callable[..., None]) -> Callable[..., None]:
 @fail.command()
 @click.pass_obj
 def down(broken: _Break) -> None:
-    """Nothing listens any more.
+    """The API server is down: connections are refused.
 
     \b
     Example:
@@ -97,7 +99,7 @@ def down(broken: _Break) -> None:
 @click.option("--down", type=Duration(), default=10.0, help="How long it is down.  [default: 10s]")
 @click.pass_obj
 def flap(broken: _Break, up: float, down: float) -> None:
-    """Down and up again, in turns.
+    """The API server goes down and comes up again, in turns.
 
     \b
     Example:
@@ -107,12 +109,12 @@ def flap(broken: _Break, up: float, down: float) -> None:
 
 
 @fail.command()
-@click.option("--delay", type=Duration(), default=2.0, help="How much longer each answer takes.  [default: 2s]")
-@click.option("--jitter", type=Duration(), default=0.0, help="And up to so much more, at random.")
+@click.option("--delay", type=Duration(), default=2.0, help="Additional latency of each response.  [default: 2s]")
+@click.option("--jitter", type=Duration(), default=0.0, help="Random additional latency, up to this.")
 @_requests
 @click.pass_obj
 def slow(broken: _Break, /, delay: float, jitter: float, **which: Any) -> None:
-    """Answers come late.
+    """The API server responds slowly.
 
     \b
     Example:
@@ -136,12 +138,16 @@ def black_hole(broken: _Break, /, **which: Any) -> None:
 
 @fail.command()
 @click.option(
-    "--how", type=click.Choice(["hang", "refuse", "watches"]), default="hang", show_default=True, help="What it meets."
+    "--how",
+    type=click.Choice(["hang", "refuse", "watches"]),
+    default="hang",
+    show_default=True,
+    help="How its requests fail.",
 )
 @_requests
 @click.pass_obj
 def partition(broken: _Break, /, how: str, **which: Any) -> None:
-    """The control plane cannot reach the cluster, everybody else can.
+    """The control plane cannot reach the cluster; other clients can.
 
     \b
     Example:
@@ -155,13 +161,13 @@ def partition(broken: _Break, /, how: str, **which: Any) -> None:
     "--code",
     type=click.Choice(["401", "403", "409", "413", "429", "500", "503", "504"]),
     default="500",
-    help="The error's code.",
+    help="The status code of the error.",
 )
-@click.option("--retry-after", default=0, help="Seconds, as a header.")
+@click.option("--retry-after", default=0, help="Seconds in the Retry-After header.")
 @_requests
 @click.pass_obj
 def errors(broken: _Break, /, code: str, retry_after: int, **which: Any) -> None:
-    """Requests are answered with an error.
+    """Requests fail with an error.
 
     \b
     Example:
@@ -174,7 +180,7 @@ def errors(broken: _Break, /, code: str, retry_after: int, **which: Any) -> None
 @_requests
 @click.pass_obj
 def read_only(broken: _Break, /, **which: Any) -> None:
-    """The store takes no writes.
+    """The store refuses writes.
 
     \b
     Example:
@@ -185,12 +191,12 @@ def read_only(broken: _Break, /, **which: Any) -> None:
 
 @fail.command()
 @click.option(
-    "--how", type=click.Choice(["cut", "stall", "expire"]), default="cut", show_default=True, help="What they do."
+    "--how", type=click.Choice(["cut", "stall", "expire"]), default="cut", show_default=True, help="How watches fail."
 )
 @_requests
 @click.pass_obj
 def watches(broken: _Break, /, how: str, **which: Any) -> None:
-    """Watches break, fall silent or expire.
+    """Watches break, stall or expire.
 
     \b
     Example:
@@ -200,11 +206,11 @@ def watches(broken: _Break, /, how: str, **which: Any) -> None:
 
 
 @fail.command()
-@click.option("--page", "pages", multiple=True, help="Which page.  [default: /readyz]")
-@click.option("--code", default=500, show_default=True, help="With which code.")
+@click.option("--page", "pages", multiple=True, help="The health endpoint.  [default: /readyz]")
+@click.option("--code", default=500, show_default=True, help="The status code.")
 @click.pass_obj
 def unhealthy(broken: _Break, pages: tuple[str, ...], code: int) -> None:
-    """The health pages say no.
+    """Health endpoints fail.
 
     \b
     Example:
@@ -232,7 +238,7 @@ def kind(broken: _Break, what: tuple[str, ...]) -> None:
 @click.option("--zone", default="", help="All nodes of a zone.")
 @click.pass_obj
 def node(broken: _Break, nodes: tuple[str, ...], pool: str, zone: str) -> None:
-    """Nodes are lost: those named, those of a pool or a zone.
+    """Nodes fail: those named, or those of a pool or a zone.
 
     \b
     Example:
@@ -290,7 +296,7 @@ def pods(broken: _Break, outcome: str, namespace: str, labels: dict[str, str], i
 @click.option("--of", "condition", type=click.Choice(_PRESSURES), default=_PRESSURES[0], help="Of what.")
 @click.pass_obj
 def pressure(broken: _Break, nodes: tuple[str, ...], pool: str, zone: str, condition: str) -> None:
-    """Nodes run short of something: they are tainted and take no more pods.
+    """Nodes report pressure: they are tainted and accept no more pods.
 
     \b
     Example:
@@ -313,8 +319,8 @@ def pause(broken: _Break, component: str) -> None:
 
 
 @fail.command()
-@click.option("--rate", default=1.0, help="How many times as fast it runs.")
-@click.option("--skip", type=Duration(), default=0.0, help="How far it jumps ahead.")
+@click.option("--rate", default=1.0, help="The speed of the clock, as a factor.")
+@click.option("--skip", type=Duration(), default=0.0, help="How far the clock jumps ahead.")
 @click.pass_obj
 def clock(broken: _Break, rate: float, skip: float) -> None:
     """The cluster's clock is wrong.

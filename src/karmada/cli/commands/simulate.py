@@ -11,20 +11,20 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from karmada.cli.prediction import intended_binding as intended
 from karmada.cli.prediction import scheduling
 from karmada.cli.targeting import connect
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
     from karmada.scheduler.decision import Decision
 
-Obj = dict[str, Any]
 _POLICY_GROUP = "policy.karmada.io/"
 
 
@@ -58,10 +58,15 @@ class Outcome:
 @click.command()
 @click.option("-f", "--filename", "files", multiple=True, help="A file with resources and policies; - for stdin.")
 @connect.namespace_flag
-@click.option("--fail", "failing", multiple=True, metavar="CLUSTER", help="Take it out, with everything that is there.")
-@click.option("--cordon", "cordoned", multiple=True, metavar="CLUSTER", help="Place nothing new on it.")
-@click.option("--replicas", type=click.IntRange(min=0), default=None, help="In place of what the resources say.")
-@click.option("--fresh", is_flag=True, help="As if the resources were nowhere yet.")
+@click.option("--fail", "failing", multiple=True, metavar="CLUSTER", help="Treat this cluster as failed.")
+@click.option("--cordon", "cordoned", multiple=True, metavar="CLUSTER", help="Treat this cluster as cordoned.")
+@click.option(
+    "--replicas",
+    type=click.IntRange(min=0),
+    default=None,
+    help="Replicas to schedule, instead of those of the resources.",
+)
+@click.option("--fresh", is_flag=True, help="Schedule as if the resources were not scheduled yet.")
 @scheduling.algorithm_flags
 @connect.connection_flags
 def simulate(
@@ -77,11 +82,10 @@ def simulate(
     kubeconfig: str,
     karmada_context: str,
 ) -> None:
-    """Tell where resources would go, and why, without writing anything.
+    """Show where resources would be scheduled, and why, without writing anything.
 
-    Policies of the files count besides those of the control plane, in place of those with the same name. Without a
-    resource in the files, it is about the resources that are there and that the policies select; without any file,
-    about everything that has a binding.
+    Policies of the files are added to those of the control plane and replace those of the same name. Without a resource
+    in the files, the existing resources that the policies select are simulated; without any file, all bindings are.
 
     \b
     Examples:
@@ -240,7 +244,7 @@ async def _of_bindings(
         others = everything if scheduler.gates.enabled("WorkloadAffinity") else []
         found.append(_decide(scheduler, resource, "its binding", spec, binding, clusters, others, trial, []))
     if not found:
-        raise connect.failure("there are no bindings: give resources and policies by -f")
+        raise connect.failure("there are no bindings: give resources and policies with -f")
     return found
 
 
@@ -288,7 +292,11 @@ def _changed(cluster: Obj, trial: Trial) -> Obj:
 def _summary(outcome: Outcome) -> str:
     decision = outcome.decision
     if decision.failure is not None:
-        kept = "everything is withdrawn" if decision.failure.reason == "NoClusterFit" else "it stays where it is"
+        kept = (
+            "the resource is removed from its clusters"
+            if decision.failure.reason == "NoClusterFit"
+            else "the resource stays where it is"
+        )
         return f"not scheduled ({decision.failure.reason}), {kept}: {decision.failure.text}"
     return scheduling.in_words(decision.targets, replicas=decision.attempts[0].request.divides_replicas)
 

@@ -161,7 +161,7 @@ def _show(taint: Taint) -> str:
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("words", nargs=-1, metavar="cluster NAME… KEY[=VALUE]:EFFECT… | KEY[:EFFECT]-…")
 @connect.connection_flags
-@click.option("--overwrite", is_flag=True, help="Replace taints that are there with the same key and effect.")
+@click.option("--overwrite", is_flag=True, help="Replace existing taints with the same key and effect.")
 @connect.dry_run_flag
 def taint(words: tuple[str, ...], kubeconfig: str, karmada_context: str, overwrite: bool, dry_run: bool) -> None:
     """Set or remove taints of clusters.

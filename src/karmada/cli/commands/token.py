@@ -170,7 +170,7 @@ def _authority_hashes(config: RestConfig) -> list[str]:
         raise connect.failure(f"the kubeconfig's certificate authority cannot be read: {error}") from error
     if not found:
         raise connect.failure(
-            "the kubeconfig has no certificate authority by which clusters could know the control plane"
+            "the kubeconfig has no certificate authority, which clusters need to verify the control plane"
         )
     return [f"sha256:{sha256(one.public_key().public_bytes(Encoding.DER, form)).hexdigest()}" for one in found]
 
@@ -180,7 +180,7 @@ def _authority_hashes(config: RestConfig) -> list[str]:
 
 @click.group()
 def token() -> None:
-    """Create, list and delete the tokens that clusters show when they register.
+    """Create, list and delete the bootstrap tokens that clusters register with.
 
     \b
     Examples:
@@ -197,15 +197,17 @@ def _parts(values: Sequence[str]) -> tuple[str, ...]:
 @token.command("create")
 @connect.connection_flags
 @click.option("--print-register-command", is_flag=True, help="Print the command that registers a cluster with it.")
-@click.option("--ttl", type=connect.Duration(), default="24h0m0s", help="How long it is good; 0: for ever.")
-@click.option("--usages", multiple=True, default=("signing", "authentication"), help="What it is good for.")
+@click.option(
+    "--ttl", type=connect.Duration(), default="24h0m0s", help="The lifetime of the token; 0: it does not expire."
+)
+@click.option("--usages", multiple=True, default=("signing", "authentication"), help="Usages of the token.")
 @click.option(
     "--groups",
     multiple=True,
     default=("system:bootstrappers:karmada:default-cluster-token",),
-    help="The groups of who shows it.",
+    help="Groups of a client that authenticates with the token.",
 )
-@click.option("--description", default="", help="What it is for, to be read by people.")
+@click.option("--description", default="", help="A description of the token.")
 def create(
     kubeconfig: str,
     karmada_context: str,
@@ -215,7 +217,7 @@ def create(
     groups: tuple[str, ...],
     description: str,
 ) -> None:
-    """Create a token, and print it.
+    """Create a bootstrap token and print it.
 
     \b
     Examples:
@@ -247,7 +249,7 @@ async def _store(config: RestConfig, secret: dict[str, Any]) -> None:
 @token.command("list")
 @connect.connection_flags
 def list_(kubeconfig: str, karmada_context: str) -> None:
-    """List the tokens there are.
+    """List bootstrap tokens.
 
     \b
     Examples:
@@ -279,7 +281,7 @@ async def _stored(config: RestConfig) -> list[dict[str, Any]]:
 @click.argument("words", nargs=-1, metavar="TOKEN_OR_ID...")
 @connect.connection_flags
 def delete(words: tuple[str, ...], kubeconfig: str, karmada_context: str) -> None:
-    """Delete tokens, named whole or by their first part.
+    """Delete bootstrap tokens, given by id or in full.
 
     \b
     Examples:

@@ -43,11 +43,11 @@ def _flags(command: F) -> F:
             "--use-protocol-buffers",
             is_flag=True,
             default=True,
-            help="Taken for kubectl's sake; JSON is spoken anyway.",
+            help="Accepted for compatibility; JSON is always used.",
         ),
-        click.option("--no-headers", is_flag=True, help="Show the rows only."),
-        click.option("--sort-by", type=_Order(), default="", help="The largest first: cpu or memory."),
-        click.option("-l", "--selector", default="", help="Only those with these labels."),
+        click.option("--no-headers", is_flag=True, help="Do not print the header."),
+        click.option("--sort-by", type=_Order(), default="", help="Sort by cpu or memory, largest first."),
+        click.option("-l", "--selector", default="", help="Only resources with these labels."),
     ):
         command = option(command)
     return command
@@ -78,7 +78,7 @@ def _check(labels: str, fields: str = "") -> None:
 
 @click.group(cls=_Top)
 def top() -> None:
-    """Show how much processor and memory pods and nodes of the clusters use.
+    """Show the CPU and memory usage of pods and nodes of members.
 
     The clusters must have a metrics server.
 
@@ -91,11 +91,11 @@ def top() -> None:
 
 @top.command()
 @click.argument("names", nargs=-1, metavar="[NAME | -l label]")
-@click.option("-C", "--clusters", multiple=True, help="The members to ask; all if there are none named.")
-@click.option("--field-selector", default="", help="Only those with these values of fields.")
+@click.option("-C", "--clusters", multiple=True, help="The members to read from [all members].")
+@click.option("--field-selector", default="", help="Only resources that match this field selector.")
 @click.option("--containers", is_flag=True, help="Show each container of a pod.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Show the pods of all namespaces.")
-@click.option("--sum", "total", is_flag=True, help="Add a line with what all of them use together.")
+@click.option("--sum", "total", is_flag=True, help="Add a line with the total.")
 @_flags
 @connect.namespace_flag
 @connect.connection_flags
@@ -114,9 +114,9 @@ def pod(
     kubeconfig: str,
     karmada_context: str,
 ) -> None:
-    """Show how much processor and memory pods use. Aliases are pods and po.
+    """Show the CPU and memory usage of pods. Aliases are pods and po.
 
-    What a pod used is measured over the last minute or so: a new one has no measurements yet.
+    Usage is measured over about a minute: a new pod has no metrics yet.
 
     \b
     Examples:
@@ -126,7 +126,7 @@ def pod(
       karmadactl top pod -A --clusters=member1,member2 --sort-by=memory
       # The containers of one pod
       karmadactl top pod nginx --containers
-      # Pods with a label, and what they use together
+      # Pods with a label, and their total
       karmadactl top pod -l app=nginx --sum
     """
     name = _one_name(names, "pod [NAME | -l label]")
@@ -147,8 +147,10 @@ def pod(
 
 @top.command()
 @click.argument("names", nargs=-1, metavar="[NAME | -l label]")
-@click.option("--clusters", multiple=True, help="The members to ask; all if there are none named.")
-@click.option("--show-capacity", is_flag=True, help="Compare with all a node has, not with what it has for pods.")
+@click.option("--clusters", multiple=True, help="The members to read from [all members].")
+@click.option(
+    "--show-capacity", is_flag=True, help="Show percentages of the capacity instead of the allocatable resources."
+)
 @_flags
 @connect.connection_flags
 def node(
@@ -162,7 +164,7 @@ def node(
     kubeconfig: str,
     karmada_context: str,
 ) -> None:
-    """Show how much processor and memory nodes use. Aliases are nodes and no.
+    """Show the CPU and memory usage of nodes. Aliases are nodes and no.
 
     \b
     Examples:

@@ -17,9 +17,16 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, metavar="CLUSTER_NAME")
 @connect.connection_flags
 @connect.member_flags
-@click.option("--cluster-namespace", default="karmada-cluster", show_default=True, help="Where its Secrets are kept.")
-@click.option("--force", is_flag=True, help="When it takes too long, let go of everything that holds it up.")
-@click.option("--wait", type=connect.Duration(), default="1m0s", show_default=True, help="How long it may take.")
+@click.option(
+    "--cluster-namespace",
+    default="karmada-cluster",
+    show_default=True,
+    help="The namespace in the control plane for the Secrets of the cluster.",
+)
+@click.option("--force", is_flag=True, help="After --wait, remove the finalizers that block the deletion.")
+@click.option(
+    "--wait", type=connect.Duration(), default="1m0s", show_default=True, help="How long to wait for the deletion."
+)
 @connect.dry_run_flag
 def unjoin(
     names: tuple[str, ...],
@@ -32,9 +39,9 @@ def unjoin(
     wait: float,
     dry_run: bool,
 ) -> None:
-    """Take CLUSTER_NAME out: what the control plane brought to it is removed there, then its Cluster.
+    """Unregister CLUSTER_NAME: propagated resources are removed from it, then its Cluster object.
 
-    With --cluster-kubeconfig the accounts that joining made in the cluster are removed, too.
+    With --cluster-kubeconfig, the service accounts and RBAC that join created in the cluster are removed as well.
 
     \b
     Examples:

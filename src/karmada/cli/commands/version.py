@@ -9,7 +9,7 @@ from karmada.cli.parsing import program
 
 @click.command()
 def version() -> None:
-    """Show which version this is; no server is asked.
+    """Show the version of this program.
 
     \b
     Examples:

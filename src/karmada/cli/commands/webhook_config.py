@@ -11,11 +11,11 @@ from karmada.kube.schema.yamlio import dump_yaml
 
 
 @click.command(name="webhook-config")
-@click.option("--url", default=URL, show_default=True, help="Where karmada-webhook is reached, without a path.")
+@click.option("--url", default=URL, show_default=True, help="The URL of karmada-webhook, without a path.")
 @click.option(
     "--ca",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The certificates (PEM) that the webhook's own certificate is checked with.",
+    help="The CA bundle (PEM) that verifies the webhook's certificate.",
 )
 def webhook_config(url: str, ca: Path | None) -> None:
     """Write the webhook configurations of karmada-webhook as YAML.

@@ -7,12 +7,13 @@ the resource at all, it says what is missing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from karmada.cli.prediction import scheduling
 from karmada.cli.targeting import connect
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from karmada.kube.client.discovery import Mapping
     from karmada.scheduler.decision import Decision
 
-Obj = dict[str, Any]
 _EVENTS = 5
 _SCHEDULING = (
     "ScheduleBindingSucceed",
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 @click.command()
 @click.argument("names", nargs=-1, metavar="TYPE/NAME", required=True)
 @connect.namespace_flag
-@click.option("--fresh", is_flag=True, help="As if it were placed anew: what it has now does not count.")
+@click.option("--fresh", is_flag=True, help="Ignore the current result of scheduling.")
 @scheduling.algorithm_flags
 @connect.connection_flags
 def why(
@@ -56,7 +56,7 @@ def why(
     kubeconfig: str,
     karmada_context: str,
 ) -> None:
-    """Tell which clusters a resource was given to, and of every other cluster why it was not.
+    """Explain why a resource is in its clusters, and why it is not in the others.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def _parsed(names: tuple[str, ...]) -> tuple[str, str]:
     """deployment/nginx, or deployment nginx."""
     words = names[0].split("/", 1) if len(names) == 1 else list(names)
     if len(words) != 2 or not all(words):
-        raise connect.failure("one resource is needed, as TYPE/NAME or TYPE NAME")
+        raise connect.failure("exactly one resource is required, as TYPE/NAME or TYPE NAME")
     return words[0], words[1]
 
 
@@ -146,7 +146,7 @@ async def _missing(client: Client, template: Obj) -> str:
         return f'{where} is not propagated: the namespace "{namespace}" is the control plane\'s own'
     claimed = meta.labels(template).get(CLAIMED_BY)
     if claimed:
-        return f"{where} is not propagated by policies: its label {CLAIMED_BY} says that {claimed} looks after it"
+        return f"{where} is not propagated by policies: its label {CLAIMED_BY} says that {claimed} manages it"
     own = (await client.list_all(PropagationPolicy.gvr, namespace)).items if namespace else []
     wide = (await client.list_all(ClusterPropagationPolicy.gvr)).items
     for kind, policies in (("PropagationPolicy", own), ("ClusterPropagationPolicy", wide)):
@@ -183,7 +183,7 @@ def _need(binding: Obj, deleting: list[str], components: bool) -> str:
         return "nothing: spec.suspension.scheduling is true"
     need = need_of(binding, Request.of(binding), deleting, components=components)
     if need is Need.NONE:
-        return "nothing: its replicas are divided as wanted, and stay so when clusters change"
+        return "nothing: its replicas are divided as specified, and stay so when clusters change"
     return f"decide anew ({need}) when it looks at it next"
 
 
@@ -265,7 +265,7 @@ def _condition(status: Obj) -> str:
 
     found = meta.get_condition(status.get("conditions"), "Scheduled")
     if found is None:
-        return "not yet: no scheduler has said anything"
+        return "not yet: no scheduler has set the condition"
     return f"{found.get('status')}, {found.get('reason')}: {found.get('message')}"
 
 

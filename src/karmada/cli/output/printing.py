@@ -15,11 +15,11 @@ import click
 
 from karmada.cli.targeting import connect
 from karmada.kube.objects.quoting import go_quote
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.cli.output.jsonpath_template import Template
 
-Obj = dict[str, Any]
 Printer = Callable[[Obj], str]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,15 +35,15 @@ _NO_TEMPLATE = "template format specified but no template given"
 def print_flags(command: F, formats: tuple[str, ...] = FORMATS) -> F:
     """--output, --template, --allow-missing-template-keys and --show-managed-fields."""
     for option in (
-        click.option("--show-managed-fields", is_flag=True, help="Show who wrote which field, in JSON and YAML."),
+        click.option("--show-managed-fields", is_flag=True, help="Keep managedFields in JSON and YAML."),
         click.option(
             "--allow-missing-template-keys",
             is_flag=True,
             default=True,
-            help="A field that a template names and an object does not have is no error.",
+            help="Do not fail when a template names a field that the object lacks.",
         ),
-        click.option("--template", default="", help="The template, or its file, for -o go-template and the like."),
-        click.option("-o", "--output", default="", help=f"How to write it: {', '.join(formats)}."),
+        click.option("--template", default="", help="The template or its file, for -o go-template and the like."),
+        click.option("-o", "--output", default="", help=f"Output format: {', '.join(formats)}."),
     ):
         command = option(command)
     return command

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from karmada.cli.output.columns import first_line
 from karmada.cli.targeting.session import CONTROL_PLANE
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.sources import Part
     from karmada.kube.client.discovery import Mapping
     from karmada.kube.objects.gvk import GVR
 
-Obj = dict[str, Any]
 MANAGED = "karmada.io/managed"
 _PODS = ("", "pods")
 

@@ -16,11 +16,11 @@ class Entry(NamedTuple):
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Basic Commands": {
-        "explain": ("explain:explain", "Tell what the fields of a kind mean"),
-        "get": ("get:get", "Show resources of the control plane and of its clusters"),
-        "create": ("create:create", "Create resources from files or from what is asked for"),
+        "explain": ("explain:explain", "Show the documentation of a resource type"),
+        "get": ("get:get", "List resources of the control plane and its members"),
+        "create": ("create:create", "Create a resource from a file or from flags"),
         "delete": ("delete:delete", "Delete resources by file, name or label"),
-        "edit": ("edit:edit", "Change a resource in an editor"),
+        "edit": ("edit:edit", "Edit a resource in an editor"),
     },
     "Cluster Registration Commands": {
         "init": ("later:init", "Install a control plane into a cluster"),
@@ -29,45 +29,45 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Remove a control plane from the cluster it was installed into",
         ),
         "addons": ("later:addons", "List, enable and disable optional components"),
-        "join": ("join:join", "Make a cluster a member that the control plane pushes to"),
-        "unjoin": ("unjoin:unjoin", "Take a cluster that was joined out of the control plane"),
+        "join": ("join:join", "Register a cluster in push mode"),
+        "unjoin": ("unjoin:unjoin", "Unregister a cluster in push mode"),
         "token": ("token:token", "Create, list and delete the tokens clusters register with"),
-        "register": ("later:register", "Make a cluster a member that pulls for itself"),
+        "register": ("later:register", "Register a cluster in pull mode"),
         "unregister": (
             "later:unregister",
-            "Take a cluster that was registered out of the control plane",
+            "Unregister a cluster in pull mode",
         ),
     },
     "Cluster Management Commands": {
-        "cordon": ("cordon:cordon", "Keep new resources away from a cluster"),
-        "uncordon": ("cordon:uncordon", "Let new resources onto a cluster again"),
+        "cordon": ("cordon:cordon", "Mark a cluster unschedulable"),
+        "uncordon": ("cordon:uncordon", "Mark a cluster schedulable"),
         "taint": ("taint:taint", "Change the taints of clusters"),
     },
     "Troubleshooting and Debugging Commands": {
-        "attach": ("attach:attach", "Connect to the running process of a container in a cluster"),
-        "logs": ("logs:logs", "Print what a container in a cluster has written"),
+        "attach": ("attach:attach", "Attach to a running container in a cluster"),
+        "logs": ("logs:logs", "Print the logs of a container in a cluster"),
         "exec": ("exec:exec_", "Run a command in a container in a cluster"),
-        "describe": ("describe:describe", "Show a resource with its events and relations"),
+        "describe": ("describe:describe", "Show details of a resource and its events"),
         "interpret": (
             "interpret:interpret",
-            "Check, run and edit customizations of the interpreter",
+            "Check, run and edit interpreter customizations",
         ),
     },
     "Explaining Commands": {
-        "why": ("why:why", "Tell why a resource is in the clusters where it is"),
-        "simulate": ("simulate:simulate", "Tell what a policy would do, without doing it"),
+        "why": ("why:why", "Explain why a resource is in its clusters"),
+        "simulate": ("simulate:simulate", "Show what a policy would do, without applying it"),
         "render": (
             "render:render",
-            "Show what a cluster would get, and which override made each change",
+            "Show the manifest a cluster would get, with the override behind each change",
         ),
     },
     "Advanced Commands": {
         "apply": (
             "apply:apply",
-            "Make resources as files have them, and propagate them if wanted",
+            "Apply configuration files, and optionally propagate them",
         ),
-        "promote": ("promote:promote", "Bring a resource of a cluster under the control plane"),
-        "top": ("top:top", "Show what nodes and pods of clusters use"),
+        "promote": ("promote:promote", "Bring an existing resource of a cluster under the control plane"),
+        "top": ("top:top", "Show the CPU and memory usage of nodes and pods of members"),
         "patch": ("patch:patch", "Change fields of a resource"),
     },
     "Settings Commands": {
@@ -77,13 +77,13 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Local Environment Commands": {
         "local-up": ("local_up:local_up", "Start a control plane with members on this machine"),
-        "local-down": ("local_down:local_down", "Stop what runs on this machine"),
-        "local-status": ("local_status:local_status", "Tell what runs on this machine"),
-        "sim": ("sim:sim", "Simulated clusters: real APIs, no machines behind them"),
+        "local-down": ("local_down:local_down", "Stop the local environment"),
+        "local-status": ("local_status:local_status", "Show the state of the local environment"),
+        "sim": ("sim:sim", "Create, inspect and break simulated clusters"),
     },
     "Control Plane Commands": {
-        "backup": ("backup:backup", "Copy everything of a store into a file"),
-        "restore": ("backup:restore", "Put a backup into an empty store"),
+        "backup": ("backup:backup", "Write a snapshot of the store into a file"),
+        "restore": ("backup:restore", "Restore a snapshot into an empty store"),
         "crds": ("crds:crds", "Write Karmada's CustomResourceDefinitions"),
         "webhook-config": (
             "webhook_config:webhook_config",
@@ -91,15 +91,15 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "Other Commands": {
-        "api-resources": ("api_resources:api_resources", "List the kinds that a server has"),
+        "api-resources": ("api_resources:api_resources", "List the resource types that a server serves"),
         "api-versions": (
             "api_versions:api_versions",
-            "List the groups and versions that a server has",
+            "List the API versions that a server serves",
         ),
     },
     "": {
-        "options": ("options:options", "Show the flags that every command takes"),
-        "version": ("version:version", "Show which version this is"),
+        "options": ("options:options", "Show the flags that every command accepts"),
+        "version": ("version:version", "Show the version of this program"),
     },
 }
 HIDDEN = frozenset({"options"})

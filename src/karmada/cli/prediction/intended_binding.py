@@ -6,15 +6,15 @@ By the same rules as there: admission of policies, which of them counts, replica
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from karmada.cli.targeting import connect
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.cli.prediction.scheduling import Scheduler
     from karmada.kube.client.client import Client
 
-Obj = dict[str, Any]
 POLICY_KINDS = ("PropagationPolicy", "ClusterPropagationPolicy")
 
 
@@ -84,7 +84,7 @@ async def policy_for(client: Client, resource: Obj, given: Sequence[Obj], notes:
         called = f"{resource['kind']} {name_of(resource)}"
         raise connect.failure(f"no policy selects {called}: {looked_at} were looked at, those of the files included")
     losers = [one for one in given if one is not chosen and selects(one, resource)]
-    notes += [f"{title(one)} selects it, too, and has to stand back behind {title(chosen)}." for one in losers]
+    notes += [f"{title(one)} selects it, too, and has lower priority than {title(chosen)}." for one in losers]
     return chosen
 
 
@@ -109,7 +109,9 @@ def claimed_by_another(binding: Obj, policy: Obj) -> str:
     if claim is None:
         return ""
     holder = f"{POLICY_KINDS[BOTH.index(claim.kind)]} {claim.policy}"
-    return "" if holder == title(policy) else f"{holder} has it now: another policy takes it over only by preemption."
+    return (
+        "" if holder == title(policy) else f"{holder} has claimed it: another policy takes it over only by preemption."
+    )
 
 
 async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj:

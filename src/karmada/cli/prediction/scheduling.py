@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from karmada.cli.targeting import connect
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,16 +20,15 @@ if TYPE_CHECKING:
     from karmada.scheduler.service.assembly import Algorithm
 
 F = TypeVar("F", bound="Callable[..., Any]")
-Obj = dict[str, Any]
 NOTHING = "-"
 
 
 def algorithm_flags(command: F) -> F:
     """--plugins and --feature-gates: as the scheduler has them. --output."""
     for option in (
-        click.option("-o", "--output", type=click.Choice(["json"]), default=None, help="All of it, for programs."),
-        click.option("--feature-gates", default="", help="As the scheduler has them: Name=true,Other=false."),
-        click.option("--plugins", default="*", show_default=True, help="As the scheduler has them: names, *, -names."),
+        click.option("-o", "--output", type=click.Choice(["json"]), default=None, help="Output format: json."),
+        click.option("--feature-gates", default="", help="Feature gates of the scheduler: Name=true,Other=false."),
+        click.option("--plugins", default="*", show_default=True, help="Plugins of the scheduler: names, *, -names."),
     ):
         command = option(command)
     return command

@@ -116,7 +116,10 @@ def _sender(remote: RemoteCommand) -> Callable[[bytes], Coroutine[Any, Any, None
         elif remote.can_close_stdin:
             await remote.close_stdin()
         else:
-            click.echo("warning: this server cannot be told that the input has ended", err=True)
+            click.echo(
+                "warning: this server does not support half-close; the command does not see the end of its input",
+                err=True,
+            )
 
     return send
 

@@ -65,7 +65,7 @@ def connection_flags(command: F) -> F:
 
 def namespace_flag(command: F) -> F:
     """--namespace: where namespaced resources are; the kubeconfig's namespace when it is not given."""
-    return click.option("-n", "--namespace", default="", help="The namespace to work in.")(command)
+    return click.option("-n", "--namespace", default="", help="The namespace.")(command)
 
 
 def member_flags(command: F) -> F:
@@ -79,7 +79,7 @@ def member_flags(command: F) -> F:
 
 
 def dry_run_flag(command: F) -> F:
-    return click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")(command)
+    return click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing.")(command)
 
 
 class Duration(click.ParamType[float]):

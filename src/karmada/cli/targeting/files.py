@@ -38,7 +38,7 @@ class Source:
 def file_flags(command: F) -> F:
     """-f/--filename, -k/--kustomize and -R/--recursive."""
     for option in (
-        click.option("-R", "--recursive", is_flag=True, help="Take the directories inside a directory of -f too."),
+        click.option("-R", "--recursive", is_flag=True, help="Descend into the directories of -f."),
         click.option("-k", "--kustomize", default="", help="A kustomization directory, instead of -f."),
         click.option(
             "-f",

@@ -35,13 +35,13 @@ def scope_flag(*scopes: str) -> Callable[[F], F]:
     """--operation-scope; empty when it was not given, so that a command can see that."""
     names = ", ".join(scopes)
     return click.option(
-        "-s", "--operation-scope", "scope", type=Scope(*scopes), default="", help=f"Where to work: {names}."
+        "-s", "--operation-scope", "scope", type=Scope(*scopes), default="", help=f"The scope: {names}."
     )
 
 
 def one_cluster_flags(command: F) -> F:
     """--operation-scope karmada|members and --cluster, for commands that work on one server."""
-    command = click.option("-C", "--cluster", default="", help="The member to work on.")(command)
+    command = click.option("-C", "--cluster", default="", help="The member cluster.")(command)
     return scope_flag(KARMADA, MEMBERS)(command)
 
 

@@ -11,16 +11,16 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from karmada.cli.targeting import connect, session
 from karmada.cli.targeting.resources import Target, parse_targets
 from karmada.cli.targeting.session import Session
+from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.kube.client.discovery import Mapping
 
-Obj = dict[str, Any]
 PAGE = 500
 TABLE = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
@@ -271,5 +271,5 @@ async def _call(source: Session, target: Target, query: dict[str, str], accept: 
     call = Call("GET", path_of(target), query, accept=accept, most=LIST_BYTES)
     answer = await source.client.transport.call(call)
     if not isinstance(answer, dict):
-        raise ConnectionFailed(f"{source.config.server}: the server answered with what is no object")
+        raise ConnectionFailed(f"{source.config.server}: the response is not a JSON object")
     return answer

@@ -49,7 +49,7 @@ def parsed_last_applied(obj: Obj, source: str) -> Obj:
     try:
         original = orjson.loads(text) if text else {}
     except orjson.JSONDecodeError as error:
-        raise connect.failure(f'error when reading what was applied last of "{source}": {error}') from error
+        raise connect.failure(f'error when reading the last applied configuration of "{source}": {error}') from error
     return original if isinstance(original, dict) else {}
 
 

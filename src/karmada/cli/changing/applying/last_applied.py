@@ -59,7 +59,7 @@ async def _annotate(session: Session, one: Chosen, obj: Obj, flags: dict[str, An
 @connect.connection_flags
 @connect.namespace_flag
 def view_last_applied(words: tuple[str, ...], **flags: Any) -> None:
-    """Show what was applied last.
+    """Show the last applied configuration.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def _parsed(text: str, name: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise connect.failure(f"the annotation of {name} is no JSON: {error}") from error
+        raise connect.failure(f"the annotation of {name} is not JSON: {error}") from error
 
 
 def _shown(obj: Any, output: str) -> str:
@@ -111,14 +111,14 @@ def _shown(obj: Any, output: str) -> str:
 
 
 @click.command("set-last-applied")
-@click.option("-f", "--filename", "filenames", multiple=True, help="The file with what shall count as applied.")
-@click.option("--create-annotation", is_flag=True, help="Also of resources that were never applied.")
+@click.option("-f", "--filename", "filenames", multiple=True, help="The file with the new last applied configuration.")
+@click.option("--create-annotation", is_flag=True, help="Create the annotation where it is missing.")
 @writing.dry_run_flag
 @print_flags
 @connect.connection_flags
 @connect.namespace_flag
 def set_last_applied(**flags: Any) -> None:
-    """Have what a file says count as what was applied last, and change nothing else.
+    """Set the last applied configuration from a file; change nothing else.
 
     \b
     Examples:
@@ -180,14 +180,14 @@ def _placed(obj: Obj, one: Chosen) -> Obj:
 @click.command("edit-last-applied")
 @click.argument("words", nargs=-1, metavar="(RESOURCE/NAME | -f FILENAME)")
 @file_flags
-@click.option("-o", "--output", default="yaml", help="What to edit it in: yaml or json.")
-@click.option("--windows-line-endings", is_flag=True, help="Lines end as on Windows.")
+@click.option("-o", "--output", default="yaml", help="Format in the editor: yaml or json.")
+@click.option("--windows-line-endings", is_flag=True, help="Use Windows line endings.")
 @writing.validate_flag
 @writing.manager_flag("kubectl-client-side-apply")
 @connect.connection_flags
 @connect.namespace_flag
 def edit_last_applied(words: tuple[str, ...], **flags: Any) -> None:
-    """Change what counts as applied last, in an editor.
+    """Edit the last applied configuration.
 
     \b
     Examples:
@@ -260,7 +260,7 @@ def _edited(before: Sequence[Obj], flags: dict[str, Any], known: dict[tuple[str,
             continue
         strange = [qualified_name(obj) for obj in found if _key(obj) not in known]
         if strange:
-            reasons = [f"{name} was not among what was edited" for name in strange]
+            reasons = [f"{name} is not one of the edited objects" for name in strange]
             continue
         draft.discard()
         return found

@@ -63,9 +63,9 @@ class Subcommands(click.Group):
 @click.command(cls=Subcommands, table=SUBCOMMANDS, invoke_without_command=True)
 @file_flags
 @click.option("--edit", is_flag=True, help="Edit the objects before they are created.")
-@click.option("--raw", default="", help="Send the file as it is to this path of the server.")
+@click.option("--raw", default="", help="POST the file unchanged to this path of the server.")
 @click.option("-l", "--selector", default="", help="Only objects with these labels.")
-@click.option("--windows-line-endings", is_flag=True, help="Lines that --edit shows end as on Windows.")
+@click.option("--windows-line-endings", is_flag=True, help="Use Windows line endings in the editor.")
 @write_flags
 def create(**flags: Any) -> None:
     """Create resources from files, or one resource with the subcommand of its kind.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HASH_LETTERS = str.maketrans("013ae", "ghkmt")
-_APPEND_HASH = click.option("--append-hash", is_flag=True, help="Let the name end with a hash of what is inside.")
+_APPEND_HASH = click.option("--append-hash", is_flag=True, help="Append a hash of the content to the name.")
 
 
 def _source_flags(command: F) -> F:
@@ -102,7 +102,7 @@ def generic(
 @click.option("--docker-password", default="", help="The password of the account.")
 @click.option("--docker-server", default="https://index.docker.io/v1/", show_default=True, help="The registry.")
 @click.option("--docker-username", default="", help="The account.")
-@click.option("--from-file", multiple=True, help="A configuration file of docker, instead of the account.")
+@click.option("--from-file", multiple=True, help="A docker configuration file, instead of the account flags.")
 @_APPEND_HASH
 def docker_registry(
     name: str,
@@ -113,7 +113,7 @@ def docker_registry(
     from_file: tuple[str, ...],
     append_hash: bool,
 ) -> Recipe:
-    """Create a secret that pulls images from a registry.
+    """Create a secret for pulling images from a registry.
 
     \b
     Examples:
@@ -140,11 +140,11 @@ def docker_registry(
 
 
 @generator("v1/secrets", word="secret tls")
-@click.option("--cert", default="", help="The file of the certificate.")
-@click.option("--key", default="", help="The file of its key.")
+@click.option("--cert", default="", help="The certificate file (PEM).")
+@click.option("--key", default="", help="The key file (PEM).")
 @_APPEND_HASH
 def tls(name: str, cert: str, key: str, append_hash: bool) -> Recipe:
-    """Create a secret of a certificate and its key.
+    """Create a secret with a certificate and its key.
 
     \b
     Example:
@@ -178,7 +178,7 @@ def _check_pair(cert_path: str, key_path: str, cert: bytes, key: bytes) -> None:
         if "MISMATCH" in (error.reason or ""):
             raise connect.failure("tls: private key does not match public key") from error
         raise connect.failure(
-            f"tls: {cert_path} and {key_path} are no certificate with its key: {error.reason}"
+            f"tls: {cert_path} and {key_path} are not a certificate and its key: {error.reason}"
         ) from error
 
 

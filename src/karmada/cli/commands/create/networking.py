@@ -23,7 +23,7 @@ _ANNOTATION = re.compile(r"[^=]+=.*")
 @generator("networking.k8s.io/v1/ingresses")
 @click.option("--rule", multiple=True, help="HOST/PATH=SERVICE:PORT[,tls[=SECRET]]; a path ending with * is a prefix.")
 @click.option("--class", "class_", default="", help="The class of the ingress.")
-@click.option("--default-backend", default="", help="SERVICE:PORT for what no rule matches.")
+@click.option("--default-backend", default="", help="SERVICE:PORT for requests that no rule matches.")
 @click.option("--annotation", multiple=True, help="KEY=VALUE; may be repeated.")
 def ingress(name: str, rule: tuple[str, ...], class_: str, default_backend: str, annotation: tuple[str, ...]) -> Recipe:
     """Create an ingress from rules.
@@ -109,14 +109,14 @@ def _backend(service: str, port: str) -> Obj:
 
 # services
 
-_TCP = click.option("--tcp", multiple=True, help="PORT or PORT:TARGET; may be repeated, or have several with commas.")
+_TCP = click.option("--tcp", multiple=True, help="PORT or PORT:TARGET; may be repeated or comma-separated.")
 
 
 @generator("v1/services", word="ClusterIP service")
 @_TCP
 @click.option("--clusterip", default="", help="The address of the service; None makes it headless.")
 def clusterip(name: str, tcp: tuple[str, ...], clusterip: str) -> Recipe:
-    """Create a service with an address inside the cluster.
+    """Create a service with a cluster IP.
 
     \b
     Examples:
@@ -153,9 +153,9 @@ def loadbalancer(name: str, tcp: tuple[str, ...]) -> Recipe:
 
 @generator("v1/services", word="ExternalName service", required=["external-name"])
 @_TCP
-@click.option("--external-name", default="", help="The DNS name that the service stands for.")
+@click.option("--external-name", default="", help="The external DNS name that the service maps to.")
 def externalname(name: str, tcp: tuple[str, ...], external_name: str) -> Recipe:
-    """Create a service that stands for a name outside the cluster.
+    """Create a service that maps to a DNS name outside the cluster.
 
     \b
     Example:

@@ -25,11 +25,13 @@ _VERBS = (
     "escalate", "impersonate", "approve", "sign", "attest",
 )  # fmt: skip
 _URL_VERBS = ("get", "put", "post", "head", "options", "delete", "patch")
-_VERB = click.option("--verb", multiple=True, help="What may be done; may be repeated, or have several with commas.")
+_VERB = click.option("--verb", multiple=True, help="An allowed verb; may be repeated or comma-separated.")
 _RESOURCE = click.option(
-    "--resource", multiple=True, help="With what: RESOURCE, RESOURCE.GROUP or RESOURCE/SUBRESOURCE; may be repeated."
+    "--resource",
+    multiple=True,
+    help="RESOURCE, RESOURCE.GROUP or RESOURCE/SUBRESOURCE that the rule applies to; may be repeated.",
 )
-_RESOURCE_NAME = click.option("--resource-name", multiple=True, help="Only with the one of this name; may be repeated.")
+_RESOURCE_NAME = click.option("--resource-name", multiple=True, help="Only the resource of this name; may be repeated.")
 
 
 @generator(f"{API}/v1/roles")
@@ -37,7 +39,7 @@ _RESOURCE_NAME = click.option("--resource-name", multiple=True, help="Only with 
 @_RESOURCE
 @_RESOURCE_NAME
 def role(name: str, verb: tuple[str, ...], resource: tuple[str, ...], resource_name: tuple[str, ...]) -> Recipe:
-    """Create a role with the rights that the flags name.
+    """Create a role with one rule.
 
     \b
     Examples:
@@ -60,7 +62,7 @@ def role(name: str, verb: tuple[str, ...], resource: tuple[str, ...], resource_n
 @_RESOURCE
 @_RESOURCE_NAME
 @click.option("--non-resource-url", multiple=True, help="A path of the server, which may end with *; may be repeated.")
-@click.option("--aggregation-rule", default="", help="The labels of the cluster roles whose rules this one collects.")
+@click.option("--aggregation-rule", default="", help="Labels of the cluster roles to aggregate.")
 def clusterrole(
     name: str,
     verb: tuple[str, ...],
@@ -69,7 +71,7 @@ def clusterrole(
     non_resource_url: tuple[str, ...],
     aggregation_rule: str,
 ) -> Recipe:
-    """Create a cluster role with the rights that the flags name.
+    """Create a cluster role with one rule.
 
     \b
     Examples:
@@ -194,21 +196,21 @@ def _object(kind: str, name: str, **more: Any) -> Obj:
 
 # bindings
 
-_USER = click.option("--user", multiple=True, help="A user to give the role to; may be repeated.")
-_GROUP = click.option("--group", multiple=True, help="A group to give the role to; may be repeated.")
+_USER = click.option("--user", multiple=True, help="A user to bind the role to; may be repeated.")
+_GROUP = click.option("--group", multiple=True, help="A group to bind the role to; may be repeated.")
 _ACCOUNT = click.option(
-    "--serviceaccount", multiple=True, help="A service account to give the role to, NAMESPACE:NAME; may be repeated."
+    "--serviceaccount", multiple=True, help="A service account to bind the role to, NAMESPACE:NAME; may be repeated."
 )
 
 
 @generator(f"{API}/v1/rolebindings")
-@click.option("--clusterrole", default="", help="The cluster role to give.")
-@click.option("--role", "role_name", default="", help="The role to give.")
+@click.option("--clusterrole", default="", help="The cluster role to bind.")
+@click.option("--role", "role_name", default="", help="The role to bind.")
 @_USER
 @_GROUP
 @_ACCOUNT
 def rolebinding(name: str, clusterrole: str, role_name: str, **subjects: tuple[str, ...]) -> Recipe:
-    """Give a role, or a cluster role, to somebody within a namespace.
+    """Bind a role or a cluster role to subjects in a namespace.
 
     \b
     Examples:
@@ -222,12 +224,12 @@ def rolebinding(name: str, clusterrole: str, role_name: str, **subjects: tuple[s
 
 
 @generator(f"{API}/v1/clusterrolebindings", namespaced=False, required=["clusterrole"])
-@click.option("--clusterrole", default="", help="The cluster role to give.")
+@click.option("--clusterrole", default="", help="The cluster role to bind.")
 @_USER
 @_GROUP
 @_ACCOUNT
 def clusterrolebinding(name: str, clusterrole: str, **subjects: tuple[str, ...]) -> Recipe:
-    """Give a cluster role to somebody, in all namespaces.
+    """Bind a cluster role to subjects in all namespaces.
 
     \b
     Example:

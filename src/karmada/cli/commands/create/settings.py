@@ -38,8 +38,8 @@ def serviceaccount(name: str) -> Recipe:
 
 
 @generator("policy/v1/poddisruptionbudgets")
-@click.option("--min-available", default="", help="How many pods have to stay: a number or a percentage.")
-@click.option("--max-unavailable", default="", help="How many pods may be gone: a number or a percentage.")
+@click.option("--min-available", default="", help="How many pods must stay available: a number or a percentage.")
+@click.option("--max-unavailable", default="", help="How many pods may be unavailable: a number or a percentage.")
 @click.option("--selector", default="", help="The labels of the pods.")
 def poddisruptionbudget(name: str, min_available: str, max_unavailable: str, selector: str) -> Recipe:
     """Create a pod disruption budget.
@@ -97,7 +97,7 @@ def _selector(text: str) -> Obj:
 
 @generator("scheduling.k8s.io/v1/priorityclasses", namespaced=False)
 @click.option("--value", type=int, default=0, show_default=True, help="The priority.")
-@click.option("--global-default", is_flag=True, help="Pods that name no class get this one.")
+@click.option("--global-default", is_flag=True, help="Use this class for pods without a priority class.")
 @click.option("--description", default="", help="When the class is to be used.")
 @click.option(
     "--preemption-policy",
@@ -127,8 +127,8 @@ def priorityclass(name: str, value: int, global_default: bool, description: str,
 
 
 @generator("v1/resourcequotas")
-@click.option("--hard", default="", help="RESOURCE=QUANTITY, several with commas.")
-@click.option("--scopes", default="", help="What the quota is about, several with commas.")
+@click.option("--hard", default="", help="Limits as RESOURCE=QUANTITY, comma-separated.")
+@click.option("--scopes", default="", help="Scopes of the quota, comma-separated.")
 def quota(name: str, hard: str, scopes: str) -> Recipe:
     """Create a quota for a namespace.
 

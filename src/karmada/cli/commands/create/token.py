@@ -19,11 +19,15 @@ _BOUND = {"Pod": "v1", "Secret": "v1", "Node": "v1"}
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="SERVICE_ACCOUNT_NAME")
-@click.option("--audience", multiple=True, help="For whom the token is; may be repeated.")
-@click.option("--duration", type=connect.Duration(), default=0.0, help="For how long; the server may decide otherwise.")
-@click.option("--bound-object-kind", default="", help="What the token dies with: Pod, Secret or Node.")
+@click.option("--audience", multiple=True, help="An audience of the token; may be repeated.")
+@click.option(
+    "--duration", type=connect.Duration(), default=0.0, help="The requested lifetime; the server may choose another."
+)
+@click.option(
+    "--bound-object-kind", default="", help="The kind of the object that the token is bound to: Pod, Secret or Node."
+)
 @click.option("--bound-object-name", default="", help="The name of that object.")
-@click.option("--bound-object-uid", default="", help="The uid of that object, found by its name when not given.")
+@click.option("--bound-object-uid", default="", help="The uid of that object [looked up by name].")
 @print_flags
 @connect.connection_flags
 @connect.namespace_flag

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @generator("apps/v1/deployments", required=["image"])
 @click.option("--image", multiple=True, help="The image to run; may be repeated, for several containers.")
 @click.option("--port", type=int, default=-1, help="The port that the container opens.")
-@click.option("-r", "--replicas", type=int, default=1, show_default=True, help="How many replicas there shall be.")
+@click.option("-r", "--replicas", type=int, default=1, show_default=True, help="The number of replicas.")
 def deployment(name: str, image: tuple[str, ...], port: int, replicas: int) -> Recipe:
     """Create a deployment that runs the image; words after -- are the container's command.
 
@@ -73,7 +73,7 @@ def _container(name: str, image: str, command: Sequence[str]) -> Obj:
 @click.option("--image", default="", help="The image to run.")
 @click.option("--from", "source", default="", help="The cron job to run once now, as cronjob/NAME.")
 def job(name: str, image: str, source: str) -> Recipe:
-    """Create a job that runs the image, or a cron job's work, once; words after -- are the container's command.
+    """Create a job from an image or a cron job; words after -- are the container's command.
 
     \b
     Examples:
@@ -126,10 +126,10 @@ def _job(name: str, parts: Obj) -> Obj:
 
 @generator("batch/v1/cronjobs", required=["image", "schedule"])
 @click.option("--image", default="", help="The image to run.")
-@click.option("--schedule", default="", help="When to run it, in cron's form.")
+@click.option("--schedule", default="", help="The schedule, in cron format.")
 @click.option("--restart", default="", help="The restart policy: OnFailure or Never.")
 def cronjob(name: str, image: str, schedule: str, restart: str) -> Recipe:
-    """Create a cron job that runs the image again and again; words after -- are the container's command.
+    """Create a cron job that runs the image on a schedule; words after -- are the container's command.
 
     \b
     Example:
