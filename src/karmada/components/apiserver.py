@@ -10,6 +10,9 @@ from pathlib import Path
 import click
 
 from karmada.components.program import Program
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.admission.configuration import read_admission_configuration
+from karmada.kube.server.admission.pod_security.policy import Configuration
 from karmada.kube.server.config import DEFAULT_PORT, ServerConfig
 
 
@@ -42,6 +45,11 @@ from karmada.kube.server.config import DEFAULT_PORT, ServerConfig
 )
 @click.option("--anonymous-auth/--no-anonymous-auth", default=True, help="Let in requests without credentials.")
 @click.option("--disable-admission-plugins", default="", help="Comma-separated names of plug-ins to leave out.")
+@click.option(
+    "--admission-control-config-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="AdmissionConfiguration: settings of single plug-ins, such as the defaults and exemptions of PodSecurity.",
+)
 @click.option("--controllers/--no-controllers", default=True, help="Run the built-in controllers.")
 @click.option(
     "--audit-log-path", type=click.Path(dir_okay=False, path_type=Path), help="Append a JSON line for each request."
@@ -60,6 +68,7 @@ def main(
     token_auth_file: Path | None,
     anonymous_auth: bool,
     disable_admission_plugins: str,
+    admission_control_config_file: Path | None,
     controllers: bool,
     audit_log_path: Path | None,
     verbosity: int,
@@ -82,6 +91,7 @@ def main(
         token_file=token_auth_file,
         anonymous=anonymous_auth,
         disabled_admission=frozenset(name.strip() for name in disable_admission_plugins.split(",") if name.strip()),
+        admission_configuration=_admission_configuration(admission_control_config_file),
         controllers=controllers,
         audit_log=audit_log_path,
     )
@@ -95,6 +105,18 @@ def main(
         raise click.ClickException(_plainly(error)) from error
     except (ValueError, StoreUnavailable) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _admission_configuration(path: Path | None) -> dict[str, Obj]:
+    """What the file says; a configuration that a plug-in refuses is reported before anything starts."""
+    if path is None:
+        return {}
+    try:
+        found = read_admission_configuration(path)
+        Configuration.of(found.get("PodSecurity"))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--admission-control-config-file") from error
+    return found
 
 
 def _plainly(error: OSError) -> str:

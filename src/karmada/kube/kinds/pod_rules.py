@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.container_rules import containers, resources
@@ -252,7 +252,17 @@ def _spread(errors: list[FieldError], path: str, constraints: Sequence[Obj]) -> 
         checks.label_selector(errors, f"{place}.labelSelector", constraint.get("labelSelector"))
 
 
-# --- templates
+# --- annotations and templates
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+
+
+def pod_annotations(errors: list[FieldError], path: str, found: Mapping[str, str] | None, spec: Obj) -> None:
+    """What the annotations that kubelets and old clients know may say."""
+    mirrored = (found or {}).get(MIRROR_ANNOTATION)
+    if mirrored is not None and not spec.get("nodeName"):
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(invalid(f"{path}[{MIRROR_ANNOTATION}]", mirrored, detail))
 
 
 def template(errors: list[FieldError], path: str, found: Obj) -> None:
@@ -263,6 +273,7 @@ def template(errors: list[FieldError], path: str, found: Obj) -> None:
     for key in meta.get("annotations") or ():
         checks.add_invalid(errors, f"{path}.metadata.annotations", key, names.qualified_name(key.lower()))
     spec = found.get("spec") or {}
+    pod_annotations(errors, f"{path}.annotations", meta.get("annotations"), spec)
     pod_spec(errors, f"{path}.spec", spec)
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"

@@ -59,6 +59,7 @@ def prepare_create(pod: Obj) -> None:
 def validate(pod: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     spec = pod.get("spec") or {}
+    pod_rules.pod_annotations(errors, "metadata.annotations", pod["metadata"].get("annotations"), spec)
     pod_rules.pod_spec(errors, "spec", spec)
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):

@@ -20,11 +20,11 @@ def go_value(value: Any) -> str:
 def go_syntax(value: Any) -> str:
     """Go's %#v."""
     if isinstance(value, dict):
-        return "map[string]interface {}{" + ", ".join(f"{_quote(k)}:{go_syntax(value[k])}" for k in sorted(value)) + "}"
+        return "map[string]interface {}{" + ", ".join(f"{quote(k)}:{go_syntax(value[k])}" for k in sorted(value)) + "}"
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(map(go_syntax, value)) + "}"
     if isinstance(value, str):
-        return _quote(value)
+        return quote(value)
     return _scalar(value, "interface {}(nil)")
 
 
@@ -36,7 +36,7 @@ def go_type(value: Any) -> str:
     return names.get(type(value), "map[string]interface {}")
 
 
-def _quote(value: str) -> str:
+def quote(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -109,6 +109,7 @@ class ApiServer(ServerCore):
             self.authorizer,
             disabled=config.disabled_admission,
             clock=clock,
+            configuration=config.admission_configuration,
             others=[
                 *(hook(cache, self.registry, self.webhooks, self.authorizer) for hook in hooks),
                 ValidatingPolicies(cache, self.registry, self.authorizer),

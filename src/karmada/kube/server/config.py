@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.history import History
 
 DEFAULT_PORT = 5443
@@ -38,6 +40,8 @@ class ServerConfig:
     anonymous: bool = True
     disabled_admission: frozenset[str] = field(default_factory=frozenset)
     """Names of admission plug-ins to leave out."""
+    admission_configuration: Mapping[str, Obj] = field(default_factory=dict)
+    """The settings of single admission plug-ins, by name, as an AdmissionConfiguration has them."""
     controllers: bool = True
     """Run the built-in controllers (namespaces, garbage collection, tokens, certificates)."""
     audit_log: Path | None = None

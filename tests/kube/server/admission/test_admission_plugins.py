@@ -355,3 +355,13 @@ async def test_an_unknown_runtime_class_is_refused(reader: Any, ask: Ask) -> Non
     assert error.message == 'pods "x" is forbidden: pod rejected: RuntimeClass "vm" not found'
     error = await refusal(RuntimeClass(reader), ask("CREATE", "pods", pod(overhead={"cpu": "1"})))
     assert "Pod Overhead set without corresponding RuntimeClass defined Overhead" in error.message
+
+
+async def test_an_updated_pod_gets_the_tolerations_that_it_lacks(reader: Any, ask: Ask) -> None:
+    old = pod()
+    updated = await run(DefaultTolerationSeconds(reader), ask("UPDATE", "pods", pod(), old))
+    assert [t["key"] for t in updated["spec"]["tolerations"]] == [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ]
+    assert not DefaultTolerationSeconds(reader).handles(ask("UPDATE", "pods", pod(), old, subresource="status"))

@@ -8,18 +8,21 @@ request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.default_ingress_class import DefaultIngressClass
 from karmada.kube.server.admission.default_toleration_seconds import DefaultTolerationSeconds
 from karmada.kube.server.admission.interface import Attributes, Plugin
 from karmada.kube.server.admission.limit_ranger import LimitRanger
 from karmada.kube.server.admission.namespace_lifecycle import NamespaceLifecycle
 from karmada.kube.server.admission.plugin import BuiltinPlugin
+from karmada.kube.server.admission.pod_security.plugin import PodSecurity
+from karmada.kube.server.admission.pod_security.policy import Configuration
 from karmada.kube.server.admission.priority import Priority
 from karmada.kube.server.admission.resource_quota import ResourceQuota
 from karmada.kube.server.admission.runtime_class import RuntimeClass
@@ -157,9 +160,16 @@ def _overrides(plugin: Plugin, method: str) -> bool:
     return getattr(type(plugin), method) is not getattr(BuiltinPlugin, method)
 
 
-def default_plugins(reader: Reader, *, clock: Clock | None = None, disabled: Iterable[str] = ()) -> list[Plugin]:
-    """The plug-ins that need nothing but current state, without those that are disabled."""
+def default_plugins(
+    reader: Reader,
+    *,
+    clock: Clock | None = None,
+    disabled: Iterable[str] = (),
+    configuration: Mapping[str, Obj] | None = None,
+) -> list[Plugin]:
+    """The plug-ins that need nothing but current state and their configuration, without those that are disabled."""
     plugins: list[Plugin] = [plugin(reader) for plugin in _BUILTIN]
+    plugins.append(PodSecurity(reader, Configuration.of((configuration or {}).get(PodSecurity.name))))
     plugins.append(ResourceQuota(reader, clock or RealClock()))
     off = frozenset(disabled)
     return [plugin for plugin in plugins if plugin.name not in off]
@@ -172,10 +182,11 @@ def default_chain(
     disabled: Iterable[str] = (),
     clock: Clock | None = None,
     others: Iterable[Plugin] = (),
+    configuration: Mapping[str, Obj] | None = None,
 ) -> Chain:
     """The chain of a server; `others` (webhooks, policies) go to the places that their names have in the order."""
     off = frozenset(disabled)
-    chain = Chain(default_plugins(reader, clock=clock, disabled=off))
+    chain = Chain(default_plugins(reader, clock=clock, disabled=off, configuration=configuration))
     more: list[Plugin] = list(others)
     if authorizer is not None:
         more += [CertificateGuard(authorizer), EscalationGuard(authorizer)]

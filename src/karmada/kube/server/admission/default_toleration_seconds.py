@@ -1,11 +1,16 @@
-"""DefaultTolerationSeconds: Pods stay five minutes on a node that is not ready or unreachable, unless they say else."""
+"""DefaultTolerationSeconds: Pods stay five minutes on a node that is not ready or unreachable, unless they say else.
+
+Updates get the tolerations as well, since an update may only add to those that a Pod has.
+"""
 
 from __future__ import annotations
 
+from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.admission.interface import Attributes
-from karmada.kube.server.admission.plugin import BuiltinPlugin, is_pod_create
+from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
+from karmada.kube.server.admission.plugin import BuiltinPlugin
 
+PODS = GroupResource("", "pods")
 SECONDS = 300
 KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -14,7 +19,9 @@ class DefaultTolerationSeconds(BuiltinPlugin):
     name = "DefaultTolerationSeconds"
 
     def handles(self, attributes: Attributes) -> bool:
-        return is_pod_create(attributes)
+        if attributes.group_resource != PODS or attributes.subresource:
+            return False
+        return attributes.operation in (CREATE, UPDATE)
 
     async def admit(self, attributes: Attributes) -> None:
         if attributes.obj is None:

@@ -32,6 +32,8 @@ class Attributes:
     dry_run: bool = False
     options: Obj = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What plug-ins add to the audit event."""
 
     @property
     def group_resource(self) -> GroupResource:

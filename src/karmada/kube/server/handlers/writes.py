@@ -102,6 +102,7 @@ class Writes:
         attributes = Attributes(
             CREATE, resource, "", namespace, meta.get("name") or "", obj, None, request.user,
             dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
+            annotations=request.annotations,
         )  # fmt: skip
         entries = entries_of(obj)
         if await self._admission.admit(attributes):
@@ -273,6 +274,7 @@ class Writes:
         attributes = Attributes(
             UPDATE, resource, subresource, namespace, entry.name, new, old, request.user,
             dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
+            annotations=request.annotations,
         )  # fmt: skip
         entries = entries_of(new)
         if await self._admission.admit(attributes):

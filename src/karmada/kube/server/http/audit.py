@@ -68,7 +68,8 @@ def _event(answered: Answered, now: float) -> Obj:
     if request is not None:
         if request.user is not caller:
             event["impersonatedUser"] = request.user.info()
-        event["annotations"] = {"authorization.k8s.io/decision": "allow" if request.authorized else "forbid"}
+        decision = "allow" if request.authorized else "forbid"
+        event["annotations"] = {"authorization.k8s.io/decision": decision, **request.annotations}
     if info.is_resource:
         event["objectRef"] = _reference(info)
     return event

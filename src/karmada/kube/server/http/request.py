@@ -99,6 +99,8 @@ class Request:
     raw: Any = None
     """The HTTP front's own request, for handlers that take over the connection (upgrades, proxying)."""
     warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What admission adds to the audit event."""
     authorized: bool = False
 
     @property
