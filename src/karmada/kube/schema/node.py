@@ -34,7 +34,8 @@ class Node:
 
     `omit_empty` names the properties of a built-in struct that are left out when they are empty, `always` those that
     are there even when nobody wrote them (structs held by value). `alternative` is the struct that a union of a struct
-    and something else may hold. `walker` belongs to schema.walk, which keeps there what it compiled.
+    and something else may hold. `walker` and `protobuf` belong to schema.walk and schema.protobuf_encoder, which keep
+    there what they compiled.
     """
 
     type: str = ""
@@ -61,6 +62,7 @@ class Node:
     always: tuple[str, ...] = ()
     alternative: Node | None = None
     walker: Any = None
+    protobuf: Any = None
 
     @property
     def is_struct(self) -> bool:

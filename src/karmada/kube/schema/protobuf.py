@@ -2,13 +2,15 @@
 
 A body is four magic bytes and an envelope with apiVersion, kind and the object's own message. Which message a kind has
 follows from its definition's name; field numbers and empty-value rules come from the table of schema.wire, all types
-from the compiled schema. Each message becomes a Codec, a dict from wire tag to what to do, built when first met.
-Unknown tags are skipped, so newer clients are understood as far as this server knows their fields.
+from the compiled schema. To decode, each message becomes a Codec, a dict from wire tag to what to do, built when first
+needed; schema.protobuf_encoder has the other direction. Unknown tags are skipped, so newer clients are understood as
+far as this server knows their fields.
 """
 
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -19,11 +21,14 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.schema import protowire as wire
 from karmada.kube.schema.builtin import DELETE_OPTIONS, Definitions
 from karmada.kube.schema.node import Node
-from karmada.kube.schema.protowire import Reader, Writer, chunk, read_scalar, read_varint, write_varint
+from karmada.kube.schema.protobuf_encoder import message_for
+from karmada.kube.schema.protowire import Reader, chunk, read_scalar, read_varint, write_varint
 from karmada.kube.schema.walk import DecodeError
 from karmada.kube.schema.wire import message_of, wire_table
 
 MAGIC = b"k8s\x00"
+_NO_ENCODING = chunk(3, b"") + chunk(4, b"")
+"""The empty contentEncoding and contentType with which an envelope ends."""
 
 _STRING, _MESSAGE, _CALL, _MAP, _INLINE, _PACKED, _SCALAR = range(7)
 """How a field is read: text, a message, by a function, an entry of a map, a message whose fields are the parent's,
@@ -58,9 +63,21 @@ def decode(body: bytes, defs: Definitions, expected: GVK | None = None) -> tuple
 
 def encode(api_version: str, kind: str, obj: Obj, defs: Definitions) -> bytes:
     """A protobuf body with its envelope; raises UnknownMessage for a kind without a protobuf form."""
-    codec = _codec(defs, GVK.parse(api_version, kind))
+    message = message_for(defs.node(_definition(defs, GVK.parse(api_version, kind))))
+    assert message is not None, "checked by _definition"
+    return envelope(api_version, kind, message.encode(obj))
+
+
+def envelope(api_version: str, kind: str, content: bytes) -> bytes:
+    """A body of an encoded message."""
+    return b"".join((_type_meta(api_version, kind), write_varint(len(content)), content, _NO_ENCODING))
+
+
+@lru_cache(maxsize=1024)
+def _type_meta(api_version: str, kind: str) -> bytes:
+    """What stands before the length of the content."""
     type_meta = chunk(1, api_version.encode()) + chunk(2, kind.encode())
-    return MAGIC + chunk(1, type_meta) + chunk(2, _encode(codec, obj)) + chunk(3, b"") + chunk(4, b"")
+    return MAGIC + chunk(1, type_meta) + write_varint(2 << 3 | wire.BYTES)
 
 
 def _open_envelope(body: bytes) -> tuple[str, str, bytes]:
@@ -79,13 +96,12 @@ class Field(NamedTuple):
     op: int
     sub: Any = None
     """The Codec of a message or of a map's entries, the Reader of a call, the kind of a scalar."""
-    write: Writer | None = None
     omit: bool = False
     repeated: bool = False
 
 
 class Codec:
-    """One message: what to do for each wire tag, and its fields in the order they are written."""
+    """One message: its fields, and what to do for each wire tag."""
 
     __slots__ = ("by_tag", "fields")
 
@@ -95,7 +111,7 @@ class Codec:
 
     def add(self, field: Field) -> None:
         self.fields.append(field)
-        number, name, op, sub, _, omit, repeated = field
+        number, name, op, sub, omit, repeated = field
         kind = wire.BYTES if op != _SCALAR else wire.FIXED64 if sub == "double" else wire.VARINT
         self.by_tag[number << 3 | kind] = (op, name, sub, omit, repeated)
         if op == _SCALAR and repeated:
@@ -107,12 +123,17 @@ _SCALARS = {"integer": "int", "number": "double", "boolean": "bool"}
 
 
 def _codec(defs: Definitions, gvk: GVK) -> Codec:
+    definition = _definition(defs, gvk)
+    return _message(defs, defs.node(definition), message_of(definition))
+
+
+def _definition(defs: Definitions, gvk: GVK) -> str:
     definition = DELETE_OPTIONS if gvk.kind == "DeleteOptions" else defs.kinds().get(gvk)
     if definition is None:
         raise UnknownMessage(f'no kind "{gvk.kind}" is registered for version "{gvk.api_version}"')
     if message_of(definition) not in wire_table():
         raise UnknownMessage(f'kind "{gvk.kind}" of version "{gvk.api_version}" has no protobuf form here')
-    return _message(defs, defs.node(definition), message_of(definition))
+    return definition
 
 
 def _message(defs: Definitions, node: Node, message: str) -> Codec:
@@ -138,12 +159,12 @@ def _field(defs: Definitions, node: Node, name: str, number: int, rule: str) -> 
         entry.add(_field(defs, node.values, "value", 2, "w" if node.values.items is not None else ""))
         return field._replace(op=_MAP, sub=entry)
     if rule == "w":
-        return field._replace(op=_CALL, sub=wire.read_strings, write=wire.write_strings)
+        return field._replace(op=_CALL, sub=wire.read_strings)
     if node.items is not None:
         return _field(defs, node.items, name, number, "")._replace(repeated=True)
     if node.special:
-        read, write = _union(defs, node.special, node.alternative) if node.alternative else wire.SPECIAL[node.special]
-        return field._replace(op=_CALL, sub=read, write=write, omit=field.omit and not node.preserve)
+        read = _union(defs, node.special, node.alternative) if node.alternative else wire.SPECIAL[node.special][0]
+        return field._replace(op=_CALL, sub=read, omit=field.omit and not node.preserve)
     if node.type == "object":
         return field._replace(op=_MESSAGE, sub=_message(defs, node, message_of(node.definition)))
     if node.type in _SCALARS:
@@ -216,39 +237,7 @@ def _empty(field: Field) -> Any:
     return {} if field.op == _MESSAGE else "" if field.op == _STRING else 0
 
 
-def _encode(codec: Codec, obj: Obj) -> bytes:
-    out = bytearray()
-    for field in codec.fields:
-        if field.op == _INLINE:
-            out += chunk(field.number, _encode(field.sub, obj))
-            continue
-        value = obj.get(field.name)
-        if value is None:
-            continue
-        if field.op == _MAP:
-            for key in sorted(value):
-                out += chunk(field.number, _encode(field.sub, {"key": key, "value": value[key]}))
-        elif field.repeated:
-            for item in value:
-                out += _encode_one(field, item)
-        else:
-            out += _encode_one(field, value)
-    return bytes(out)
-
-
-def _encode_one(field: Field, value: Any) -> bytes:
-    if field.op == _STRING:
-        return chunk(field.number, value.encode())
-    if field.op == _MESSAGE:
-        return chunk(field.number, _encode(field.sub, value))
-    if field.write is not None:
-        return chunk(field.number, field.write(value))
-    if field.sub == "double":
-        return write_varint(field.number << 3 | wire.FIXED64) + struct.pack("<d", value)
-    return write_varint(field.number << 3 | wire.VARINT) + write_varint(int(value))
-
-
-def _union(defs: Definitions, special: str, schema: Node) -> tuple[Reader, Writer]:
+def _union(defs: Definitions, special: str, schema: Node) -> Reader:
     """A JSON schema, or else a boolean, a list of schemas, or a list of strings."""
     schema_number = 2 if special == "schema-or-bool" else 1
 
@@ -268,12 +257,4 @@ def _union(defs: Definitions, special: str, schema: Node) -> tuple[Reader, Write
             return [_decode(codec(), content, 0, len(content)) for content in others]
         return [content.decode() for content in others]
 
-    def write(value: Any) -> bytes:
-        if isinstance(value, dict):
-            allows = wire.write_ints(1) if special == "schema-or-bool" else b""
-            return allows + chunk(schema_number, _encode(codec(), value))
-        if isinstance(value, bool):
-            return wire.write_ints(int(value))
-        return b"".join(chunk(2, item.encode() if isinstance(item, str) else _encode(codec(), item)) for item in value)
-
-    return read, write
+    return read
