@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
-from benchmarks import documentation, members, profiling, report
+from benchmarks import documentation, members, plots, profiling, report
 from benchmarks.machine import require_linux
 from benchmarks.measuring import Failed
-from benchmarks.registry import UnknownScenario, scenario, selected
+from benchmarks.registry import UnknownScenario, selected
 from benchmarks.results import Results
 from benchmarks.run import Options, Run
 from benchmarks.scenario import Foreign, Scenario
@@ -152,7 +152,7 @@ def run(
     options = _options(**others, foreign=foreign)
     file = target or options.folder / _file_name(options)
     results = _measured(_chosen(names, foreign), options, file)
-    for name, drawing in documentation.drawings(results).items():
+    for name, drawing in plots.drawings(results).items():
         file.with_name(name).write_text(drawing)
     click.echo(f"Results: {file}")
     if any(result.errors for result in results.scenarios):
@@ -184,7 +184,7 @@ def list_scenarios() -> None:
 @click.option("--native", is_flag=True, help="C functions as well; slower, and it slows what it looks at.")
 @click.option("--folder", type=FOLDER, default=BUILD, help="Where the samples and the drawing go.")
 def profile(name: str, size: int, native: bool, folder: Path) -> None:
-    """Show where the control plane spends its time in a scenario, by room and by function."""
+    """Show where the control plane spends its time in a scenario, by package and by function."""
     chosen = _chosen([PROFILED if name == "propagation" else name])[0]
     try:
         found = profiling.profiled(chosen, size, folder, native=native)
@@ -203,23 +203,16 @@ def compare(one: Path, other: Path) -> None:
 
 
 @main.command()
-@click.option("--from", "source", type=FILE, help="Results that are there already; otherwise everything is measured.")
-@click.option("--profile/--no-profile", "with_profile", default=True, help="Look where the time goes as well.")
+@click.option("--from", "source", type=FILE, help="Existing results; otherwise everything is measured.")
 @click.option("--docs", type=FOLDER, default=DOCS, help="The folder with the page.")
 @click.option("--folder", type=FOLDER, default=BUILD, help="Where everything is stored while it runs.")
-def docs(source: Path | None, with_profile: bool, docs: Path, folder: Path) -> None:
-    """Put figures, plots and profile into docs/performance.md."""
+def docs(source: Path | None, docs: Path, folder: Path) -> None:
+    """Update the table and the plot of docs/performance.md."""
     if source is not None:
         results = Results.read(source)
     else:
         results = _measured(_chosen([]), Options(folder=folder), folder / "results.json")
-    flame = ""
-    if with_profile:
-        found = profiling.profiled(scenario(PROFILED), PROFILED_SIZE, folder)
-        results.profile, flame = found.profile, found.drawing.read_text()
-    elif results.profile is None:
-        results.profile = documentation.profile_shown(docs)
-    for path in documentation.refresh(docs, results, flame):
+    for path in documentation.refresh(docs, results):
         click.echo(path)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from xml.sax.saxutils import escape
 
-from benchmarks.results import ScenarioResult
+from benchmarks.results import Results, ScenarioResult
 
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 40, 110
@@ -50,6 +50,12 @@ class Scale:
             if len(inside) >= 3:
                 return inside
         return inside
+
+
+def drawings(results: Results) -> dict[str, str]:
+    """The growth of every scenario, by file name."""
+    found = {f"{result.name}.svg": growth(result) for result in results.scenarios}
+    return {name: drawing for name, drawing in found.items() if drawing}
 
 
 def growth(result: ScenarioResult) -> str:
@@ -146,7 +152,7 @@ def _boxes(stacks: Mapping[tuple[str, ...], int], total: int) -> Iterator[tuple[
 
 
 def _warm(name: str) -> str:
-    """The same colour for the same room wherever it is; its name shows when the mouse is there."""
+    """The same colour for the same package wherever it is; its name shows when the mouse is there."""
     code = zlib.crc32(name.rsplit(":", 1)[0].encode())
     return f"hsl({20 + code % 40}, {60 + code // 40 % 30}%, {62 + code // 1200 % 18}%)"
 

@@ -1,7 +1,7 @@
 """Where a control plane spends its time while it propagates: py-spy looks at its stacks a hundred times a second.
 
 Only the time of the load itself is looked at, from the first request to the last arrival. Samples are added up by
-function and by room (a package of ours, or a library): those in which it was the innermost Python function, time in C
+function and by package (of ours, or a library): those in which it was the innermost Python function, time in C
 that it calls included, and those in which it was anywhere on the stack.
 """
 
@@ -84,7 +84,7 @@ def _py_spy() -> str:
 
 
 def read_folded(text: str) -> dict[tuple[str, ...], int]:
-    """Samples by stack, outermost function first, each as room:function."""
+    """Samples by stack, outermost function first, each as package:function."""
     found: Counter[tuple[str, ...]] = Counter()
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
@@ -98,7 +98,7 @@ def profile_of(stacks: Mapping[tuple[str, ...], int], scenario: str, size: int) 
         scenario=scenario,
         size=size,
         samples=samples,
-        rooms=_shares(stacks, samples, lambda name: name.rpartition(":")[0]),
+        packages=_shares(stacks, samples, lambda name: name.rpartition(":")[0]),
         functions=_shares(stacks, samples, lambda name: name),
     )
 
@@ -117,14 +117,14 @@ def _shares(stacks: Mapping[tuple[str, ...], int], samples: int, label: Callable
 
 
 def _named(frame: str) -> str:
-    """room:function of py-spy's "function (file)"."""
+    """package:function of py-spy's "function (file)"."""
     parts = _FRAME.match(frame)
     if parts is None:
         return f"python:{frame}"
-    return f"{room_of(parts['file'])}:{parts['function']}"
+    return f"{package_of(parts['file'])}:{parts['function']}"
 
 
-def room_of(file: str) -> str:
+def package_of(file: str) -> str:
     """Of a source file or library: karmada/kube/server, aiohttp, python, or the name of a shared object."""
     path = Path(file.partition(":")[0])
     parts = path.parts

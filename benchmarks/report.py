@@ -104,7 +104,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def profile_table(found: Profile) -> str:
     lines = [f"{found.scenario}, {found.size:,}: {found.samples:,} samples of the control plane at work"]
-    for heading, shares in (("room", found.rooms), ("function", found.functions)):
+    for heading, shares in (("package", found.packages), ("function", found.functions)):
         rows = [("", heading, "self", "with callees")]
         rows += [("", share.name, f"{share.self:.1%}", f"{share.cumulative:.1%}") for share in shares[:_SHOWN]]
         lines += aligned(rows)
@@ -114,38 +114,25 @@ def profile_table(found: Profile) -> str:
 # for the documentation
 
 
-def markdown(result: ScenarioResult) -> str:
-    head = [f"| {result.counted} | | median | least … greatest | goal |", "|---:|---|---:|---:|---|"]
-    rows = [f"| {' | '.join(row)} |" for size in result.sizes for row in _rows(size)]
-    uses = [
-        f"| {size.size:,} | {name} | {' | '.join(_amounts(found))} |"
+def summary(results: Results) -> str:
+    """One Markdown table: of each scenario the figures with a goal, or else its first, at the largest size."""
+    head = ["| Scenario | Size | Figure | median | least … greatest | goal |", "|---|---:|---|---:|---:|---|"]
+    return "\n".join([*head, *(row for result in results.scenarios for row in _headlines(result))])
+
+
+def _headlines(result: ScenarioResult) -> Iterator[str]:
+    latest = {name: (size.size, figure) for size in result.sizes for name, figure in size.figures.items()}
+    goals = {
+        name: (size.size, figure)
         for size in result.sizes
-        for name, found in size.processes.items()
-    ]
-    lines = [*head, *rows]
-    if uses:
-        lines += ["", "| | process | CPU | resident | proportional | peak |", "|---:|---|---:|---:|---:|---:|", *uses]
-    speeds = [f"{size.size:,} at {number(size.speed.median)}" for size in result.sizes if size.speed is not None]
-    if speeds:
-        lines += ["", f"The machine's speed in rounds/s: {', '.join(speeds)}."]
-    if result.growth:
-        lines += ["", "Growth: " + "; ".join(growth(result)) + "."]
-    return "\n".join(lines)
-
-
-def _amounts(found: UseResult) -> list[str]:
-    memory = (found.resident, found.proportional, found.peak)
-    sizes = [f"{number(amount.median)} MiB" if amount else "" for amount in memory]
-    return [f"{number(found.cpu_seconds.median)} s", *sizes]
-
-
-def profile_markdown(found: Profile) -> str:
-    lines = []
-    for heading, shares in (("Room", found.rooms), ("Function", found.functions)):
-        lines += [f"| {heading} | itself | with what it calls |", "|---|---:|---:|"]
-        lines += [f"| `{share.name}` | {share.self:.1%} | {share.cumulative:.1%} |" for share in shares[:_SHOWN]]
-        lines.append("")
-    return "\n".join(lines).rstrip()
+        for name, figure in size.figures.items()
+        if figure.goal is not None
+    }
+    label = f"`{result.name}`"
+    for name, (size, figure) in (goals or dict(list(latest.items())[:1])).items():
+        median = f"{number(figure.spread.median)} {figure.unit}"
+        yield f"| {label} | {size:,} | {name} | {median} | {spread(figure.spread)} | {goal(figure)} |"
+        label = ""
 
 
 # two runs

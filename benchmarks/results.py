@@ -110,7 +110,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     size: int
     samples: int
-    rooms: list[Share]
+    packages: list[Share]
     functions: list[Share]
 
 
@@ -122,7 +122,6 @@ class Results(msgspec.Struct, kw_only=True):
     quick: bool = False
     seconds: float = 0.0
     scenarios: list[ScenarioResult] = []
-    profile: Profile | None = None
     format: int = FORMAT
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.machine import Machine
-from benchmarks.results import Profile, Results, ScenarioResult, Share, Timed, collected, growth_of
+from benchmarks.results import Results, ScenarioResult, Timed, collected, growth_of
 from benchmarks.scenario import Figure, Measurement, Place, Sizes, Use
 
 STEADY = (30_000.0, 31_000.0)
@@ -43,10 +43,13 @@ def machine(**changes: object) -> Machine:
 
 
 def scenario_result(
-    *sizes: int, repeats: tuple[float, ...] = (1.0, 1.1, 0.9), speeds: tuple[float, float] = STEADY
+    *sizes: int,
+    repeats: tuple[float, ...] = (1.0, 1.1, 0.9),
+    speeds: tuple[float, float] = STEADY,
+    named: str = Example.name,
 ) -> ScenarioResult:
     scenario = Example()
-    found = ScenarioResult(name=scenario.name, title=scenario.title, counted=scenario.counted)
+    found = ScenarioResult(name=named, title=scenario.title, counted=scenario.counted)
     for size in sizes or (100, 300, 1_000):
         timed = [Timed(measurement(size, slower), 3.0, 0.01, speeds) for slower in repeats]
         found.sizes.append(collected(scenario, size, timed))
@@ -55,10 +58,8 @@ def scenario_result(
 
 
 def results(**changes: object) -> Results:
-    shares = [Share(name="karmada/kube/server:commit", self=0.4, cumulative=0.6)]
-    profile = Profile(scenario="example", size=100, samples=1_000, rooms=shares, functions=shares)
     values: dict[str, object] = {
         "machine": machine(), "taken": "2026-01-02T03:04:05+00:00", "plane": "pykarmada", "seconds": 90.0,
-        "scenarios": [scenario_result()], "profile": profile,
+        "scenarios": [scenario_result()],
     }  # fmt: skip
     return Results(**{**values, **changes})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What is put into the page, and that the page shows what is beside it."""
+"""What is put into the page, and that the page explains every scenario."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.documentation import NoMarkers, filled, profile_shown, refresh, sections
+from benchmarks.documentation import PLOTTED, NoMarkers, figures, filled, refresh
 from benchmarks.registry import NAMES, scenario, selected
 from benchmarks.report import compared, number, table
-from benchmarks.results import Results
 from tests.benchmarks.measurements import machine, results, scenario_result
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -17,29 +16,32 @@ PAGE = """# Page
 
 By hand.
 
-<!-- profile: made by x -->
-the profile before
-<!-- end -->
-
-Between.
-
 <!-- figures: made by x -->
+the figures before
 <!-- end -->
 """
 
 
 def test_figures_go_between_their_markers_and_the_rest_stays(tmp_path: Path) -> None:
     (tmp_path / "performance.md").write_text(PAGE)
-    written = refresh(tmp_path, results(), flame="<svg/>")
+    plotted = scenario_result(named=PLOTTED)
+    written = refresh(tmp_path, results(scenarios=[scenario_result(), plotted]))
     page = (tmp_path / "performance.md").read_text()
     assert "By hand." in page
-    assert "Between." in page
-    assert "the profile before" not in page
-    assert "| 100 | things | 100 /s | 90.9 … 111 (20%) | 50.0: reached |" in page
-    assert "![An example: growth](performance/example.svg)" in page
-    assert "| `karmada/kube/server:commit` | 40.0% | 60.0% |" in page
-    assert {path.name for path in written} == {"results.json", "example.svg", "profile.svg", "performance.md"}
-    assert all(path.exists() for path in written)
+    assert "the figures before" not in page
+    assert {path.name for path in written} == {"performance.md", "performance.svg"}
+    assert (tmp_path / "performance.svg").read_text().startswith("<svg")
+
+
+def test_the_table_has_the_figures_with_a_goal_at_the_largest_size_that_has_one() -> None:
+    rows = figures(results()).splitlines()
+    assert "| `example` | 300 | things | 100 /s | 90.9 … 111 (20%) | 500: MISSED |" in rows
+    assert "|  | 100 | done | 1.00 s | 0.9 … 1.10 (20%) | 1.50: reached |" in rows
+
+
+def test_a_scenario_without_goals_is_shown_by_its_first_figure() -> None:
+    rows = figures(results(scenarios=[scenario_result(1_000)])).splitlines()
+    assert rows[-1] == "| `example` | 1,000 | things | 100 /s | 90.9 … 111 (20%) |  |"
 
 
 def test_refreshing_twice_changes_nothing(tmp_path: Path) -> None:
@@ -48,12 +50,6 @@ def test_refreshing_twice_changes_nothing(tmp_path: Path) -> None:
     once = (tmp_path / "performance.md").read_text()
     refresh(tmp_path, results())
     assert (tmp_path / "performance.md").read_text() == once
-    assert profile_shown(tmp_path) == results().profile
-
-
-def test_a_profile_that_was_not_taken_leaves_the_one_that_is_shown() -> None:
-    page = filled(PAGE, sections(results(profile=None)))
-    assert "the profile before" in page
 
 
 def test_a_page_without_markers_is_refused() -> None:
@@ -61,24 +57,16 @@ def test_a_page_without_markers_is_refused() -> None:
         filled("# Nothing", {"figures": "x"})
 
 
-def test_a_disturbed_machine_is_told_in_the_page() -> None:
-    assert "NOT IDLE" in sections(results(machine=machine(busy=1.9)))["figures"]
+def test_a_busy_machine_is_reported_in_the_page() -> None:
+    assert "NOT IDLE" in figures(results(machine=machine(busy=1.9)))
 
 
-def test_the_machines_speed_is_told_and_a_change_of_it_warned_of() -> None:
+def test_the_machines_speed_is_reported_and_a_change_of_it_warned_of() -> None:
     steady, unsteady = results(), results(scenarios=[scenario_result(speeds=(20_000.0, 30_000.0))])
-    assert "speed during the run: 30,500 rounds/s, 30,000 … 31,000 (3%)." in sections(steady)["figures"]
-    assert "speed during the run: 25,000 rounds/s, 20,000 … 30,000 (40%)." in sections(unsteady)["figures"]
+    assert "speed during the run: 30,500 rounds/s, 30,000 … 31,000 (3%)." in figures(steady)
+    assert "speed during the run: 25,000 rounds/s, 20,000 … 30,000 (40%)." in figures(unsteady)
     assert "100: the machine's speed: 25,000 rounds/s, CHANGING by 40%" in table(unsteady.scenarios[0])
     assert "the machine's speed" in compared(steady, unsteady)
-
-
-def test_the_page_shows_the_results_beside_it() -> None:
-    page, beside = (DOCS / "performance.md").read_text(), DOCS / "performance" / "results.json"
-    if not beside.exists():
-        assert page.count("Not measured yet") == 2
-        return
-    assert filled(page, sections(Results.read(beside))) == page
 
 
 def test_the_page_explains_every_scenario() -> None:

@@ -1,4 +1,4 @@
-"""Samples by room and by function."""
+"""Samples by package and by function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.measuring import Failed
-from benchmarks.profiling import looking_at, profile_of, profiled, read_folded, room_of
+from benchmarks.profiling import looking_at, package_of, profile_of, profiled, read_folded
 from tests.benchmarks.measurements import Example
 
 FOLDED = """\
@@ -18,7 +18,7 @@ run (/usr/lib/python3.11/asyncio/runners.py);write (/repo/src/karmada/kube/serve
 
 
 @pytest.mark.parametrize(
-    ("file", "room"),
+    ("file", "package"),
     [
         ("/repo/src/karmada/kube/server/http.py:12", "karmada/kube/server"),
         ("/home/karmada/src/karmada/kube/server/storage/sqlite.py", "karmada/kube/server/storage"),
@@ -28,20 +28,20 @@ run (/usr/lib/python3.11/asyncio/runners.py);write (/repo/src/karmada/kube/serve
         ("/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "libcrypto"),
     ],
 )
-def test_a_file_is_in_a_room(file: str, room: str) -> None:
-    assert room_of(file) == room
+def test_a_file_is_in_a_package(file: str, package: str) -> None:
+    assert package_of(file) == package
 
 
 def test_shares_are_counted_once_a_stack() -> None:
     profile = profile_of(read_folded(FOLDED), "propagation.deployments", 100)
     assert profile.samples == 100
-    rooms = {share.name: (share.self, share.cumulative) for share in profile.rooms}
-    assert rooms["karmada/kube/server"] == (0.9, 0.9)
-    assert rooms["karmada/controllers/binding"] == (0.1, 0.4)
-    assert rooms["python"] == (0.0, 1.0)
+    packages = {share.name: (share.self, share.cumulative) for share in profile.packages}
+    assert packages["karmada/kube/server"] == (0.9, 0.9)
+    assert packages["karmada/controllers/binding"] == (0.1, 0.4)
+    assert packages["python"] == (0.0, 1.0)
     functions = {share.name: share.self for share in profile.functions}
     assert functions["karmada/kube/server:write"] == 0.9
-    assert profile.rooms[0].name == "karmada/kube/server"
+    assert profile.packages[0].name == "karmada/kube/server"
 
 
 def test_what_has_no_control_plane_cannot_be_profiled(tmp_path: Path) -> None:
