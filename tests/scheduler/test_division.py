@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karmada.scheduler.division import ByRoom, Move, divide_by_room, divide_by_weight, fewest
+from karmada.scheduler.division import ByRoom, Move, divide_by_room, fewest, static_weights
 from karmada.scheduler.failures import Failure, Reason
+from karmada.scheduler.webster import dispense
 from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
@@ -179,7 +180,7 @@ def test_as_few_clusters_as_possible_are_taken(room, target):
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 9), min_size=1), st.integers(0, 60))
 def test_given_weights_place_all_and_leave_out_those_without(weights, replicas):
-    shares = divide_by_weight(replicas, weights)
+    shares = dispense(replicas, static_weights(weights))
     assert sum(shares.values()) == replicas
     if any(weights.values()):
         assert all(weights[name] for name in shares)

@@ -98,11 +98,6 @@ class Target:
             return False
         return self._fields is None or cluster_matches(self._fields, cluster)
 
-    @property
-    def by_name_only(self) -> bool:
-        """Nothing that changes with a cluster is looked at."""
-        return self._labels is None and self._fields is None
-
 
 def _parsed(selector: Obj | None) -> LabelSelector | None:
     """One that cannot be read selects nothing."""

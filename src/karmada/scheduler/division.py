@@ -59,11 +59,6 @@ def static_weights(weights: Mapping[str, int]) -> Mapping[str, int]:
     return {name: weight for name, weight in weights.items() if weight > 0} or dict.fromkeys(weights, 1)
 
 
-def divide_by_weight(replicas: int, weights: Mapping[str, int], *, descending: bool = False) -> Shares:
-    """In proportion to given weights, from scratch every time."""
-    return dispense(replicas, static_weights(weights), descending=descending)
-
-
 def divide_by_room(
     replicas: int,
     room: Mapping[str, int],

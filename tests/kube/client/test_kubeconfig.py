@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada.kube.client.incluster import NotInCluster, find_config, in_cluster_config
+from karmada.kube.client.incluster import NotInCluster, in_cluster_config
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, load_config
 from karmada.kube.objects.types import Obj
 
@@ -147,16 +147,3 @@ def test_a_pod_finds_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert config.token_file == str(tmp_path / "token")
     assert config.ca.path == str(tmp_path / "ca.crt")
     assert config.namespace == "karmada-system"
-
-
-def test_a_component_takes_the_kubeconfig_it_is_given_or_says_there_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
-    with pytest.raises(KubeconfigError, match="no kubeconfig found"):
-        find_config()
-    path = write(tmp_path / "config", document("one"))
-    assert find_config(str(path)).server == "https://one.example"
-    monkeypatch.setenv("KUBECONFIG", str(path))
-    assert find_config().server == "https://one.example"

@@ -68,15 +68,11 @@ def test_conditions_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "fnv1", "fnv1a"),
-    [("", 0x811C9DC5, 0x811C9DC5), ("a", 0x050C5D7E, 0xE40C292C), ("foobar", 0x31F0B262, 0xBF9CF968)],
+    ("data", "fnv1a"),
+    [("", 0x811C9DC5), ("a", 0xE40C292C), ("foobar", 0xBF9CF968)],
 )
-def test_fnv_has_its_published_vectors(data: str, fnv1: int, fnv1a: int) -> None:
-    assert (hashing.fnv32(data), hashing.fnv32a(data.encode())) == (fnv1, fnv1a)
-
-
-def test_fnv_64_has_its_published_vectors() -> None:
-    assert (hashing.fnv64a(""), hashing.fnv64a("foobar")) == (0xCBF29CE484222325, 0x85944171F73967E8)
+def test_fnv_has_its_published_vectors(data: str, fnv1a: int) -> None:
+    assert (hashing.fnv32a(data), hashing.fnv32a(data.encode())) == (fnv1a, fnv1a)
 
 
 def test_a_short_hash_is_made_of_safe_characters_and_ignores_key_order() -> None:

@@ -13,7 +13,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.controller import Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.manager import Manager
-from karmada.kube.runtime.writes import create_or_update
+from karmada.kube.runtime.writes import patch_if_changed
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 SECRETS = GVR("", "v1", "secrets")
@@ -36,10 +36,11 @@ class Copier:
                 await self.client.delete(SECRETS, key.name, key.namespace)
             return
         data = source["data"]["copy"]
-        empty = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": key.name, "namespace": key.namespace}}
-        await create_or_update(
-            self.client, SECRETS, empty, lambda obj: obj.update(type="Opaque", data={"copy": data}), current=copy
-        )
+        if copy is None:
+            metadata = {"name": key.name, "namespace": key.namespace}
+            await self.client.create(SECRETS, {"metadata": metadata, "type": "Opaque", "data": {"copy": data}})
+        else:
+            await patch_if_changed(self.client, SECRETS, copy, {**copy, "data": {"copy": data}})
 
 
 async def main(kubeconfig: str) -> None:

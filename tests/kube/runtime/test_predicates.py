@@ -26,7 +26,6 @@ ONE = obj(1, generation=1, labels={"a": "b"})
         (p.generation_changed, ONE, obj(2, generation=2), True),
         (p.labels_changed, obj(), obj(labels={}), False),
         (p.labels_changed, ONE, obj(labels={}), True),
-        (p.annotations_changed, ONE, obj(annotations={"x": "y"}), True),
         (p.deletion_changed, ONE, obj(deletionTimestamp="t"), True),
         (p.generation_or_deletion_changed, ONE, obj(generation=1, deletionTimestamp="t"), True),
         (p.generation_or_deletion_changed, ONE, obj(generation=1), False),

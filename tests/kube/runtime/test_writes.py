@@ -9,7 +9,6 @@ from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import (
     add_finalizer,
-    create_or_update,
     delete_if_exists,
     patch_if_changed,
     remove_finalizer,
@@ -21,35 +20,8 @@ from tests.support.fake_api import CONFIG_MAPS, FakeApi
 WANTED: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}}
 
 
-def set_data(value: str):  # type: ignore[no-untyped-def]
-    def mutate(obj: Obj) -> None:
-        obj["data"] = {**obj.get("data", {}), "x": value}
-
-    return mutate
-
-
 def writes(fake: FakeApi) -> list[str]:
     return [call.method for call in fake.calls if call.method != "GET"]
-
-
-async def test_create_or_update_writes_only_when_something_changes(client: Client, fake: FakeApi) -> None:
-    assert (await create_or_update(client, CONFIG_MAPS, WANTED, set_data("1"))).outcome == "created"
-    assert (await create_or_update(client, CONFIG_MAPS, WANTED, set_data("1"))).outcome == "unchanged"
-    changed = await create_or_update(client, CONFIG_MAPS, WANTED, set_data("2"))
-    assert changed.outcome == "updated"
-    assert changed.object["data"] == {"x": "2"}
-    assert writes(fake) == ["POST", "PUT"]
-    assert "data" not in WANTED
-
-
-async def test_create_or_update_takes_a_cached_object_and_leaves_it_alone(client: Client, fake: FakeApi) -> None:
-    cached = await client.create(CONFIG_MAPS, WANTED)
-    before = copy_json(cached)
-    await create_or_update(client, CONFIG_MAPS, WANTED, set_data("1"), current=cached)
-    assert cached == before
-    assert [call.method for call in fake.calls] == ["POST", "PUT"]
-    with pytest.raises(Conflict):
-        await create_or_update(client, CONFIG_MAPS, WANTED, set_data("2"), current=cached)
 
 
 async def test_a_patch_carries_the_difference_and_an_empty_one_is_not_sent(client: Client, fake: FakeApi) -> None:

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from karmada.kube.client.config import Material, RestConfig
-from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError, default_paths
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -29,15 +28,3 @@ def in_cluster_config(directory: Path = SERVICE_ACCOUNT) -> RestConfig:
         token_file=str(token),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
     )
-
-
-def find_config(path: str = "", context: str = "") -> RestConfig:
-    """What a component does without flags: an explicit kubeconfig, else the pod's account, else the default files."""
-    if path:
-        return Kubeconfig.load(path).resolve(context)
-    try:
-        return in_cluster_config()
-    except NotInCluster:
-        if not any(found.exists() for found in default_paths()):
-            raise KubeconfigError("no kubeconfig found, and this process does not run in a cluster") from None
-    return Kubeconfig.load().resolve(context)

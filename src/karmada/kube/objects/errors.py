@@ -71,10 +71,6 @@ def too_many(path: str, actual: int, maximum: int) -> FieldError:
     return FieldError(path, "FieldValueTooMany", f"Too many: {actual}: must have at most {maximum} items")
 
 
-def internal_field(path: str, detail: str) -> FieldError:
-    return FieldError(path, "InternalError", f"Internal error: {detail}")
-
-
 class ApiError(Exception):
     """An API call that failed, as a Status object tells it."""
 

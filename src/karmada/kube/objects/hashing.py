@@ -20,26 +20,11 @@ def _bytes(data: Any) -> bytes:
     return orjson.dumps(data, option=orjson.OPT_SORT_KEYS)
 
 
-def fnv32(data: str | bytes) -> int:
-    """FNV-1: multiply, then mix the byte in."""
-    value = 0x811C9DC5
-    for byte in _bytes(data):
-        value = ((value * 0x01000193) & 0xFFFFFFFF) ^ byte
-    return value
-
-
 def fnv32a(data: str | bytes) -> int:
     """FNV-1a: mix the byte in, then multiply."""
     value = 0x811C9DC5
     for byte in _bytes(data):
         value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
-    return value
-
-
-def fnv64a(data: str | bytes) -> int:
-    value = 0xCBF29CE484222325
-    for byte in _bytes(data):
-        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
     return value
 
 

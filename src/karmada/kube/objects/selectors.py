@@ -415,6 +415,3 @@ def parse_fields(text: str) -> FieldSelector:
         op = "!=" if match["op"] == "!=" else "="
         requirements.append(FieldRequirement(match["path"], op, _unescape(term[match.end() :])))
     return FieldSelector(requirements)
-
-
-NO_FIELDS = FieldSelector()

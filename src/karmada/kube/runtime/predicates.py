@@ -45,7 +45,6 @@ def field_changed(*path: str) -> Predicate:
 
 generation_changed = _changes(_metadata("generation"))
 labels_changed = _changes(_metadata("labels"))
-annotations_changed = _changes(_metadata("annotations"))
 finalizers_changed = _changes(_metadata("finalizers"))
 deletion_changed = _changes(_metadata("deletionTimestamp"))
 spec_changed = field_changed("spec")

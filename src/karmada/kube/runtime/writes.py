@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
-from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import AlreadyExists, Conflict, NotFound
+from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.mergepatch import create_merge_patch
@@ -42,38 +41,6 @@ async def retry_on_conflict(
                 raise
             await waiter.sleep(pause * (1 + random.random() * 0.1) * 2**attempt)
     raise ValueError("tries must be at least 1")
-
-
-async def create_or_update(
-    client: Client,
-    kind: GVR | GVK,
-    wanted: Obj,
-    mutate: Callable[[Obj], None],
-    *,
-    current: Obj | None = None,
-) -> Write:
-    """Make sure an object exists and is as `mutate` leaves it.
-
-    `wanted` is what it starts from when it does not exist (apiVersion, kind, name, namespace at least); `mutate`
-    changes a copy in place and must give the same result however often it runs. `current` is the object from a cache,
-    if there is one; without it the server is asked. Conflict when somebody else wrote in between.
-    """
-    metadata = wanted["metadata"]
-    if current is None:
-        try:
-            current = await client.get(kind, metadata["name"], metadata.get("namespace", ""))
-        except NotFound:
-            fresh = copy_json(wanted)
-            mutate(fresh)
-            try:
-                return Write("created", await client.create(kind, fresh))
-            except AlreadyExists:
-                current = await client.get(kind, metadata["name"], metadata.get("namespace", ""))
-    changed = copy_json(current)
-    mutate(changed)
-    if changed == current:
-        return Write("unchanged", current)
-    return Write("updated", await client.update(kind, changed))
 
 
 async def patch_if_changed(

@@ -292,22 +292,6 @@ async def test_a_subscription_goes_on_exactly_after_its_revision(pods: Collectio
         await pods.subscribe(7)
 
 
-async def test_a_wake_callback_comes_once_per_turn(pods: Collection, write: Writer) -> None:
-    subscription = await pods.subscribe(0)
-    woken: list[list[int]] = []
-    subscription.on_wake(lambda: woken.append([c.revision for c in subscription.drain()]))
-    await write.put("a", "x")
-    await write.put("a", "y")
-    assert woken == []
-    await asyncio.sleep(0)
-    assert woken == [[1, 2]]
-    await asyncio.sleep(0)
-    assert woken == [[1, 2]]
-    late = await pods.subscribe(0)
-    late.on_wake(lambda: woken.append([c.revision for c in late.drain()]))
-    assert woken[1:] == [[1, 2]]
-
-
 async def test_progress_is_what_a_bookmark_may_say(cache: Cache, pods: Collection, store: MemoryStore) -> None:
     write, other = Writer(store), Writer(store, LEASES)
     subscription = await pods.subscribe()
@@ -322,14 +306,11 @@ async def test_progress_is_what_a_bookmark_may_say(cache: Cache, pods: Collectio
 
 async def test_a_reader_that_lags_too_far_is_let_go(pods: Collection, write: Writer) -> None:
     slow, quick = await pods.subscribe(buffer=5), await pods.subscribe(buffer=5)
-    told: list[bool] = []
-    slow.on_wake(lambda: told.append(slow.ended))
     for i in range(6):
         await write.put("a", f"p{i}")
         quick.drain()
     await asyncio.sleep(0)
     assert slow.ended
-    assert told == [True]
     assert slow.drain() == []
     assert [batch async for batch in slow] == []
     assert not quick.ended

@@ -173,8 +173,3 @@ def _websocket_bearer(protocols: Sequence[str]) -> str | None:
         return b64url_decode(tokens[0]).decode("utf-8")
     except ValueError as error:
         raise Unauthorized from error
-
-
-def without_bearer(protocols: Sequence[str]) -> list[str]:
-    """The subprotocols that may be negotiated and passed on."""
-    return [p for p in protocols if not p.startswith(WEBSOCKET_BEARER)]

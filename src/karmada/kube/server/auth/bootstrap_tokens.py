@@ -27,7 +27,6 @@ NAMESPACE = "kube-system"
 SECRET_TYPE = "bootstrap.kubernetes.io/token"
 NAME_PREFIX = "bootstrap-token-"
 SIGNATURE_PREFIX = "jws-kubeconfig-"
-CLUSTER_INFO_NAMESPACE, CLUSTER_INFO = "kube-public", "cluster-info"
 
 _SECRETS = GroupResource("", "secrets")
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")

@@ -225,10 +225,6 @@ def _bind_pod(pod: Obj, account: str, reader: Reader) -> _Binding:
 # --- token Secrets ------------------------------------------------------------------------------------------------
 
 
-def is_token_secret(secret: Obj) -> bool:
-    return secret.get("type") == SECRET_TYPE
-
-
 def account_of(secret: Obj) -> str:
     """The name of the account a token Secret is for."""
     return str((secret["metadata"].get("annotations") or {}).get(ACCOUNT_NAME, ""))

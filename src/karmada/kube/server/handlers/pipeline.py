@@ -67,6 +67,10 @@ class Pipeline:
 
     async def run(self, request: Request) -> Result:
         await self.authorize(request)
+        return await self.handle(request)
+
+    async def handle(self, request: Request) -> Result:
+        """Route a request that `authorize` has allowed."""
         info = request.info
         if not info.is_resource:
             return await self._path(request)

@@ -243,7 +243,7 @@ class HttpFront:
             async with asyncio.timeout(seconds) as deadline:
                 if raw.can_read_body:
                     request.body = await _read_body(raw)
-                return await self._pipeline.run(request)
+                return await self._pipeline.handle(request)
         except TimeoutError:
             if not deadline.expired():
                 raise

@@ -35,7 +35,7 @@ class Subscription:
     """Changes of one resource in strictly rising revision order, as the selector makes them look."""
 
     __slots__ = (
-        "_bytes", "_leave", "_limit", "_matches", "_on_wake", "_pending", "_position", "_progress", "_waiter",
+        "_bytes", "_leave", "_limit", "_matches", "_pending", "_position", "_progress", "_waiter",
         "_woken", "buffer", "ended", "name", "namespace",
     )  # fmt: skip
 
@@ -61,7 +61,6 @@ class Subscription:
         self._bytes = 0
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
-        self._on_wake: Callable[[], None] | None = None
         self._progress = 0
 
     @property
@@ -78,12 +77,6 @@ class Subscription:
         self._limit = self.buffer
         self._bytes = 0
         return pending
-
-    def on_wake(self, callback: Callable[[], None]) -> None:
-        """Call this once per loop turn in which something came (or the subscription ended)."""
-        self._on_wake = callback
-        if self._pending or self.ended:
-            callback()
 
     def close(self) -> None:
         """Stop; what is pending is dropped."""
@@ -135,8 +128,6 @@ class Subscription:
 
     def wake(self) -> None:
         self._woken = False
-        if self._on_wake is not None:
-            self._on_wake()
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
