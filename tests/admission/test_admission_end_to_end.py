@@ -11,6 +11,7 @@ import pytest
 from karmada.admission.context import Settings
 from karmada.admission.plugin import admission_plugins
 from karmada.admission.registration import webhook_configurations
+from karmada.api.older_forms import present_policy
 from karmada.api.resources import karmada_resources
 from karmada.components.webhook import WebhookServer, serving_context
 from karmada.features import default_gates
@@ -88,12 +89,17 @@ async def test_a_policy_is_completed(client: Client) -> None:
     }
 
 
-async def test_an_older_form_is_stored_in_the_present_one(client: Client) -> None:
+async def test_an_older_form_is_stored_as_it_was_sent(client: Client) -> None:
     scheduling = {"replicaDivisionPreference": "Dynamic", "dynamicWeight": "AvailableReplicas"}
     failover = {"applicationMigrationPolicy": {"decisionConditions": {}}}
     placement = {"replicaScheduling": scheduling, "spreadConstraints": [{"spreadByField": "region"}]}
     spec = (await client.create(POLICIES, policy(placement=placement, failover=failover)))["spec"]
     assert spec["placement"] == {
+        "replicaScheduling": {"replicaSchedulingType": "Divided", **scheduling},
+        "spreadConstraints": [{"spreadByField": "region", "minGroups": 1}],
+    }
+    meant = present_policy(spec)
+    assert meant["placement"] == {
         "replicaScheduling": {
             "replicaSchedulingType": "Divided",
             "replicaDivisionPreference": "Weighted",
@@ -104,7 +110,7 @@ async def test_an_older_form_is_stored_in_the_present_one(client: Client) -> Non
             {"spreadByField": "cluster", "minGroups": 1},
         ],
     }
-    assert spec["failover"] == {
+    assert meant["failover"] == {
         "application": {
             "decisionConditions": {"tolerationSeconds": 300},
             "purgeMode": "Gracefully",

@@ -11,6 +11,7 @@ from karmada.admission.context import Context
 from karmada.admission.handling import complete, judge
 from karmada.admission.table import MUTATING, VALIDATING, Hook
 from karmada.api.crds import all_kinds
+from karmada.api.older_forms import present_ingress, present_policy
 from karmada.api.schema import kind_schema
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK, GroupResource
@@ -62,7 +63,7 @@ WEIGHTED = {"replicaDivisionPreference": "Weighted", "weightPreference": {"dynam
 
 
 @pytest.mark.parametrize(
-    ("given", "stored"),
+    ("given", "meant"),
     [
         ({"replicaDivisionPreference": "Dynamic", "dynamicWeight": "AvailableReplicas"}, WEIGHTED),
         ({"replicaDivisionPreference": "Dynamic"}, WEIGHTED),
@@ -78,9 +79,10 @@ WEIGHTED = {"replicaDivisionPreference": "Weighted", "weightPreference": {"dynam
         ({"replicaDivisionPreference": "Aggregated"}, {"replicaDivisionPreference": "Aggregated"}),
     ],
 )
-def test_dynamic_division_is_weighted_by_available_replicas(given: Obj, stored: Obj, completed: Any) -> None:
+def test_dynamic_division_is_weighted_by_available_replicas(given: Obj, meant: Obj, completed: Any) -> None:
     obj = completed("mutate-propagationpolicy", policy(placement={"replicaScheduling": given}))
-    assert obj["spec"]["placement"]["replicaScheduling"] == stored
+    assert present_policy(obj["spec"])["placement"]["replicaScheduling"] == meant
+    assert given.items() <= obj["spec"]["placement"]["replicaScheduling"].items()
 
 
 @pytest.mark.parametrize(
@@ -96,15 +98,17 @@ def test_dynamic_division_is_weighted_by_available_replicas(given: Obj, stored: 
 )
 def test_a_spread_over_regions_gets_one_over_clusters(given: list[Obj], added: bool, completed: Any) -> None:
     obj = completed("mutate-propagationpolicy", policy(placement={"spreadConstraints": given}))
-    stored = obj["spec"]["placement"].get("spreadConstraints") or []
-    assert len(stored) == len(given) + added
+    meant = present_policy(obj["spec"])["placement"].get("spreadConstraints") or []
+    assert len(meant) == len(given) + added
     if added:
-        assert stored[-1] == {"spreadByField": "cluster", "minGroups": 1}
+        assert meant[-1] == {"spreadByField": "cluster", "minGroups": 1}
 
 
 def test_a_migration_policy_becomes_failover(completed: Any) -> None:
     older = {"decisionConditions": {"tolerationSeconds": 60}, "purgePolicy": "Immediately"}
-    spec = completed("mutate-propagationpolicy", policy(failover={"applicationMigrationPolicy": older}))["spec"]
+    stored = completed("mutate-propagationpolicy", policy(failover={"applicationMigrationPolicy": older}))["spec"]
+    assert stored["failover"] == {"applicationMigrationPolicy": older}
+    spec = present_policy(stored)
     assert spec["failover"] == {
         "application": {"decisionConditions": {"tolerationSeconds": 60}, "purgeMode": "Immediately"},
         "cluster": {"purgeMode": "Directly"},
@@ -113,23 +117,25 @@ def test_a_migration_policy_becomes_failover(completed: Any) -> None:
 
 
 def test_a_migration_policy_that_never_purges_says_nothing_of_clusters(completed: Any) -> None:
-    spec = completed(
-        "mutate-propagationpolicy", policy(failover={"applicationMigrationPolicy": {"purgePolicy": "Never"}})
-    )["spec"]
-    assert spec["failover"] == {"application": {"decisionConditions": {}, "purgeMode": "Never"}}
+    never = {"applicationMigrationPolicy": {"purgePolicy": "Never"}}
+    spec = present_policy(completed("mutate-propagationpolicy", policy(failover=never))["spec"])
+    conditions = {"tolerationSeconds": 300}
+    assert spec["failover"] == {"application": {"decisionConditions": conditions, "purgeMode": "Never"}}
 
 
 def test_present_failover_wins_over_an_older_one(completed: Any) -> None:
     present = {"application": {"decisionConditions": {}, "purgeMode": "Never"}, "cluster": {"purgeMode": "Directly"}}
     both = {**present, "applicationMigrationPolicy": {"purgePolicy": "Gracefully"}}
-    assert completed("mutate-propagationpolicy", policy(failover=both))["spec"]["failover"] == present
+    stored = completed("mutate-propagationpolicy", policy(failover=both))["spec"]
+    assert present_policy(stored)["failover"] == present
 
 
 def test_the_template_of_an_ingress_becomes_its_spec(completed: Any) -> None:
     inner = {"rules": [{"host": "a.example.com"}], "ingressClassName": "inner"}
     spec = {"template": {"spec": inner}, "ingressClassName": "outer"}
     obj = completed("mutate-multiclusteringress", {"metadata": {"name": "i"}, "spec": spec})
-    assert obj["spec"] == {"ingressClassName": "outer", "rules": [{"host": "a.example.com"}]}
+    assert obj["spec"] == spec
+    assert present_ingress(spec) == {"ingressClassName": "outer", "rules": [{"host": "a.example.com"}]}
 
 
 def test_the_placement_of_a_new_binding_is_brought_into_form_too(completed: Any) -> None:
@@ -138,7 +144,7 @@ def test_the_placement_of_a_new_binding_is_brought_into_form_too(completed: Any)
     assert obj["spec"]["placement"]["replicaScheduling"] == WEIGHTED
 
 
-def test_the_user_is_told(completed: Any) -> None:
+def test_older_forms_are_warned_of(completed: Any) -> None:
     warnings: list[str] = []
     placement = {
         "replicaScheduling": {"replicaDivisionPreference": "Dynamic"},
@@ -158,3 +164,8 @@ def test_the_present_form_is_not_warned_of(completed: Any) -> None:
     placement = {"replicaScheduling": WEIGHTED, "spreadConstraints": [{"spreadByField": "cluster"}]}
     completed("mutate-propagationpolicy", policy(placement=placement), warnings=warnings)
     assert warnings == []
+
+
+def test_the_present_form_is_not_copied() -> None:
+    spec = policy(placement={"replicaScheduling": WEIGHTED}, failover={"cluster": {}})["spec"]
+    assert present_policy(spec) is spec

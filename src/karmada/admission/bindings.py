@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from karmada.admission import older_forms
 from karmada.admission.binding_quota import enforce
 from karmada.admission.context import Context
+from karmada.api.older_forms import present_placement
 from karmada.api.well_known import BINDING_ID, CLUSTER_BINDING_ID, DEPENDENCIES
 from karmada.kube.objects.errors import FieldError, invalid
 from karmada.kube.objects.types import Obj
@@ -31,7 +31,7 @@ def _mutate(binding: Obj, context: Context, label: str) -> None:
     give_id(binding, label, context)
     placement = (binding.get("spec") or {}).get("placement")
     if placement:
-        older_forms.placement(placement, context)
+        binding["spec"]["placement"] = present_placement(placement)
 
 
 def give_id(obj: Obj, label: str, context: Context) -> None:

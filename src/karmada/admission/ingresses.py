@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from karmada.admission import older_forms
 from karmada.admission.context import Context
 from karmada.admission.services import ingress_of
+from karmada.api.older_forms import ingress_warnings, present_ingress
 from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
 from karmada.kube.kinds.networking import validate_ingress
 from karmada.kube.kinds.services import load_balancer_ingress
@@ -15,7 +15,8 @@ from karmada.kube.objects.types import Obj
 def mutate(ingress: Obj, _old: Obj | None, context: Context) -> None:
     spec = ingress.get("spec")
     if spec is not None:
-        older_forms.ingress(spec, context)
+        for warning in ingress_warnings(spec):
+            context.warn(warning)
 
 
 def validate(ingress: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
@@ -23,7 +24,7 @@ def validate(ingress: Obj, old: Obj | None, _context: Context) -> list[FieldErro
     if old is not None:
         errors += metadata_update_errors(ingress, old)
     errors += metadata_errors(ingress, namespaced=True)
-    errors += validate_ingress(ingress)
+    errors += validate_ingress({**ingress, "spec": present_ingress(ingress.get("spec") or {})})
     if old is not None:
         load_balancer_ingress(errors, ingress_of(ingress))
     return errors

@@ -6,11 +6,11 @@ could be that of another policy. From then on the id cannot change, because ever
 
 from __future__ import annotations
 
-from karmada.admission import older_forms
 from karmada.admission.context import Context, Refusal
 from karmada.admission.placement import check_placement, fill_placement
 from karmada.admission.selectors import check_namespace, fill_namespace
 from karmada.admission.tidying import AFFINITY, SELECTOR, drop_empty
+from karmada.api.older_forms import GRACE_SECONDS, policy_warnings, present_policy
 from karmada.api.well_known import (
     CLUSTER_POLICY_FINALIZER,
     CLUSTER_POLICY_ID,
@@ -23,7 +23,6 @@ from karmada.kube.objects.errors import FieldError, invalid
 from karmada.kube.objects.types import Obj
 
 GRACEFUL = ("Gracefully", "Graciously")
-GRACE_SECONDS = 600
 _SERVICE_IMPORT = ("multicluster.x-k8s.io/v1alpha1", "ServiceImport")
 _OMITTED = (
     AFFINITY
@@ -51,7 +50,8 @@ def mutate_cluster_wide(policy: Obj, _old: Obj | None, context: Context) -> None
 def _mutate(policy: Obj, context: Context, label: str, finalizer: str) -> None:
     spec = policy.get("spec")
     if spec is not None:
-        older_forms.propagation(spec, context)
+        for warning in policy_warnings(spec):
+            context.warn(warning)
         _fill(spec)
     if context.creating:
         meta = policy["metadata"]
@@ -107,6 +107,7 @@ def _check_identity(policy: Obj, old: Obj | None, label: str) -> None:
 
 def _validate(spec: Obj, namespace: str | None) -> list[FieldError]:
     errors: list[FieldError] = []
+    spec = present_policy(spec)
     check_placement(errors, spec.get("placement") or {})
     failover = spec.get("failover") or {}
     if failover.get("application") is not None and not spec.get("propagateDeps"):

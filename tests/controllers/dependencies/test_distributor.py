@@ -219,6 +219,9 @@ async def test_dependents_that_disagree_are_warned_and_the_bolder_wins(plane: Pr
             "PreserveResourcesOnDeletion conflicted (true vs false).",
         )
     ]
+    await plane.client.delete_collection(EVENTS, "default")
+    await plane.change(DEPLOYMENTS, "second", {"metadata": {"labels": {"another": "pass"}}})
+    assert [reason for _, reason, _ in await plane.events("settings-configmap")] == ["DependencyPolicyConflict"]
     await plane.delete(DEPLOYMENTS, "second")
     spec = (await plane.get(BINDINGS, "settings-configmap"))["spec"]
     assert (spec["conflictResolution"], spec["preserveResourcesOnDeletion"]) == ("Abort", False)

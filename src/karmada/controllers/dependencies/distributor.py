@@ -229,23 +229,23 @@ class Distributor:
 
     async def _attach(self, binding: Obj, dependency: Obj) -> bool:
         new = attached.snapshot(binding)
-        told: list[attached.Strategy] = []
+        conflicting: list[attached.Strategy] = []
 
         async def make(current: Obj | None) -> Obj:
             snapshots = attached.with_snapshot(attached.required_by(current), new)
             if attached.is_placed(current):
                 return attached.attach(current, dependency, binding, snapshots, {})
             effective = attached.strategy([await self._dependent(found, binding) for found in snapshots])
-            told[:] = [effective]
+            conflicting[:] = [effective]
             return attached.attach(current, dependency, binding, snapshots, effective.fields)
 
         written = await self._bindings.converge(attached.attached_key(binding, dependency), make)
-        if written is None or written.outcome == "unchanged":
+        if written is None:
             return False
-        for effective in told:
+        for effective in conflicting:
             if effective.disagreements:
                 self._recorder.event(written.object, WARNING, "DependencyPolicyConflict", effective.warning)
-        return True
+        return written.outcome != "unchanged"
 
     async def _dependent(self, found: Obj, known: Obj | None) -> Obj:
         """One of the bindings that need an object; it must be there."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from karmada.api import well_known
+from karmada.api.older_forms import present_policy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, PolicyKind
 from karmada.kube.objects import meta
@@ -59,7 +60,7 @@ def resource_of(template: Obj) -> Obj:
 
 def policy_fields(policy: Obj) -> Obj:
     """What a binding takes from its policy as it is; the suspension is merged later."""
-    rules = policy["spec"]
+    rules = present_policy(policy["spec"])
     spec: Obj = {
         "schedulerName": rules.get("schedulerName") or well_known.DEFAULT_SCHEDULER,
         "placement": rules.get("placement") or {},

@@ -183,7 +183,7 @@ AGGREGATORS: dict[GVK, Aggregator] = {
     DISRUPTION_BUDGET: _disruption_budget,
     AUTOSCALER: _autoscaler,
 }
-"""All but that of Jobs, which must know the time."""
+"""Those that need no clock; see layer.py for the conditions of Deployments and the status of Jobs."""
 
 
 def with_status(obj: Obj, status: Obj | None) -> Obj:

@@ -14,9 +14,10 @@ from karmada.interpreter.dependencies import verify_dependencies
 from karmada.interpreter.native.aggregation import AGGREGATORS, Aggregator, with_status
 from karmada.interpreter.native.aggregation_job import job_status
 from karmada.interpreter.native.dependencies import FINDERS
+from karmada.interpreter.native.deployment_conditions import with_conditions
 from karmada.interpreter.native.fields import section
 from karmada.interpreter.native.health import VERDICTS
-from karmada.interpreter.native.kinds import JOB
+from karmada.interpreter.native.kinds import DEPLOYMENT, JOB
 from karmada.interpreter.native.reflection import REFLECTORS, whole_status
 from karmada.interpreter.native.replicas import COUNTS, FIELDS, revised
 from karmada.interpreter.native.retention import RETAINERS
@@ -44,7 +45,11 @@ class Native:
     def __init__(self, clock: Clock = SYSTEM, gates: FeatureGates | None = None) -> None:
         self._clock = clock
         self._gates = gates or default_gates()
-        self._aggregators: dict[GVK, Aggregator] = {**AGGREGATORS, JOB: self._job_status}
+        self._aggregators: dict[GVK, Aggregator] = {
+            **AGGREGATORS,
+            DEPLOYMENT: self._deployment_status,
+            JOB: self._job_status,
+        }
         self._tables: dict[Operation, Mapping[GVK, Any]] = {
             INTERPRET_REPLICA: COUNTS,
             REVISE_REPLICA: FIELDS,
@@ -101,6 +106,11 @@ class Native:
         if verdict is None:
             raise _unknown(INTERPRET_HEALTH, obj)
         return verdict(obj, section(obj, "status"))
+
+    def _deployment_status(self, obj: Obj, reports: Sequence[Report]) -> Obj | None:
+        counted = AGGREGATORS[DEPLOYMENT](obj, reports)
+        status = section(obj, "status") if counted is None else counted
+        return with_conditions(obj, status, reports, self._clock.now())
 
     def _job_status(self, obj: Obj, reports: Sequence[Report]) -> Obj | None:
         return job_status(obj, reports, self._clock.now())

@@ -187,7 +187,6 @@ class BindingScheduler:
     async def _look_at(self, key: Key, binding: Obj) -> Verdict | None:
         """What is reported of a decision; None when there was nothing to decide."""
         if meta.is_deleting(binding):
-            self._tell(binding, WARNING, FAILED, f"skip schedule deleting {self._called}: {key}")
             return None
         if binding["spec"].get("placement") is None:
             text = f"failed to get placement from {self._called}({key})"
