@@ -100,6 +100,7 @@ def config_map(**labels: str) -> Obj:
 
 BACKEND = {"service": {"name": "a", "port": {"number": 80}}}
 REGION = {"spreadConstraints": [{"spreadByField": "region"}]}
+TWICE = {"spreadConstraints": [{"spreadByField": "cluster"}, {"spreadByField": "cluster"}]}
 DEPENDENCIES = {"annotations": {"resourcebinding.karmada.io/dependencies": "nonsense"}}
 Asked = tuple[str, str, Obj | None, Obj | None]
 """Path, operation, object, old object."""
@@ -120,9 +121,9 @@ RECORDED: list[Asked] = [
      made(NETWORKING, "MultiClusterIngress", {"template": {"spec": {"defaultBackend": BACKEND}}}), None),
     ("mutate-replicaschedulingpolicy", "CREATE", older(POLICY, 1), None),
     ("validate-propagationpolicy", "CREATE", propagation(), None),
-    ("validate-propagationpolicy", "CREATE", propagation(**REGION), None),
+    ("validate-propagationpolicy", "CREATE", propagation(**TWICE), None),
     ("validate-propagationpolicy", "UPDATE", made(POLICY, "PropagationPolicy", {}), propagation()),
-    ("validate-clusterpropagationpolicy", "CREATE", cluster_propagation(**REGION), None),
+    ("validate-clusterpropagationpolicy", "CREATE", cluster_propagation(**TWICE), None),
     ("validate-overridepolicy", "UPDATE", override("OverridePolicy", targetCluster={}, overrideRules=[]),
      override("OverridePolicy")),
     ("validate-clusteroverridepolicy", "CREATE", override("ClusterOverridePolicy", targetCluster={}, overrideRules=[]),
@@ -302,7 +303,7 @@ async def test_a_question_that_cannot_be_read_is_refused(body: bytes, code: int,
 
 
 async def test_operations_and_subresources_that_were_not_asked_for_are_let_through(webhook: Webhook) -> None:
-    question = review("CREATE", propagation(**REGION), None)
+    question = review("CREATE", propagation(**TWICE), None)
     question["request"]["subResource"] = "status"
     for request in (question, review("DELETE", None, propagation())):
         response = (await webhook.post("validate-propagationpolicy", orjson.dumps(request)))["response"]

@@ -17,7 +17,7 @@ from karmada.components.webhook import WebhookServer, serving_context
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import ApiError, Forbidden, Invalid
+from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, Invalid
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
@@ -130,6 +130,15 @@ async def test_an_older_form_sent_again_changes_nothing(client: Client) -> None:
     again = await client.patch(POLICIES, "web", "default", given)
     assert again["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"]
     assert again["spec"] == stored["spec"]
+
+
+async def test_a_capital_in_a_field_name_is_refused_with_the_name_that_is_meant(client: Client) -> None:
+    toleration = {"key": "k", "operator": "Exists", "Effect": "NoSchedule"}
+    sent = policy(placement={"clusterTolerations": [toleration]})
+    with pytest.raises(BadRequest) as refusal:
+        await client.create(POLICIES, sent, field_validation="Strict")
+    unknown = 'unknown field "spec.placement.clusterTolerations[0].Effect" (did you mean "effect"?)'
+    assert refusal.value.message.endswith(f"strict decoding error: {unknown}")
 
 
 async def test_a_rule_refuses_after_the_schema(client: Client) -> None:

@@ -164,12 +164,7 @@ RULES: list[tuple[str, Obj, str]] = [
         f'{AT}.spreadConstraints: Invalid value: [{{"spreadByField":"cluster"}},{{"spreadByField":"cluster"}},'
         '{"spreadByField":"cluster"}]: multiple cluster spread constraints are not allowed',
     ),
-    (
-        "no cluster spread",
-        placed(spreadConstraints=[{"spreadByField": "region"}]),
-        f'{AT}.spreadConstraints: Invalid value: [{{"spreadByField":"region"}}]: the cluster spread constraint must be '
-        "enabled in one of the constraints in case of SpreadByField is enabled",
-    ),
+    ("no cluster spread, as older documents have it", placed(spreadConstraints=[{"spreadByField": "region"}]), ""),
     ("spread by a label alone", placed(spreadConstraints=[{"spreadByLabel": "rack"}]), ""),
     (
         "workload affinity key",

@@ -114,6 +114,33 @@ def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: 
     assert works[1].split()[:3] == ["nginx-687f7fb96f", "Deployment", "True"]
 
 
+def test_kubectl_waits_for_a_deployment_to_be_available_in_all_its_clusters(fleet: Propagation, nginx: Obj) -> None:
+    both = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
+    fleet.apply(policy("waiting", [selector(nginx)], placement=both))
+    waited = fleet.kubectl("wait", "--for=condition=Available", "--timeout=30s", "deployment/nginx")
+    assert waited.out == "deployment.apps/nginx condition met\n"
+    assert "successfully rolled out" in fleet.kubectl("rollout", "status", "--timeout=30s", "deployment/nginx").out
+
+
+def test_applying_an_older_form_again_changes_nothing(fleet: Propagation, nginx: Obj) -> None:
+    older = policy(
+        "older",
+        [{**selector(nginx), "namespace": "default"}],
+        placement={
+            "clusterAffinity": {"clusterNames": ["member1", "member2"]},
+            "replicaScheduling": {
+                "replicaSchedulingType": "Divided",
+                "replicaDivisionPreference": "Dynamic",
+                "dynamicWeight": "AvailableReplicas",
+            },
+            "spreadConstraints": [{"spreadByField": "region", "minGroups": 1}],
+        },
+        failover={"applicationMigrationPolicy": {"decisionConditions": {"tolerationSeconds": 60}}},
+    )
+    assert fleet.apply(older).out == "propagationpolicy.policy.karmada.io/older created\n"
+    assert fleet.apply(older).out == "propagationpolicy.policy.karmada.io/older unchanged\n"
+
+
 def test_a_policy_that_names_another_member_moves_the_deployment(fleet: Propagation) -> None:
     """The policy first, then the Deployment, made as one makes one in any cluster."""
     name = "propagation-web"

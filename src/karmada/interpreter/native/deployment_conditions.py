@@ -21,6 +21,11 @@ _AVAILABLE, _PROGRESSING = "Available", "Progressing"
 _IS_AVAILABLE = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
 _IS_NOT_AVAILABLE = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
 _IS_COMPLETE = ("True", "NewReplicaSetAvailable", "Deployment has successfully progressed in all clusters.")
+_VERDICTS: dict[frozenset[bool | None], tuple[str, str, str]] = {
+    frozenset({True}): _IS_AVAILABLE,
+    frozenset({False}): _IS_NOT_AVAILABLE,
+}
+"""By what the clusters say; anything else is a disagreement, or nothing is known."""
 _DEFAULT = "25%"
 
 
@@ -31,8 +36,7 @@ def with_conditions(template: Obj, status: Obj, reports: Sequence[Report], now: 
     verdicts = {_available(template, found) for found in statuses} if everywhere else set()
     complete = verdicts == {True} and all(_is_complete(found) for found in statuses)
     conditions = list(status.get("conditions") or ())
-    available = {True: _IS_AVAILABLE, False: _IS_NOT_AVAILABLE}.get(verdicts.pop()) if len(verdicts) == 1 else None
-    conditions = _put(conditions, _AVAILABLE, available, now)
+    conditions = _put(conditions, _AVAILABLE, _VERDICTS.get(frozenset(verdicts)), now)
     conditions = _put(conditions, _PROGRESSING, _IS_COMPLETE if complete else None, now)
     kept = {field: value for field, value in status.items() if field != "conditions"}
     return {**kept, "conditions": conditions} if conditions else kept

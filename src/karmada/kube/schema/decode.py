@@ -89,6 +89,18 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
     return path.unknown
 
 
+def meant_field(node: Node, path: str) -> str:
+    """The field whose name differs from that of an unknown one by case only; empty if there is none."""
+    *parents, last = (step.partition("[")[0] for step in path.split("."))
+    at: Node | None = node
+    for step in parents:
+        at = None if at is None else at.properties.get(step) or at.values
+        while at is not None and at.items is not None:
+            at = at.items
+    wanted = last.lower()
+    return next((name for name in (at.properties if at is not None else ()) if name.lower() == wanted), "")
+
+
 def _settled(node: Node, obj: Obj, known: Obj | None) -> frozenset[str]:
     """The parts of a custom resource that need not be looked at."""
     if known is None:

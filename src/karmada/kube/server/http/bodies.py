@@ -12,7 +12,7 @@ from karmada.kube.objects.errors import ApiError, BadRequest, UnsupportedMediaTy
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import DELETE_OPTIONS, Definitions
-from karmada.kube.schema.decode import DecodeError, duplicate_fields, normalize, parse_json
+from karmada.kube.schema.decode import DecodeError, duplicate_fields, meant_field, normalize, parse_json
 from karmada.kube.schema.node import Node
 from karmada.kube.server.http.negotiation import ACCEPTED, JSON, PROTOBUF, YAML
 from karmada.kube.server.http.request import Request
@@ -109,11 +109,17 @@ class Bodies:
         elif meta.__class__ is dict and meta.get("managedFields") == []:
             meta["managedFields"] = [{}]  # the same wish, in the form that is not taken for nothing said
         try:
-            return [f'unknown field "{path}"' for path in normalize(node, obj, custom=custom, known=known)]
+            unknown = normalize(node, obj, custom=custom, known=known)
         except DecodeError as error:
             raise BadRequest(
                 f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {error}'
             ) from None
+        return [_unknown(path, meant_field(node, path) if custom else "") for path in unknown]
+
+
+def _unknown(path: str, meant: str) -> str:
+    text = f'unknown field "{path}"'
+    return f'{text} (did you mean "{meant}"?)' if meant else text
 
 
 def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
