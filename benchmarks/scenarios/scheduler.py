@@ -21,10 +21,10 @@ from benchmarks.timings import percentile
 from benchmarks.workloads import bindings, cluster, cluster_name
 from karmada.api.cluster import Cluster
 from karmada.api.work import ResourceBinding
-from karmada.apiserver.mount import mount, until_served
-from karmada.controllers.context import Context
+from karmada.apiserver.mount import until_served
+from karmada.components.assembly import Assembly
+from karmada.components.server import control_plane_server
 from karmada.kube.client.client import Client
-from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
@@ -32,8 +32,6 @@ from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.tuning import tune_garbage_collection
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.members.members import Members
-from karmada.scheduler.service.scheduler import scheduler_parts
 
 _STRATEGIES = ("Duplicated", "Aggregated", "dynamic weight", "spread by region")
 _MAKERS = 16
@@ -80,8 +78,7 @@ class Wide(Scheduler):
 
 @asynccontextmanager
 async def _serving(folder: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=folder, port=0))
-    mount(server)
+    server = control_plane_server(ServerConfig(data_dir=folder, port=0))
     await server.start()
     try:
         await until_served(server)
@@ -100,7 +97,7 @@ async def _run(server: ApiServer, strategy: str, count: int, clusters: int) -> t
         await client.create(ResourceBinding.gvr, _binding(number, specs[number]))
 
     await each(range(count), make, _MAKERS)
-    manager = _manager(server, client)
+    manager = _manager(server)
     done = _Done(manager.informers, count)
     began, cpu = time.perf_counter(), time.process_time()
     async with manager:
@@ -110,15 +107,10 @@ async def _run(server: ApiServer, strategy: str, count: int, clusters: int) -> t
     return count / seconds, cpu, percentile(taken, 0.5)
 
 
-def _manager(server: ApiServer, client: Client) -> Manager:
-    manager = Manager(client, transform=without_managed_fields)
-    members = Members(manager.informers, manager.clock)
-    context = Context(lambda name: server.client(user_agent=name), manager.informers, manager.clock, members)
-    for part in scheduler_parts(context):
-        manager.add(part)
-    for recorder in context.recorders.values():
-        manager.add_component(recorder)
-    return manager
+def _manager(server: ApiServer) -> Manager:
+    assembly = Assembly(lambda name: server.client(user_agent=name), name="karmada-scheduler")
+    assembly.add_scheduler()
+    return assembly.manager
 
 
 async def _make_clusters(client: Client, count: int) -> None:

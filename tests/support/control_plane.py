@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from karmada.api.cluster import Cluster
-from karmada.apiserver.mount import mount, until_served
+from karmada.apiserver.mount import until_served
+from karmada.components.assembly import Assembly
+from karmada.components.server import control_plane_server
 from karmada.controllers.context import Context, Settings
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, FakeClock
@@ -17,10 +19,10 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
+from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.manager import Component, Manager
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.members.members import Members
 
 EVENTS = GVR("", "v1", "events")
 NAMESPACES = GVR("", "v1", "namespaces")
@@ -82,38 +84,34 @@ class ControlPlane:
         )
 
 
+Parts = Callable[[Context], Sequence[Reconciler | Component]]
+
+
+def assemble(
+    server: ApiServer, parts: Parts, *, settings: Settings | None = None, gates: FeatureGates | None = None
+) -> Assembly:
+    """These parts, as a process of the control plane has them, on the given server."""
+    assembly = Assembly(lambda name: server.client(user_agent=name), clock=server.clock, settings=settings, gates=gates)
+    assembly.add(parts(assembly.context))
+    return assembly
+
+
 @asynccontextmanager
 async def running(
     folder: Path,
-    parts: Callable[[Context], Sequence[Reconciler | Component]] = lambda _context: (),
+    parts: Parts = lambda _context: (),
     *,
     clock: Clock | None = None,
     settings: Settings | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """The parts run until the end of the block. Time stands still unless the test moves it or brings a real clock."""
     clock = clock or FakeClock()
-    server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0), clock)
-    mount(server)
+    server = control_plane_server(ServerConfig(data_dir=folder, storage="memory://", port=0), clock)
     await server.start()
     try:
         await until_served(server)
-        manager = Manager(server.client(user_agent="karmada-controller-manager"), clock=clock)
-        members = Members(manager.informers, clock)
-        context = Context(
-            connect=lambda name: server.client(user_agent=name),
-            informers=manager.informers,
-            clock=clock,
-            members=members,
-            settings=settings or Settings(),
-        )
-        manager.add_component(members)
-        for part in parts(context):
-            if hasattr(part, "reconcile"):
-                manager.add(part)
-            else:
-                manager.add_component(part)
-        for recorder in context.recorders.values():
-            manager.add_component(recorder)
+        assembly = assemble(server, parts, settings=settings)
+        manager, context = assembly.manager, assembly.context
         async with manager:
             yield ControlPlane(server, clock, context, manager, server.client(user_agent="kubectl"))
     finally:

@@ -15,9 +15,8 @@ from typing import Any
 from karmada.api import well_known
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
+from karmada.components.parts import PROPAGATION, Shared, parts_named
 from karmada.controllers.context import Context, Settings
-from karmada.controllers.propagation import propagation_parts
-from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock, RealClock
@@ -325,7 +324,7 @@ async def fleet(
 ) -> AsyncIterator[Fleet]:
     """A control plane with real time, and members that have joined and are ready."""
     (folder / "tokens").write_text(f'{TOKEN},admin,1,"system:masters"\n')
-    made = parts or (lambda context: propagation_parts(context, Interpreter(), override))
+    made = parts or (lambda context: parts_named(Shared(context, override=override), *PROPAGATION))
     async with AsyncExitStack() as stack:
         members = [TestMember(name, new_server(folder, name)) for name in names]
         for member in members:

@@ -7,27 +7,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from karmada.apiserver.mount import mount, mount_clusters, until_served
+from karmada.apiserver.mount import mount_clusters, until_served
+from karmada.components.server import control_plane_server
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 
-WITHOUT = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
-
 
 def control_plane(
     folder: Path, clock: Clock | None = None, gates: FeatureGates | None = None, **settings: Any
 ) -> ApiServer:
-    settings = {
-        "storage": "memory://",
-        "port": 0,
-        "namespace_defaults": False,
-        "disabled_admission": WITHOUT,
-    } | settings
-    server = ApiServer(ServerConfig(data_dir=folder, **settings), clock)
-    mount(server, gates)
-    return server
+    settings = {"storage": "memory://", "port": 0} | settings
+    return control_plane_server(ServerConfig(data_dir=folder, **settings), clock, gates)
 
 
 @asynccontextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 from karmada.api.policy import ClusterOverridePolicy, ClusterPropagationPolicy, OverridePolicy, PropagationPolicy
@@ -14,8 +13,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
-from karmada.kube.runtime.manager import Manager
-from tests.support.control_plane import EVENTS, ControlPlane
+from tests.support.control_plane import EVENTS, ControlPlane, assemble
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 CONFIG_MAPS = GVR("", "v1", "configmaps")
@@ -146,14 +144,9 @@ class Propagation:
     @asynccontextmanager
     async def another(self, parts: Callable[[Context], Sequence[Reconciler]]) -> AsyncIterator[Context]:
         """Further controllers on the same server, as another process would run them."""
-        manager = Manager(self.plane.server.client(user_agent="another"), clock=self.plane.clock)
-        context = replace(self.plane.context, informers=manager.informers, recorders={})
-        for part in parts(context):
-            manager.add(part)
-        for recorder in context.recorders.values():
-            manager.add_component(recorder)
-        async with manager:
-            yield context
+        assembly = assemble(self.plane.server, parts, gates=self.plane.context.gates)
+        async with assembly.manager:
+            yield assembly.context
 
     async def apply(self, *objects: Obj) -> list[Obj]:
         """Create them, and rest."""

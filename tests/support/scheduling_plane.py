@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from karmada.kube.runtime.manager import Manager
 from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.service.core import Options
 from karmada.scheduler.service.scheduler import BindingScheduler, scheduler_parts
-from tests.support.control_plane import NAMESPACES, ControlPlane, running
+from tests.support.control_plane import NAMESPACES, ControlPlane, assemble, running
 from tests.support.scheduling_cases import KINDS
 
 BINDINGS = ResourceBinding.gvr
@@ -186,12 +185,8 @@ class Scheduling:
     @asynccontextmanager
     async def another(self, options: Options | None = None) -> AsyncIterator[Manager]:
         """As another process would run one, which begins with what it finds."""
-        manager = Manager(self.plane.server.client(user_agent="another"), clock=self.plane.clock)
-        context = replace(self.plane.context, informers=manager.informers, recorders={})
-        for part in scheduler_parts(context, options):
-            manager.add(part)
-        for recorder in context.recorders.values():
-            manager.add_component(recorder)
+        gates = self.plane.context.gates
+        manager = assemble(self.plane.server, lambda context: scheduler_parts(context, options), gates=gates).manager
         async with manager:
             self.managers.append(manager)
             await self.rest()

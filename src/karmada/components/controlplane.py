@@ -10,32 +10,20 @@ import asyncio
 import os
 import socket
 import uuid
-from dataclasses import replace
 
-from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
-from karmada.apiserver.mount import SYSTEM_NAMESPACE, mount, until_served
-from karmada.controllers.all import controllers
+from karmada.apiserver.mount import SYSTEM_NAMESPACE, until_served
+from karmada.components.assembly import Assembly
+from karmada.components.server import control_plane_server
 from karmada.controllers.context import CONTROLLER_MANAGER, Context, Settings
 from karmada.features import default_gates
 from karmada.kube.objects.clock import Clock, RealClock
-from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
-from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from karmada.kube.server.watchcache.history import History
-from karmada.members.members import Members
 
-WITHOUT_PODS = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
-"""Admission that makes sense only where pods run."""
-_HISTORY = History(most_bytes=4 << 20)
-"""Its own watchers are in the same process and never far behind; who is finds the rest in the store."""
-MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
-"""What there are most of, each for itself of interest only now and then."""
 _RETRY_SECONDS = 1.0
 log = get_logger("control-plane")
 
@@ -52,14 +40,7 @@ class ControlPlane:
         self.clock = clock or RealClock()
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
-        config = replace(
-            config,
-            namespace_defaults=False,
-            disabled_admission=config.disabled_admission | WITHOUT_PODS,
-            history=_HISTORY,
-        )
-        self.server = ApiServer(config, self.clock)
-        mount(self.server, self.gates)
+        self.server = control_plane_server(config, self.clock, self.gates)
         self.manager: Manager | None = None
         self.context: Context | None = None
         self._turns: asyncio.Task[None] | None = None
@@ -81,31 +62,18 @@ class ControlPlane:
         await self.server.stop()
 
     def _assemble(self, elector: LeaderElector | None) -> Manager:
-        server, clock = self.server, self.clock
-        client = server.client(user_agent=CONTROLLER_MANAGER)
-        metrics = Metrics()
-        manager = Manager(
-            client,
-            clock=clock,
+        assembly = Assembly(
+            lambda name: self.server.client(user_agent=name),
+            settings=self.settings,
+            gates=self.gates,
+            clock=self.clock,
             elector=elector,
-            metrics=metrics,
-            transform=without_managed_fields,
-            on_demand=MANY,
         )
-        members = Members(manager.informers, clock)
-        context = self.context = Context(
-            lambda name: server.client(user_agent=name), manager.informers, clock, members, self.gates, self.settings
-        )
-        manager.add_component(members)
-        parts = controllers(context)
-        for recorder in context.recorders.values():
-            manager.add_component(recorder, needs_leader=True)
-        for part in parts:
-            manager.add_part(part)
-        for collector in {part.metrics for part in parts if hasattr(part, "metrics")}:
-            metrics.registry.register(collector)
-        server.metrics.others = lambda: metrics.expose()[0]
-        return manager
+        self.context = assembly.context
+        assembly.add_controllers()
+        assembly.add_scheduler()
+        self.server.metrics.others = lambda: assembly.metrics.expose()[0]
+        return assembly.manager
 
     async def _take_turns(self) -> None:
         """Stand for election, work while elected, stand again."""

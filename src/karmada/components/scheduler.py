@@ -13,20 +13,15 @@ import socket
 import sys
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
-    from karmada.kube.objects.clock import Clock
-    from karmada.kube.runtime.events import EventRecorder
     from karmada.kube.runtime.features import FeatureGates
-    from karmada.kube.runtime.informers import Informers
     from karmada.kube.runtime.leader import LeaderElector
-    from karmada.kube.runtime.manager import Manager
     from karmada.kube.runtime.serving import ObservabilityServer
     from karmada.scheduler.estimators.protocol import RemoteEstimator
     from karmada.scheduler.service.core import Options
@@ -47,27 +42,6 @@ class Election:
     retry_period: float = 2.0
 
 
-@dataclass(slots=True)
-class _Context:
-    """What the scheduler is handed."""
-
-    client: Client
-    informers: Informers
-    clock: Clock
-    gates: FeatureGates
-    recorders: dict[str, EventRecorder] = field(default_factory=dict)
-
-    def connect(self, _name: str, /) -> Client:
-        return self.client
-
-    def recorder(self, component: str) -> EventRecorder:
-        from karmada.kube.runtime.events import EventRecorder
-
-        if component not in self.recorders:
-            self.recorders[component] = EventRecorder(self.client, component, clock=self.clock)
-        return self.recorders[component]
-
-
 class SchedulerProcess:
     """A scheduler over the network, with its endpoints; `election` None: it works without a lease."""
 
@@ -84,34 +58,24 @@ class SchedulerProcess:
     ) -> None:
         from dataclasses import replace
 
+        from karmada.components.assembly import Assembly
         from karmada.kube.client.client import Client
         from karmada.kube.client.light import transport_for
-        from karmada.kube.objects.clock import RealClock
-        from karmada.kube.objects.meta import without_managed_fields
         from karmada.kube.runtime.health import Health
-        from karmada.kube.runtime.manager import Manager
         from karmada.kube.runtime.metrics import Metrics
-        from karmada.scheduler.service.scheduler import scheduler_parts
 
-        clock = RealClock()
         self.client = Client(transport_for(replace(config, user_agent=COMPONENT)), field_manager=COMPONENT)
         self.metrics, self.health = Metrics(), Health()
-        self.manager: Manager = Manager(
-            self.client,
-            clock=clock,
+        assembly = Assembly(
+            lambda _name: self.client,
+            name=COMPONENT,
+            gates=gates,
             metrics=self.metrics,
             health=self.health,
             elector=self._elector(election) if election is not None else None,
-            transform=without_managed_fields,
         )
-        context = _Context(self.client, self.manager.informers, clock, gates)
-        parts: Sequence[Any] = scheduler_parts(context, options, remote)
-        for recorder in context.recorders.values():
-            self.manager.add_component(recorder, needs_leader=True)
-        for part in parts:
-            self.manager.add(part)
-        for collector in {part.metrics for part in parts}:
-            self.metrics.registry.register(collector)
+        self.manager = assembly.manager
+        assembly.add_scheduler(options, remote)
         self.endpoints = self._endpoints(metrics_address, health_address)
 
     def _elector(self, election: Election) -> LeaderElector:

@@ -1,8 +1,8 @@
-"""What every controller of the control plane is handed: the API, informers, members, time, gates and settings."""
+"""What every controller of the control plane gets: the API, informers, members, time, gates and settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from karmada.features import default_gates
@@ -11,6 +11,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.manager import Component
 from karmada.members.members import Members
 
 _BUSY = 16
@@ -46,34 +47,36 @@ class Settings:
     skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
 
 
-def is_switched_on(name: str, flag: Sequence[str], *, by_default: bool = True) -> bool:
-    """What --controllers says of one: the first entry that names it decides, else whether all are asked for."""
-    for entry in flag:
-        if entry == name:
-            return True
-        if entry == f"-{name}":
-            return False
-    return by_default and "*" in flag
-
-
 @dataclass(slots=True)
 class Context:
     connect: Callable[[str], Client]
     """A client that writes under the given name."""
     informers: Informers
     clock: Clock
-    members: Members
     gates: FeatureGates = field(default_factory=default_gates)
     settings: Settings = field(default_factory=Settings)
     recorders: dict[str, EventRecorder] = field(default_factory=dict)
-    """Whoever puts the process together starts and stops them."""
     _client: Client | None = None
+    _members: Members | None = None
 
     @property
     def client(self) -> Client:
         if self._client is None:
             self._client = self.connect(CONTROLLER_MANAGER)
         return self._client
+
+    @property
+    def members(self) -> Members:
+        """The member clusters; followed only in a process whose parts need them."""
+        if self._members is None:
+            self._members = Members(self.informers, self.clock)
+        return self._members
+
+    def components(self) -> Iterator[Component]:
+        """What the parts that were made so far share and somebody has to start: members, then recorders."""
+        if self._members is not None:
+            yield self._members
+        yield from self.recorders.values()
 
     def recorder(self, component: str) -> EventRecorder:
         recorder = self.recorders.get(component)

@@ -305,6 +305,7 @@ async def test_an_unchanged_binding_writes_no_work(two: Fleet) -> None:
 
 
 async def test_a_work_whose_cluster_has_no_space_yet_is_made_when_it_has(two_alone: Fleet) -> None:
+    await two_alone.plane.add_cluster("m9")
     template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1", "m9"])
     await two_alone.until_work("m1", template)
     event = ("Warning", "SyncWorkFailed", 'namespaces "karmada-es-m9" not found')

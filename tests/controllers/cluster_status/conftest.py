@@ -13,7 +13,6 @@ from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.controllers.context import Context, Settings
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.informers import Informers
-from karmada.members.members import Members
 from tests.controllers.cluster_status.status_plane import NAMESPACE, NAMESPACES, TOKEN, FakeMember, Plane, make_server
 
 
@@ -59,13 +58,12 @@ async def plane(folder: Path, settings: Settings) -> AsyncIterator[Plane]:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     await client.create(NAMESPACES, namespace)
     informers = Informers(server.client(), clock=clock)
-    members = Members(informers, clock)
-    context = Context(lambda name: server.client(user_agent=name), informers, clock, members, settings=settings)
+    context = Context(lambda name: server.client(user_agent=name), informers, clock, settings=settings)
     status = ClusterStatus(context)
     informers.start()
     await informers.wait_synced()
-    await members.start()
+    await context.members.start()
     yield Plane(client, clock, informers, context, status)
-    await members.stop()
+    await context.members.stop()
     await informers.stop()
     await server.stop()

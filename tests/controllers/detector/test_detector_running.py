@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from karmada.api.work import ResourceBinding
+from karmada.components.assembly import Assembly
 from karmada.controllers.context import Context, Settings
 from karmada.controllers.detector import detector_parts
 from karmada.interpreter.interpreter import Interpreter
@@ -20,8 +21,6 @@ from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
-from karmada.kube.runtime.manager import Manager
-from karmada.members.members import Members
 from tests.support.control_plane import running
 from tests.support.eventually import eventually
 from tests.support.propagation import (
@@ -44,16 +43,9 @@ def parts(context: Context) -> Sequence[Reconciler]:
 async def test_it_works_over_https(folder: Path) -> None:
     async with running(folder, clock=RealClock()) as plane:
         remote = Client(HttpsTransport(load_config(plane.server.kubeconfig)))
-        manager = Manager(remote)
-        context = Context(
-            connect=lambda _name: remote,
-            informers=manager.informers,
-            clock=manager.clock,
-            members=Members(manager.informers, manager.clock),
-        )
-        for part in parts(context):
-            manager.add(part)
-        async with manager:
+        assembly = Assembly(lambda _name: remote)
+        assembly.add(parts(assembly.context))
+        async with assembly.manager:
             bindings = plane.context.informers.of(ResourceBinding.gvr)
             await plane.client.create(DEPLOYMENTS, deployment("first"))
             await plane.client.create(POLICIES, a_policy())

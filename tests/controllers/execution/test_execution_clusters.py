@@ -11,16 +11,13 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
+from karmada.components.parts import PROPAGATION, Part, Shared, parts_named
 from karmada.controllers.context import Context
 from karmada.controllers.execution.controller import Execution
-from karmada.controllers.propagation import propagation_parts
-from karmada.interpreter.interpreter import Interpreter
 from karmada.kube.client.transport import Call
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.manager import Manager
-from karmada.members.members import Members
-from tests.support.control_plane import NAMESPACES
+from tests.support.control_plane import NAMESPACES, assemble
 from tests.support.eventually import eventually
 from tests.support.fleet import (
     CONFIG_MAPS,
@@ -185,22 +182,14 @@ async def test_a_cluster_without_access_says_why(two_alone: Fleet) -> None:
 @asynccontextmanager
 async def restarted(found: Fleet) -> AsyncIterator[Execution]:
     """The same server, a new process."""
-    manager = Manager(found.plane.server.client(user_agent="karmada-controller-manager"))
-    members = Members(manager.informers, manager.clock)
-    context = Context(
-        connect=lambda name: found.plane.server.client(user_agent=name),
-        informers=manager.informers,
-        clock=manager.clock,
-        members=members,
-    )
-    manager.add_component(members)
-    parts = propagation_parts(context, Interpreter())
-    for part in parts:
-        manager.add_part(part)
-    for recorder in context.recorders.values():
-        manager.add_component(recorder)
-    async with manager:
-        [execution] = [part for part in parts if isinstance(part, Execution)]
+    made: list[Part] = []
+
+    def parts(context: Context) -> list[Part]:
+        made.extend(parts_named(Shared(context), *PROPAGATION))
+        return made
+
+    async with assemble(found.plane.server, parts).manager:
+        [execution] = [part for part in made if isinstance(part, Execution)]
         yield execution
 
 

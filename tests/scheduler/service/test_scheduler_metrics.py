@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from karmada.controllers.context import Context
 from karmada.kube.objects.clock import FakeClock
+from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.queue import Queue
 from karmada.scheduler.estimators.protocol import EstimateError, Question, RemoteEstimator
@@ -22,6 +22,7 @@ from karmada.scheduler.service.families import Counters, Histograms, growing
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.scheduler import BindingScheduler, scheduler_parts
 from karmada.version import info
+from tests.support.control_plane import assemble
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 
@@ -68,15 +69,14 @@ class Scraped:
 async def scraping(folder: Path, *, gates: str = "", remote: RemoteEstimator | None = None) -> AsyncIterator[Scraped]:
     """A scheduler in a process that is scraped."""
     async with scheduling(folder, scheduler=False) as plane:
-        metrics, context = Metrics(), plane.plane.context
-        if gates:
-            context.gates.set(gates)
-        manager = Manager(plane.plane.server.client(user_agent="scraped"), clock=plane.plane.clock, metrics=metrics)
-        context = replace(context, informers=manager.informers, recorders={})
-        parts = scheduler_parts(context, remote=[remote] if remote is not None else [])
-        for part in parts:
-            manager.add(part)
-        metrics.registry.register(parts[0].metrics)  # type: ignore[attr-defined]
+
+        def parts(context: Context) -> list[Reconciler]:
+            if gates:
+                context.gates.set(gates)
+            return scheduler_parts(context, remote=[remote] if remote is not None else [])
+
+        assembly = assemble(plane.plane.server, parts)
+        manager, metrics = assembly.manager, assembly.metrics
         async with manager:
             plane.managers.append(manager)
             yield Scraped(plane, metrics)

@@ -1,0 +1,84 @@
+"""One assembly for every process of the control plane, and for its tests.
+
+Given a way to connect to the API server (in-process or over the network), an `Assembly` has one set of informers with
+the caches that fit the number of objects, one connection to each member, and a manager; processes add the parts they
+want to run: controllers, a scheduler. An agent adds those of one cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
+from karmada.controllers.context import CONTROLLER_MANAGER, Context, Settings
+from karmada.features import default_gates
+from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.runtime.health import Health
+from karmada.kube.runtime.manager import Component, Manager
+from karmada.kube.runtime.metrics import Metrics
+
+if TYPE_CHECKING:
+    from karmada.components.parts import Part
+    from karmada.kube.runtime.leader import LeaderElector
+    from karmada.scheduler.estimators.protocol import RemoteEstimator
+    from karmada.scheduler.service.core import Options
+
+MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
+"""What there is most of, each object of interest only now and then: kept as bytes, parsed when it is read."""
+
+
+class Assembly:
+    """`connect` returns a client that writes under the given name; `name` is this process's own."""
+
+    def __init__(
+        self,
+        connect: Callable[[str], Client],
+        *,
+        name: str = CONTROLLER_MANAGER,
+        settings: Settings | None = None,
+        gates: FeatureGates | None = None,
+        clock: Clock | None = None,
+        metrics: Metrics | None = None,
+        health: Health | None = None,
+        elector: LeaderElector | None = None,
+    ) -> None:
+        clock = clock or RealClock()
+        self.metrics = metrics or Metrics()
+        self.manager = Manager(
+            connect(name),
+            clock=clock,
+            metrics=self.metrics,
+            health=health,
+            elector=elector,
+            transform=without_managed_fields,
+            on_demand=MANY,
+        )
+        self.context = Context(connect, self.manager.informers, clock, gates or default_gates(), settings or Settings())
+        self._added: set[Component] = set()
+
+    def add_controllers(self) -> None:
+        """Every controller that settings and gates enable."""
+        from karmada.components.parts import Shared, all_parts
+
+        self.add(all_parts(Shared(self.context)))
+
+    def add_scheduler(self, options: Options | None = None, remote: Sequence[RemoteEstimator] = ()) -> None:
+        from karmada.scheduler.service.scheduler import scheduler_parts
+
+        self.add(scheduler_parts(self.context, options, remote))
+
+    def add(self, parts: Iterable[Part]) -> None:
+        """What the parts share starts before them and stops after them."""
+        made = list(parts)
+        for component in self.context.components():
+            if component not in self._added:
+                self._added.add(component)
+                self.manager.add_component(component)
+        for part in made:
+            self.manager.add_part(part)
+        for collector in {part.metrics for part in made if hasattr(part, "metrics")}:
+            self.metrics.registry.register(collector)

@@ -1,0 +1,34 @@
+"""The embedded API server as a control plane has it: with Karmada's kinds and their admission."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from karmada.apiserver.mount import mount
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.watchcache.history import History
+
+WITHOUT_PODS = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
+"""Admission that makes sense only where pods run."""
+_HISTORY = History(most_bytes=4 << 20)
+"""The server's own watchers are in the same process and never far behind; others find older changes in the store."""
+
+
+def control_plane_server(
+    config: ServerConfig, clock: Clock | None = None, gates: FeatureGates | None = None
+) -> ApiServer:
+    """The embedded API server with Karmada's kinds and their admission."""
+    server = ApiServer(
+        replace(
+            config,
+            namespace_defaults=False,
+            disabled_admission=config.disabled_admission | WITHOUT_PODS,
+            history=_HISTORY,
+        ),
+        clock,
+    )
+    mount(server, gates)
+    return server
