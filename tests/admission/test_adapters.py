@@ -24,7 +24,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.jsonpatch import apply_json_patch
+from karmada.kube.patch.jsonpatch import Dialect, apply_json_patch
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.review import denial
@@ -219,7 +219,7 @@ class Webhook:
             return refusal(denial(name, response["status"]), warnings)
         assert ("patch" in response) == (response.get("patchType") == "JSONPatch")
         operations = orjson.loads(base64.b64decode(response.get("patch", base64.b64encode(b"[]"))))
-        return True, apply_json_patch(obj, operations), warnings
+        return True, apply_json_patch(obj, operations, Dialect.LENIENT), warnings
 
 
 @pytest.fixture(scope="module")

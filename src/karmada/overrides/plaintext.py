@@ -10,7 +10,7 @@ from typing import Any
 
 from karmada.kube.objects.errors import RequestEntityTooLarge
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.jsonpatch import JsonPatchError, apply_json_patch, parse_pointer
+from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch, parse_pointer
 from karmada.overrides.containers import Change, unchanged
 from karmada.overrides.errors import CannotApply
 
@@ -32,7 +32,7 @@ def operations(overriders: list[Obj], path: str) -> list[Obj]:
 def patched(document: Any, ops: list[Obj]) -> Any:
     """The document after the patch, sharing what did not change; CannotApply when an operation fails."""
     try:
-        return apply_json_patch(document, ops)
+        return apply_json_patch(document, ops, Dialect.STRICT)
     except JsonPatchError:
         raise CannotApply(_failure(document, ops)) from None
     except RequestEntityTooLarge as error:
@@ -61,7 +61,7 @@ def _still_an_object(document: Any) -> Obj:
 def _failure(document: Any, ops: list[Obj]) -> str:
     for op in ops:
         try:
-            document = apply_json_patch(document, [op])
+            document = apply_json_patch(document, [op], Dialect.STRICT)
         except JsonPatchError as error:
             return _words(document, op, error.why)
     return "the patch failed"

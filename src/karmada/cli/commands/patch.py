@@ -133,14 +133,14 @@ class _Patching:
 def patched_here(obj: Obj, body: Any, type_: str) -> Obj:
     """The object with the patch applied on this side."""
     from karmada.kube.objects.gvk import GVK
-    from karmada.kube.patch.jsonpatch import JsonPatchError, apply_json_patch
+    from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch
     from karmada.kube.patch.mergepatch import apply_merge_patch
     from karmada.kube.patch.strategic import apply_strategic_merge_patch
     from karmada.kube.schema.builtin import Definitions
 
     if type_ == "json":
         try:
-            new: Obj = apply_json_patch(obj, body)
+            new: Obj = apply_json_patch(obj, body, Dialect.LENIENT)
         except JsonPatchError as error:
             raise connect.failure(error.why) from error
         return new

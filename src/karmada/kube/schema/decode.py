@@ -83,7 +83,7 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
         else:
             walker(node)(obj, path)
     except Mismatch as error:
-        raise DecodeError(error.text(path)) from None
+        raise DecodeError(error.text(path), error.converting()) from None
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
     return path.unknown

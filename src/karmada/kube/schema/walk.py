@@ -24,7 +24,14 @@ from karmada.kube.schema.node import Node
 
 
 class DecodeError(ValueError):
-    """A body that cannot become an object of its type; the text is what Kubernetes says."""
+    """A body that cannot become an object of its type; the text is what Kubernetes says.
+
+    `converting` is what it says instead when the body was not JSON any more but a tree of values (strategic merge).
+    """
+
+    def __init__(self, text: str, converting: str = "") -> None:
+        super().__init__(text)
+        self.converting = converting or text
 
 
 class Mismatch(Exception):
@@ -34,12 +41,25 @@ class Mismatch(Exception):
         self.value = f"number {value}" if literal else _JSON_TYPES[value.__class__]
         self.go_type = go_type
         self.struct = ""
+        self._kind = _GO_KINDS[value.__class__]
 
     def text(self, path: Path) -> str:
         if not self.struct:
             return f"json: cannot unmarshal {self.value} into Go value of type {self.go_type}"
         fields = ".".join(step for step in path if step.__class__ is str)
         return f"json: cannot unmarshal {self.value} into Go struct field {self.struct}.{fields} of type {self.go_type}"
+
+    def converting(self) -> str:
+        """The text for a value of a tree, as Go's reflection names kinds."""
+        if self.go_type.startswith("[]"):
+            return f"cannot restore slice from {self._kind}"
+        if self.go_type.startswith("map["):
+            return f"cannot restore map from {self._kind}"
+        if "." in self.go_type:
+            return f"cannot restore struct from: {self._kind}"
+        if self._kind in ("int64", "float64") and self.go_type != "bool":
+            return f"cannot convert {self._kind} to {self.go_type}"
+        return f"unrecognized type: {self.go_type}"
 
 
 class Path(list[str | int]):
@@ -69,6 +89,9 @@ Walk = Callable[[Any, Path], Any]
 
 _JSON_TYPES: dict[type, str] = {
     str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array", type(None): "null",
+}  # fmt: skip
+_GO_KINDS: dict[type, str] = {
+    str: "string", bool: "bool", int: "int64", float: "float64", dict: "map", list: "slice", type(None): "invalid",
 }  # fmt: skip
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1)}
 _INT64 = (-(2**63), 2**63 - 1)

@@ -23,7 +23,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, InternalError
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.jsonpatch import JsonPatchError, apply_json_patch, check_size, json_equal
+from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch, check_size, json_equal
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.schema.decode import DecodeError, normalize
 from karmada.kube.server.admission.conditions import Conditions, EvaluationFailed, bindings_of
@@ -286,7 +286,7 @@ def _operations(patch: bytes) -> list[Obj]:
 
 def _patched(obj: Obj, operations: list[Obj]) -> Any:
     try:
-        return apply_json_patch(obj, operations)
+        return apply_json_patch(obj, operations, Dialect.LENIENT)
     except JsonPatchError as error:
         raise InternalError.of(error.why) from error
     except ValueError as error:

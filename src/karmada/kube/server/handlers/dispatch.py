@@ -144,7 +144,7 @@ class Handlers:
         async def create() -> Result:
             await self._may_create(request)
             obj = read()
-            check_uid(resource, name, obj["metadata"].get("uid") or "", "")
+            check_uid(resource, namespace, name, obj["metadata"].get("uid") or "", "")
             obj["metadata"].pop("resourceVersion", None)
             return await self.writes.create(request, resource, namespace, obj, options)
 

@@ -15,7 +15,6 @@ from karmada.kube.objects.errors import (
     BadRequest,
     Invalid,
     NotFound,
-    RequestEntityTooLarge,
     UnsupportedMediaType,
     invalid,
 )
@@ -23,11 +22,12 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.apply import apply
-from karmada.kube.patch.jsonpatch import MAX_OPERATIONS, JsonPatchError, apply_json_patch
+from karmada.kube.patch.gotext import go_json, go_value
+from karmada.kube.patch.jsonpatch import Dialect, apply_json_patch, check_size, parse_pointer
 from karmada.kube.patch.managedfields import Reset
 from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.patch.strategic import apply_strategic_merge_patch
-from karmada.kube.schema.decode import parse_json
+from karmada.kube.schema.decode import DecodeError, parse_json
 from karmada.kube.schema.node import Node
 from karmada.kube.server.http.bodies import Bodies, repeated, strict_text
 from karmada.kube.server.http.options import WriteOptions
@@ -36,7 +36,7 @@ from karmada.kube.server.http.request import Request
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 CREATE_TRIES = 5
-_REJECTED = "the server rejected our request due to an error in our request"
+_JSON_TYPES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
 
 
 def patch_type(request: Request, *, strategic: bool) -> str:
@@ -75,6 +75,8 @@ class Patcher:
         self._reset = reset
         self._complaints: list[str] = []
         self.media = media
+        self._refusal: Callable[[bytes, ValueError], ApiError] = self._refused_apply
+        """The error for a patched object (as JSON) that does not decode."""
         self._apply: Callable[[Obj], Obj] = self._prepare()
 
     def _prepare(self) -> Callable[[Obj], Obj]:
@@ -82,19 +84,28 @@ class Patcher:
             return lambda live: live
         patch = self._parse()
         if self.media == JSON_PATCH:
-            if not isinstance(patch, list):
-                raise BadRequest("error decoding patch: json: cannot unmarshal into a list of operations")
-            if len(patch) > MAX_OPERATIONS:
-                raise RequestEntityTooLarge(
-                    f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
-                )
-            self._complaints += _unknown_members(patch)
-            return lambda live: copy_json(_json_patch(live, patch))  # it may have put one thing in two places
-        if not isinstance(patch, dict):
-            raise BadRequest("error decoding patch: json: cannot unmarshal into an object")
+            operations = self._operations(patch)
+            self._refusal = lambda shown, why: _undecodable(_shown(shown, self._node, _touched(operations)), str(why))
+            return lambda live: copy_json(_json_patch(live, operations))  # it may have put one thing in two places
         if self.media == MERGE:
-            return lambda live: apply_merge_patch(live, copy_json(patch))
-        return lambda live: apply_strategic_merge_patch(live, copy_json(patch), self._node)
+            if patch is None:
+                raise BadRequest("Invalid JSON Patch")
+            tree = _mapping(patch, "error decoding patch: ")
+            self._refusal = lambda shown, why: _undecodable(_shown(shown, self._node, tree), str(why))
+            return lambda live: apply_merge_patch(live, copy_json(tree))
+        tree = _mapping({} if patch is None else patch, "")
+        self._refusal = lambda _, why: _undecodable(go_value(tree), getattr(why, "converting", str(why)))
+        return lambda live: apply_strategic_merge_patch(live, copy_json(tree), self._node)
+
+    def _operations(self, patch: Any) -> list[Any]:
+        """The operations of a JSON patch; a body of null has none."""
+        operations = [] if patch is None else patch
+        if not isinstance(operations, list):
+            wanted = "jsonpatch.Patch" if self._options.validation == "Ignore" else "[]handlers.jsonPatchOp"
+            raise BadRequest(f"error decoding patch: {_cannot_unmarshal(operations)} Go value of type {wanted}")
+        check_size(operations)
+        self._complaints += _unknown_members(operations)
+        return [operation or {} for operation in operations]
 
     def _parse(self) -> Any:
         if self._request.in_process and self._request.obj is not None:
@@ -109,6 +120,9 @@ class Patcher:
             self._complaints = [f"json patch {text}" for text in self._complaints]
         return patch
 
+    def _refused_apply(self, shown: bytes, why: ValueError) -> ApiError:
+        return _undecodable(shown.decode(), str(why))
+
     async def change(self, live: Obj) -> Obj:
         """`live` and the result may share what the patch left alone; nothing of the patch itself is in the result."""
         return self._checked(self._apply(live), live)
@@ -120,12 +134,14 @@ class Patcher:
         for key, wanted in (("apiVersion", self._gvk.api_version), ("kind", self._gvk.kind)):
             if patched.setdefault(key, wanted) != wanted:
                 raise BadRequest(f"the {key} of the object may not be changed by a patch")
-        strict = self._options.validation == "Strict"
-        shown = orjson.dumps(patched) if strict else b""
-        complaints = self._bodies.normalize(patched, self._gvk, self._node, custom=self._custom, known=live)
+        shown = orjson.dumps(patched)
+        try:
+            complaints = self._bodies.pruned(patched, self._node, custom=self._custom, known=live)
+        except DecodeError as error:
+            raise self._refusal(shown, error) from None
         complaints += self._complaints
-        if complaints and strict:
-            raise _nameless_invalid(shown.decode(), strict_text(complaints))
+        if complaints and self._options.validation == "Strict":
+            raise self._refusal(shown, ValueError(strict_text(complaints)))
         if complaints and self._options.validation == "Warn":
             for text in complaints:
                 self._request.warn(text)
@@ -182,31 +198,56 @@ class Patcher:
 
 
 def _unknown_members(operations: list[Any]) -> list[str]:
-    """What a strict reader says of a JSON patch; raises for one that is no list of operations."""
+    """What a strict decoder says of a JSON patch; raises for one that is no list of operations."""
     unknown = []
     for index, operation in enumerate(operations):
+        if operation is None:
+            continue
         if not isinstance(operation, dict):
-            raise BadRequest("error decoding patch: json: cannot unmarshal into an operation")
+            what = _cannot_unmarshal(operation)
+            raise BadRequest(f"error decoding patch: {what} Go value of type handlers.jsonPatchOp")
         for key, value in operation.items():
             if key in ("op", "path", "from"):
-                if not isinstance(value, str):
-                    raise BadRequest(f"error decoding patch: json: cannot unmarshal into {key} of type string")
+                if value is not None and not isinstance(value, str):
+                    what = _cannot_unmarshal(value)
+                    raise BadRequest(f"error decoding patch: {what} Go struct field jsonPatchOp.{key} of type string")
             elif key != "value":
                 unknown.append(f'json patch unknown field "[{index}].{key}"')
     return unknown
 
 
 def _json_patch(live: Obj, patch: list[Any]) -> Obj:
-    try:
-        result: Obj = apply_json_patch(live, patch)
-    except JsonPatchError:
-        raise Invalid(_REJECTED) from None
-    except ValueError as error:
-        raise BadRequest(f"error decoding patch: {error}") from None
+    result: Obj = apply_json_patch(live, patch, Dialect.LENIENT)
     return result
 
 
-def _nameless_invalid(value: str, why: str) -> ApiError:
+def _mapping(patch: Any, prefix: str) -> Obj:
+    if not isinstance(patch, dict):
+        raise BadRequest(f"{prefix}{_cannot_unmarshal(patch)} Go value of type map[string]interface {{}}")
+    return patch
+
+
+def _cannot_unmarshal(value: Any) -> str:
+    return f"json: cannot unmarshal {_JSON_TYPES[type(value)]} into"
+
+
+def _touched(operations: list[Obj]) -> Obj:
+    """The tree of keys that the operations went through on the way to what they changed."""
+    tree: Obj = {}
+    for operation in operations:
+        for text in (operation.get("path"), operation.get("from")):
+            place = tree
+            for part in parse_pointer(text or "", Dialect.LENIENT)[:-1]:
+                place = place.setdefault(part, {})
+    return tree
+
+
+def _shown(patched: bytes, node: Node, touched: Obj) -> str:
+    return go_json(orjson.loads(patched), node, touched)
+
+
+def _undecodable(value: str, why: str) -> ApiError:
+    """The error for a patch whose result is no object of the kind."""
     error = invalid("patch", value, why)
     return Invalid(f' "" is invalid: {error}', details={"causes": [error.cause()]})
 

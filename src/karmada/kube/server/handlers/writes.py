@@ -203,7 +203,7 @@ class Writes:
                 raise NotFound.of(resource.group_resource, name)
             old = await self._old(resource, entry)
             new = await change(await self._private(resource, entry, old, subresource))
-            conditional = self._check_version(resource, name, new, old, patch=patch)
+            conditional = self._check_version(resource, namespace, name, new, old, patch=patch)
             try:
                 return await self._update_once(
                     request, resource, namespace, entry, old, new, options, subresource, owned
@@ -232,7 +232,7 @@ class Writes:
         [old] = await self._versions.present(resource, [entry])
         return old
 
-    def _check_version(self, resource: Resource, name: str, new: Obj, old: Obj, *, patch: bool) -> bool:
+    def _check_version(self, resource: Resource, namespace: str, name: str, new: Obj, old: Obj, *, patch: bool) -> bool:
         """Whether the client named the version (and then it must be the live one)."""
         meta, live = new.get("metadata") or {}, old["metadata"]
         version = meta.get("resourceVersion") or ""
@@ -243,7 +243,11 @@ class Writes:
         if not version and not patch and not resource.strategy.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Invalid.of(resource.gvk.group_kind, name, [error])
-        check_uid(resource, name, meta.get("uid") or "", live["uid"])
+        if patch and (meta.get("uid") or live["uid"]) != live["uid"]:
+            raise Invalid.of(
+                resource.gvk.group_kind, name, [invalid("metadata.uid", meta["uid"], "field is immutable")]
+            )
+        check_uid(resource, namespace, name, meta.get("uid") or "", live["uid"])
         return bool(version)
 
     async def _update_once(
@@ -409,11 +413,12 @@ class Writes:
         return ObjectResult(obj=obj, status=status, resource=resource)
 
 
-def check_uid(resource: Resource, name: str, given: str, live: str) -> None:
+def check_uid(resource: Resource, namespace: str, name: str, given: str, live: str) -> None:
     """A body that names a uid means that very object."""
     if given and given != live:
+        key = "/".join(part for part in (resource.plural, namespace, name) if part)
         why = (
-            f"StorageError: invalid object, Code: 4, Key: /registry/{resource.plural}/{name}, ResourceVersion: 0, "
+            f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0, "
             f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object meta: {live}"
         )
         raise Conflict.of(resource.group_resource, name, why)

@@ -27,7 +27,7 @@ class Bodies:
         self._definitions = definitions
 
     def parse(self, request: Request, gvk: GVK, *, custom: bool = False) -> tuple[Any, list[str]]:
-        """The body as JSON data of our own, and what a strict reader says of fields that stood twice in it."""
+        """The body as JSON data of our own, and what a strict decoder says of fields that stood twice in it."""
         if request.in_process and request.obj is not None:
             return copy_json(request.obj), []
         media = request.headers.get("Content-Type", JSON).split(";", 1)[0].strip().lower() or JSON
@@ -99,21 +99,25 @@ class Bodies:
         return parsed
 
     def normalize(self, obj: Obj, gvk: GVK, node: Node, *, custom: bool = False, known: Obj | None = None) -> list[str]:
-        """In place: prune and check against the schema; what a strict reader says of the fields that went.
+        """In place: prune and check against the schema; what a strict decoder says of the fields that were removed.
 
-        What `obj` shares with a `known` object has been through this before.
+        What `obj` shares with a `known` object is in form already. Raises BadRequest for a value of the wrong type.
         """
+        try:
+            return self.pruned(obj, node, custom=custom, known=known)
+        except DecodeError as error:
+            raise BadRequest(
+                f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {error}'
+            ) from None
+
+    def pruned(self, obj: Obj, node: Node, *, custom: bool = False, known: Obj | None = None) -> list[str]:
+        """`normalize`, but raises DecodeError, for callers with another wording."""
         meta = obj.get("metadata")
         if meta is None:
             obj.pop("metadata", None)
         elif meta.__class__ is dict and meta.get("managedFields") == []:
             meta["managedFields"] = [{}]  # the same wish, in the form that is not taken for nothing said
-        try:
-            unknown = normalize(node, obj, custom=custom, known=known)
-        except DecodeError as error:
-            raise BadRequest(
-                f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {error}'
-            ) from None
+        unknown = normalize(node, obj, custom=custom, known=known)
         return [_unknown(path, meant_field(node, path) if custom else "") for path in unknown]
 
 
@@ -129,7 +133,7 @@ def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
 
 
 def repeated(body: bytes, parsed: Any) -> list[str]:
-    """What a strict reader says of the fields that stand twice in a JSON body."""
+    """What a strict decoder says of the fields that stand twice in a JSON body."""
     return [f'duplicate field "{path}"' for path in duplicate_fields(body, parsed)]
 
 
