@@ -76,7 +76,7 @@ def test_in_the_background_a_second_start_adds_what_is_missing(local: LocalEnvir
     assert refused.code == 1
     assert "it runs already in ~/.karmada with another port or store; karmadactl local-down first" in refused.err
     status = local.status()
-    assert status["well"]
+    assert status["healthy"]
     assert status["mode"] == "detached"
     assert [one["name"] for one in status["clusters"]] == ["member1", "member2"]
     assert local.down().out == "Stopped karmada, karmada-sim\n"
@@ -118,7 +118,7 @@ def test_the_state_can_be_in_a_real_etcd(local: LocalEnvironment) -> None:
     local.down()
     local.up()
     assert local.kubectl("get", "configmap", "note", "-o", "name").out == "configmap/note\n"
-    assert local.status()["well"]
+    assert local.status()["healthy"]
 
 
 def test_on_a_terminal_progress_is_drawn_and_ctrl_c_stops_everything(local: LocalEnvironment) -> None:

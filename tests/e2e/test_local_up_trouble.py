@@ -31,7 +31,7 @@ def test_programs_end_with_a_start_that_is_killed_and_the_next_goes_on(local: Lo
         local.up()  # at once, while the others are perhaps still ending
         assert not set(local.pids().values()) & set(pids.values())
         assert local.kubectl("get", "configmap", "note", "-o", "name").out == "configmap/note\n"
-        assert local.status()["well"]
+        assert local.status()["healthy"]
         local.down()
 
 
@@ -43,7 +43,7 @@ def test_a_start_that_was_killed_half_way_is_finished_by_the_next(local: LocalEn
     process.communicate()
     local.up()
     assert sorted(local.clusters()) == ["member1", "member2"]
-    assert local.status()["well"]
+    assert local.status()["healthy"]
 
 
 def test_a_start_that_is_interrupted_leaves_nothing_running(local: LocalEnvironment) -> None:
@@ -73,7 +73,7 @@ def test_what_is_left_of_a_background_start_is_started_anew(local: LocalEnvironm
     assert status.code == 1
     assert "! karmada does not run; its log is ~/.karmada/logs/karmada.log" in status.err
     assert "stopped processes of an earlier start" in local.up().out
-    assert local.status()["well"]
+    assert local.status()["healthy"]
 
 
 def test_members_that_were_taken_away_come_back(local: LocalEnvironment) -> None:
@@ -87,7 +87,7 @@ def test_members_that_were_taken_away_come_back(local: LocalEnvironment) -> None
     after = local.clusters()
     assert after["member1"]["metadata"]["uid"] == before["member1"]["metadata"]["uid"]
     assert after["member2"]["metadata"]["uid"] != before["member2"]["metadata"]["uid"]
-    assert local.status()["well"]
+    assert local.status()["healthy"]
     fewer = local.up("--members", "1")
     assert fewer.code == 0
     assert sorted(local.clusters()) == ["member1", "member2"], "taking one away is not for us"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from karmada.local.choosing import Asked, choose
+from karmada.local.choosing import Requested, choose
 from karmada.local.folder import ETCD, SQLITE, Choices, Refused
 
 FREE = 40000
 
 
 def chosen(
-    asked: Asked, kept: Choices | None = None, *, has_database: bool = False, taken: frozenset[int] = frozenset()
+    asked: Requested, kept: Choices | None = None, *, has_database: bool = False, taken: frozenset[int] = frozenset()
 ) -> tuple[Choices, list[str]]:
     return choose(
         asked, kept, has_database=has_database, is_free=lambda port: port not in taken, free_port=lambda: FREE
@@ -33,7 +33,7 @@ def test_the_number_of_members_stays_unless_another_is_asked_for(
     asked: int | None, kept: int | None, members: int
 ) -> None:
     before = None if kept is None else Choices(members=kept, port=5443)
-    assert chosen(Asked(members=asked), before)[0].members == members
+    assert chosen(Requested(members=asked), before)[0].members == members
 
 
 @pytest.mark.parametrize(
@@ -51,32 +51,37 @@ def test_a_port_that_is_taken_gives_way_unless_it_was_asked_for(
     asked: int | None, kept: int | None, taken: set[int], port: int
 ) -> None:
     before = None if kept is None else Choices(members=3, port=kept)
-    choices, notes = chosen(Asked(port=asked), before, taken=frozenset(taken))
+    choices, notes = chosen(Requested(port=asked), before, taken=frozenset(taken))
     assert choices.port == port
     assert bool(notes) == (asked is None and port == FREE)
 
 
 def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
     with pytest.raises(Refused, match="port 6443 is in use"):
-        chosen(Asked(port=6443), taken=frozenset({6443}))
+        chosen(Requested(port=6443), taken=frozenset({6443}))
 
 
 @pytest.mark.parametrize(
     ("asked", "kept", "has_database", "storage"),
     [
-        (Asked(), None, False, SQLITE),
-        (Asked(), None, True, SQLITE),
-        (Asked(etcd=True), None, False, ETCD),
-        (Asked(), ETCD, False, ETCD),
-        (Asked(etcd=True), ETCD, False, ETCD),
-        (Asked(etcd_server="http://10.0.0.1:2379"), None, False, "etcd://10.0.0.1:2379"),
-        (Asked(etcd_server="10.0.0.1:2379,http://10.0.0.2:2379/"), None, False, "etcd://10.0.0.1:2379,10.0.0.2:2379"),
-        (Asked(etcd_server="etcd://a:1?cacert=x"), None, False, "etcd://a:1?cacert=x"),
-        (Asked(), "etcd://a:1", False, "etcd://a:1"),
-        (Asked(etcd_server="http://a:1"), "etcd://a:1", False, "etcd://a:1"),
+        (Requested(), None, False, SQLITE),
+        (Requested(), None, True, SQLITE),
+        (Requested(etcd=True), None, False, ETCD),
+        (Requested(), ETCD, False, ETCD),
+        (Requested(etcd=True), ETCD, False, ETCD),
+        (Requested(etcd_server="http://10.0.0.1:2379"), None, False, "etcd://10.0.0.1:2379"),
+        (
+            Requested(etcd_server="10.0.0.1:2379,http://10.0.0.2:2379/"),
+            None,
+            False,
+            "etcd://10.0.0.1:2379,10.0.0.2:2379",
+        ),
+        (Requested(etcd_server="etcd://a:1?cacert=x"), None, False, "etcd://a:1?cacert=x"),
+        (Requested(), "etcd://a:1", False, "etcd://a:1"),
+        (Requested(etcd_server="http://a:1"), "etcd://a:1", False, "etcd://a:1"),
     ],
 )
-def test_the_store_is_the_one_of_before(asked: Asked, kept: str | None, has_database: bool, storage: str) -> None:
+def test_the_store_is_the_one_of_before(asked: Requested, kept: str | None, has_database: bool, storage: str) -> None:
     before = None if kept is None else Choices(members=3, port=5443, storage=kept)
     assert chosen(asked, before, has_database=has_database)[0].storage == storage
 
@@ -84,15 +89,17 @@ def test_the_store_is_the_one_of_before(asked: Asked, kept: str | None, has_data
 @pytest.mark.parametrize(
     ("asked", "kept", "has_database", "says"),
     [
-        (Asked(etcd=True), SQLITE, True, "the state is in SQLite, not in an etcd of its own"),
-        (Asked(etcd=True), None, True, "the state is in SQLite"),
-        (Asked(etcd=True), "etcd://a:1?key=k", False, "the state is in the etcd at etcd://a:1, not"),
-        (Asked(etcd_server="a:1"), ETCD, False, "the state is in an etcd of its own"),
-        (Asked(etcd=True, etcd_server="a:1"), None, False, "choose one of them"),
-        (Asked(etcd_server="https://a:1"), None, False, "etcd://a:1\\?cacert="),
+        (Requested(etcd=True), SQLITE, True, "the state is in SQLite, not in an etcd of its own"),
+        (Requested(etcd=True), None, True, "the state is in SQLite"),
+        (Requested(etcd=True), "etcd://a:1?key=k", False, "the state is in the etcd at etcd://a:1, not"),
+        (Requested(etcd_server="a:1"), ETCD, False, "the state is in an etcd of its own"),
+        (Requested(etcd=True, etcd_server="a:1"), None, False, "choose one of them"),
+        (Requested(etcd_server="https://a:1"), None, False, "etcd://a:1\\?cacert="),
     ],
 )
-def test_another_store_than_before_is_refused(asked: Asked, kept: str | None, has_database: bool, says: str) -> None:
+def test_another_store_than_before_is_refused(
+    asked: Requested, kept: str | None, has_database: bool, says: str
+) -> None:
     before = None if kept is None else Choices(members=3, port=5443, storage=kept)
     with pytest.raises(Refused, match=says):
         chosen(asked, before, has_database=has_database)
@@ -100,10 +107,10 @@ def test_another_store_than_before_is_refused(asked: Asked, kept: str | None, ha
 
 def test_an_etcd_keeps_its_ports_as_long_as_they_are_free() -> None:
     before = Choices(members=3, port=5443, storage=ETCD, etcd_ports=(1001, 1002))
-    assert chosen(Asked(), before)[0].etcd_ports == (1001, 1002)
-    assert chosen(Asked(), before, taken=frozenset({1002}))[0].etcd_ports == (1001, FREE)
-    assert chosen(Asked(etcd=True))[0].etcd_ports == (FREE, FREE)
-    assert chosen(Asked())[0].etcd_ports == (0, 0)
+    assert chosen(Requested(), before)[0].etcd_ports == (1001, 1002)
+    assert chosen(Requested(), before, taken=frozenset({1002}))[0].etcd_ports == (1001, FREE)
+    assert chosen(Requested(etcd=True))[0].etcd_ports == (FREE, FREE)
+    assert chosen(Requested())[0].etcd_ports == (0, 0)
 
 
 def test_members_are_numbered_from_one() -> None:

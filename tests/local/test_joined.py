@@ -91,7 +91,7 @@ async def test_another_cluster_of_that_name_is_refused_where_it_may_be_somebodys
     await ensure(plane, member)
     before = await cluster_of(plane)
     async with member_server(tmp_path / "other") as other:
-        with pytest.raises(JoinError, match="cluster m1 is another one"):
+        with pytest.raises(JoinError, match="cluster m1 is another cluster"):
             await ensure(plane, other, renew=False)
     assert await cluster_of(plane) == before
 

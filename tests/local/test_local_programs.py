@@ -60,7 +60,7 @@ async def test_the_end_of_a_program_is_heard_and_told_with_its_last_words(
     folder.log(KARMADA).write_text("of an earlier run\n")
     started.append(start(folder, python(FAILS), detached=False))
     await asyncio.wait_for(started[0].ended, 10)
-    said = started[0].obituary()
+    said = started[0].exit_report()
     assert said.startswith("karmada ended with exit code 3; the last lines of ")
     assert said.endswith("karmada.log:\n  bad weather")
     assert folder.log(KARMADA).read_text() == "of an earlier run\nbad weather\n"
@@ -71,7 +71,7 @@ async def test_a_program_that_was_killed_is_said_to_have_been(folder: Folder, st
     await asyncio.wait_for(started[0].served(), 10)
     os.kill(found(folder)[KARMADA].pid, signal.SIGKILL)
     await asyncio.wait_for(started[0].ended, 10)
-    assert "karmada was killed by SIGKILL; the last lines of" in started[0].obituary()
+    assert "karmada was killed by SIGKILL; the last lines of" in started[0].exit_report()
 
 
 async def test_a_program_that_does_not_listen_is_killed(folder: Folder, started: list[Running]) -> None:

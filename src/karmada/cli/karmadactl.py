@@ -35,7 +35,7 @@ class _Refused(Exception):
 
 
 class Karmadactl(click.Group):
-    """The root of all commands, which are imported when they are asked for."""
+    """The root command; its commands are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
@@ -54,7 +54,7 @@ class Karmadactl(click.Group):
 
 
 def _guarded(root: click.Group, words: list[str]) -> int:
-    """The exit code, after everything that there is to say was said."""
+    """Run the command line and return the exit code."""
     try:
         code = _dispatch(root, words)
         sys.stdout.flush()
@@ -70,7 +70,7 @@ def _guarded(root: click.Group, words: list[str]) -> int:
     except click.ClickException as error:
         click.echo(_shown(error), err=True)
         return error.exit_code if not isinstance(error, click.UsageError) else 1
-    except OSError as error:  # of what is written: commands tell of their own
+    except OSError as error:  # from writing output: commands report their own
         from karmada.cli.targeting.connect import reason
 
         click.echo(f"error: {reason(error)}", err=True)

@@ -1,4 +1,4 @@
-"""A control plane with members on this machine, out of one folder: started, looked at and stopped.
+"""A local environment: a control plane with members on this machine, with all its state in one folder.
 
-Each program is a process of its own; this package starts them, has the members join, and knows how to find them again.
+Each program is a process of its own. This package starts, inspects and stops them, and joins the members.
 """

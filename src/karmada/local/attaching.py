@@ -1,7 +1,7 @@
-"""`--attach KUBECONFIG[:CONTEXT][=NAME]`: which cluster, and what it is to be called.
+"""`--attach KUBECONFIG[:CONTEXT][=NAME]`: a cluster to join, and its name.
 
-It joins once. From then on the control plane knows it, and nothing here does: a later start leaves it alone, so that
-whoever lets it leave need not fear that it comes back.
+It is joined once and not recorded here: a later start does not join it again, so a cluster that was unjoined stays
+unjoined.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from karmada.local.folder import Refused
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A cluster of somebody's own."""
+    """An existing cluster to join."""
 
     name: str
     kubeconfig: Path
@@ -24,7 +24,7 @@ class Attached:
 
 
 def split(text: str) -> tuple[Path, str, str]:
-    """File, context and name. Signs that part them may be in the file's own name, if there is such a file."""
+    """File, context and name. The separators may occur in the file's name if such a file exists."""
     name = context = ""
     if not _is_file(text) and "=" in text:
         text, _, name = text.rpartition("=")
@@ -41,7 +41,7 @@ def _is_file(text: str) -> bool:
 
 
 def parse(text: str) -> Attached:
-    """The name and the way, after a look into the kubeconfig."""
+    """The parsed flag; Refused if the kubeconfig or the name is not usable."""
     path, context, name = split(text)
     try:
         config = Kubeconfig.load(path)

@@ -1,4 +1,4 @@
-"""What is shown while things start: a row for each, drawn over again on a terminal, told line by line elsewhere."""
+"""Progress of a start: one row per part, redrawn on a terminal, printed as one line per result elsewhere."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Board:
 
     @property
     def seconds(self) -> float:
-        """Since it was begun."""
+        """Since the start."""
         return self._now() - self._began
 
     @property
@@ -57,7 +57,7 @@ class Board:
             self._ticking = None
         self._draw()
 
-    # what happens
+    # updates
 
     def doing(self, name: str, text: str) -> None:
         self._set(name, text, "doing")
@@ -69,7 +69,7 @@ class Board:
         self._set(name, text, "failed")
 
     def say(self, text: str) -> None:
-        """A line that stays, above the rows."""
+        """Print a permanent line above the rows."""
         if self._live and self._drawn:
             self._out.write(_UP.format(self._drawn) + "".join(f"\r{_CLEAR}{line}\n" for line in text.splitlines()))
             self._drawn = 0
@@ -85,12 +85,12 @@ class Board:
         row.text, row.state, row.seconds = text, state, self.seconds
         if self._live:
             self._draw()
-        elif state != "doing":  # nobody watches: what came of it is enough
+        elif state != "doing":  # not a terminal: only results are printed
             sign, after = ("", f" ({row.seconds:.1f} s)") if state == "done" else ("FAILED: ", "")
             self._out.write(f"  {name}: {sign}{text}{after}\n")
             self._out.flush()
 
-    # the picture
+    # drawing
 
     async def _tick(self) -> None:
         while True:

@@ -1,7 +1,7 @@
-"""From what is asked for and what was asked for before to what is done.
+"""The settings of a start, from its flags and from the settings of the previous start.
 
-What is not said stays as it was. Members become more, never fewer: taking one away is for who knows what is in it. The
-store cannot change under a control plane; that is refused rather than begun with an empty one.
+A flag that is not given keeps its previous value. Members are only added: removing one could lose data. The store of an
+existing control plane cannot change; that is refused instead of starting with an empty store.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ DEFAULT_MEMBERS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """None: nothing said."""
+class Requested:
+    """The flags; None: not given."""
 
     members: int | None = None
     port: int | None = None
-    """0: any that is free."""
+    """0: any free port."""
     etcd: bool = False
     etcd_server: str = ""
 
 
 def choose(
-    asked: Asked,
+    requested: Requested,
     kept: Choices | None,
     *,
     has_database: bool,
     is_free: Callable[[int], bool],
     free_port: Callable[[], int],
 ) -> tuple[Choices, list[str]]:
-    """What to do, and what people should know about it."""
-    port, notes = _port(asked.port, kept.port if kept else DEFAULT_PORT, is_free, free_port)
-    storage = _storage(asked, kept.storage if kept else None, has_database)
+    """The settings, and notes for the user."""
+    port, notes = _port(requested.port, kept.port if kept else DEFAULT_PORT, is_free, free_port)
+    storage = _storage(requested, kept.storage if kept else None, has_database)
     etcd_ports = kept.etcd_ports if kept else (0, 0)
     if storage == ETCD:
         client, peer = (own if own and is_free(own) else free_port() for own in etcd_ports)
         etcd_ports = (client, peer)
-    members = kept.members if kept and asked.members is None else asked.members
+    members = kept.members if kept and requested.members is None else requested.members
     choices = Choices(
         members=DEFAULT_MEMBERS if members is None else members,
         port=port,
@@ -52,29 +52,31 @@ def choose(
 
 
 def _port(
-    asked: int | None, usual: int, is_free: Callable[[int], bool], free_port: Callable[[], int]
+    requested: int | None, usual: int, is_free: Callable[[int], bool], free_port: Callable[[], int]
 ) -> tuple[int, list[str]]:
-    if asked == 0:
+    if requested == 0:
         return free_port(), []
-    if asked is not None:
-        if not is_free(asked):
-            raise Refused(f"port {asked} is in use by another program; choose another --port, or 0 for any free one")
-        return asked, []
+    if requested is not None:
+        if not is_free(requested):
+            raise Refused(
+                f"port {requested} is in use by another program; choose another --port, or 0 for any free one"
+            )
+        return requested, []
     if is_free(usual):
         return usual, []
     other = free_port()
     return other, [f"port {usual} is in use by another program; the control plane takes {other} instead"]
 
 
-def storage_of(asked: Asked) -> str | None:
-    """The store that is asked for; None when nothing is said."""
-    if asked.etcd and asked.etcd_server:
+def storage_of(requested: Requested) -> str | None:
+    """The store in the flags; None if none is given."""
+    if requested.etcd and requested.etcd_server:
         raise Refused("--etcd starts an etcd and --etcd-server uses one that runs: choose one of them")
-    return _address(asked.etcd_server) if asked.etcd_server else ETCD if asked.etcd else None
+    return _address(requested.etcd_server) if requested.etcd_server else ETCD if requested.etcd else None
 
 
-def _storage(asked: Asked, kept: str | None, has_database: bool) -> str:
-    wanted = storage_of(asked)
+def _storage(requested: Requested, kept: str | None, has_database: bool) -> str:
+    wanted = storage_of(requested)
     if kept is None and has_database:
         kept = SQLITE
     if wanted is not None and kept is not None and wanted != kept:

@@ -1,4 +1,4 @@
-"""Stop a local environment, whoever has started it and however far it got."""
+"""Stop a local environment, in whatever state it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUPERVISED_SECONDS = 60.0
 
 
 async def down(folder: Folder) -> list[str]:
-    """The programs that were stopped. Who watches over them is asked first, and stops them in order."""
+    """Stop the programs and return their names. A supervisor is stopped first; it stops them in order."""
     if not folder.run.exists():
         return ["simulated clusters"] if await foreign.stop_simulator(folder) else []
     ran = list(programs.found(folder))
@@ -26,7 +26,7 @@ async def down(folder: Folder) -> list[str]:
 
 
 async def attached_names(folder: Folder) -> list[str]:
-    """Members that are somebody's own clusters, if it runs: what was brought to them does not end with it."""
+    """Members that are not simulated: propagated resources stay in them."""
     simulated = {path.name for path in (folder.sim / "clusters").glob("*")}
     return [member.name for member in (await look(folder)).clusters if member.name not in simulated]
 

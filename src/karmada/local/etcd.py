@@ -1,7 +1,7 @@
-"""An etcd of the environment's own, in its folder: one member, on the loopback, closed to everybody but us.
+"""The environment's own etcd: one member, on the loopback, with client certificates.
 
-Other users of the machine could connect to it, and the state holds every Secret; so it wants a certificate of an
-authority that exists for this etcd alone.
+Other users of the machine could connect to it, and the state holds every Secret; so clients need a certificate of a CA
+that exists for this etcd alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MISSING = (
 )
 _NAMES = ("127.0.0.1", "localhost")
 _BATCH = ("--backend-batch-limit", "1")
-"""Commit after every write: etcd 3.5.0 to 3.5.2 can lose what was not when it is killed."""
+"""Commit after every write: etcd 3.5.0 to 3.5.2 can lose uncommitted writes when it is killed."""
 
 
 def binary() -> Path:
@@ -45,7 +45,7 @@ def check_installed() -> None:
 
 
 def program(folder: Folder, choices: Choices) -> Program:
-    """How it is started; its certificates are made anew each time, of an authority that stays."""
+    """The command line. Certificates are issued at each start by a CA that is kept."""
     client, peer = (f"https://127.0.0.1:{port}" for port in choices.etcd_ports)
     pki = folder.etcd / "pki"
     authority = CertificateAuthority.load_or_create(pki, "ca", common_name="local-etcd")
@@ -60,11 +60,11 @@ def program(folder: Folder, choices: Choices) -> Program:
     for side in ("", "peer-"):
         command += [f"--{side}cert-file", str(pki / "server.crt"), f"--{side}key-file", str(pki / "server.key")]
         command += [f"--{side}client-cert-auth", f"--{side}trusted-ca-file", str(pki / "ca.crt")]
-    return Program(ETCD, [*command, *_BATCH], tells=False)
+    return Program(ETCD, [*command, *_BATCH], signals_ready=False)
 
 
 def address(folder: Folder, choices: Choices) -> str:
-    """Where the control plane finds it."""
+    """The address for the control plane's --storage."""
     pki = folder.etcd / "pki"
     files = {"cacert": pki / "ca.crt", "cert": pki / "client.crt", "key": pki / "client.key"}
     return f"etcd://127.0.0.1:{choices.etcd_ports[0]}?{urlencode({name: str(path) for name, path in files.items()})}"

@@ -1,8 +1,8 @@
-"""What lies where in the folder of a local environment, and what is remembered of how it was asked for.
+"""The layout of a local environment's folder, and the stored settings of its last start.
 
-The control plane has the folder itself as its data directory and the simulated clusters have `sim` in it, so that the
-bare programs find the same state. The two kubeconfigs for people are links to those that the programs write: whenever
-one of them writes a new one, in one step, the link shows it.
+The folder is the data directory of the control plane, and `sim` in it that of the simulated clusters, so the programs
+find the same state when they are started directly. The two kubeconfigs for users are links to those that the programs
+replace atomically.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ ETCD = "etcd"
 
 
 class Refused(Exception):
-    """What cannot be done, and what to do instead; for people."""
+    """A user error; the message names the fix."""
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
-    """What a start was asked for: the next one goes on with it."""
+    """The settings of a start; the next start uses them as defaults."""
 
     members: int
     port: int
     storage: str = SQLITE
-    """`sqlite`, `etcd` (our own, in the folder), or the address of somebody else's."""
+    """`sqlite`, `etcd` (our own, in the folder), or the address of an external etcd."""
     etcd_ports: tuple[int, int] = (0, 0)
-    """For clients, for peers."""
+    """Client port, peer port."""
 
     @property
     def member_names(self) -> list[str]:
@@ -63,7 +63,7 @@ class Folder:
     def log(self, program: str) -> Path:
         return self.logs / f"{program}.log"
 
-    # what was asked for
+    # settings
 
     def choices(self) -> Choices | None:
         content = read_optional(self._choices)
@@ -82,7 +82,7 @@ class Folder:
     # kubeconfigs
 
     def link_kubeconfigs(self) -> None:
-        """Point to what the programs write. A file that somebody put there instead is replaced: the names are ours."""
+        """Link to the kubeconfigs that the programs write. Files of the same names are replaced."""
         for link, target in self._links.items():
             wanted = os.path.relpath(target, link.parent)
             if link.is_symlink() and os.readlink(link) == wanted:
@@ -91,10 +91,10 @@ class Folder:
             temporary.symlink_to(wanted)
             temporary.replace(link)
 
-    # the end of it
+    # removal
 
     def purge(self) -> None:
-        """Remove what the programs made; whatever else is in the folder stays, and then the folder too."""
+        """Remove the files of the programs; the folder stays if it holds other files."""
         for name in ("state.db", "state.db-wal", "state.db-shm", "state.db.lock", "admin.kubeconfig", ".lock"):
             (self.root / name).unlink(missing_ok=True)
         for link in self._links:
@@ -107,6 +107,6 @@ class Folder:
 
 
 def shown(path: Path) -> str:
-    """A path as people write it."""
+    """A path with ~ for the home directory."""
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path != home and path.is_relative_to(home) else str(path)

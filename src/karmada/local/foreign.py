@@ -1,4 +1,4 @@
-"""Programs that use the folder and were not started as part of it: `karmada`, and what `karmadactl sim` started."""
+"""Processes that use the folder and were not started by local-up: `karmada`, and the simulator of `karmadactl sim`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.02
 
 
 def check_control_plane(folder: Folder) -> None:
-    """Refused when a control plane has the state open: it is in use by somebody who did not mean us."""
+    """Refused when another control plane uses the state."""
     lock = folder.database.with_name(f"{folder.database.name}.lock")
     if in_use(lock):
         pid = lock.read_text(errors="replace").strip() or "unknown"
@@ -26,7 +26,7 @@ def check_control_plane(folder: Folder) -> None:
 
 
 async def stop_simulator(folder: Folder) -> bool:
-    """Whether simulated clusters ran there; their state stays."""
+    """Stop the simulated clusters, if they run, and return whether they did; their state is kept."""
     lock = folder.sim / "process.lock"
     if not in_use(lock):
         return False

@@ -1,9 +1,8 @@
-"""A cluster that is to be a member is one, whatever was there before.
+"""Join a cluster, or repair its registration.
 
-Joining makes a Cluster and never touches one that exists. Here one that exists is looked at: do the credentials that
-the control plane holds open this very cluster, at this very address? If not (the port is another one, the cluster was
-made anew under its old name, somebody removed the accounts), what differs is replaced, and the rest of the Cluster,
-with everything that was placed there, stays.
+Joining creates a Cluster and never touches an existing one. Here an existing Cluster is checked: do the stored
+credentials work for this cluster at this address? If not (another port, a cluster recreated under its old name, deleted
+service accounts), address and credentials are replaced; the rest of the Cluster and its placements stay.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _GONE_SECONDS = 60.0
 
 
 async def ensure_joined(control: Client, member: Client, way: RestConfig, name: str, *, renew: bool) -> str:
-    """What was done, in a word. With `renew` the name may be given to another cluster than the one that had it."""
+    """What was done, in a word. With `renew` the name may move to another cluster."""
     cluster = await _existing(control, name)
     if cluster is None:
         try:
@@ -52,7 +51,7 @@ async def ensure_joined(control: Client, member: Client, way: RestConfig, name: 
 
 
 async def _existing(control: Client, name: str) -> Obj | None:
-    """The Cluster, unless it is on its way out, which is waited for."""
+    """The Cluster, if there is one; waits for the end of one that is being deleted."""
 
     def settled(found: Obj | None) -> list[Obj] | None:
         if found is None:
@@ -67,7 +66,7 @@ async def _existing(control: Client, name: str) -> Obj | None:
 
 
 async def _opens(control: Client, cluster: Obj, way: RestConfig, cluster_id: str) -> bool:
-    """Whether what the control plane holds is good for this cluster."""
+    """Whether the stored credentials work for this cluster."""
     where = cluster["spec"].get("secretRef") or {}
     try:
         secret = await control.get(SECRETS, where.get("name", ""), where.get("namespace", ""))

@@ -1,8 +1,8 @@
-"""Which process runs: a file with its number, locked for as long as it lives.
+"""Pid files that are locked as long as their process lives.
 
-The lock is taken before the process is started and handed down to it, so that it ends with the process however that
-ends. A number in a file that nobody holds the lock of says nothing; nothing has to be cleaned up after a crash, and a
-number that the system has given to another process in the meantime is never taken for ours.
+The lock is taken before the process is started and is inherited by it, so it ends with the process, however that ends.
+A pid in an unlocked file has no meaning: nothing has to be cleaned up after a crash, and a reused pid is never mistaken
+for ours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TRY_SECONDS = 1.0
-"""Who only looks takes the lock for an instant; that is not being in use."""
+"""A reader takes the lock for an instant; that does not count as held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Holder:
 
 
 class Taken(Exception):
-    """Somebody holds it."""
+    """The lock is held."""
 
 
 class Mark:
@@ -33,7 +33,7 @@ class Mark:
         self._path = path
 
     def take(self) -> int:
-        """A descriptor that holds the lock, as do all copies of it; Taken."""
+        """A descriptor that holds the lock, as do its copies; raises Taken."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         end = time.monotonic() + _TRY_SECONDS
         while not _lock(descriptor, fcntl.LOCK_EX):
@@ -46,11 +46,11 @@ class Mark:
 
     @staticmethod
     def write(descriptor: int, holder: Holder) -> None:
-        """Say who holds it: a reader finds nothing or all of it."""
+        """Write the holder in one step."""
         os.pwrite(descriptor, json.dumps({"pid": holder.pid, "detached": holder.detached}).encode(), 0)
 
     def holder(self) -> Holder | None:
-        """Who holds it now; its number is 0 as long as it has not said so."""
+        """The current holder; its pid is 0 until it is written."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY)
         except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The members of a local environment: made where they are missing, joined where they are not, and awaited.
+"""Create missing members of a local environment, join them, and wait until they are Ready.
 
-All at once and each for itself: a member joins as soon as it and the control plane are there, and one that does not
-come along keeps no other from it. Doing it again changes nothing, so it may be cut short anywhere.
+Members are handled in parallel: each joins as soon as it and the control plane serve, and a failed one does not block
+the others. The work is idempotent, so it may be interrupted anywhere.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def bring_members(
     simulator: Arrival,
     attach: Sequence[Attached] = (),
 ) -> None:
-    """Until every member is Ready, or is told as failed. `plane` and `simulator` end when these serve."""
+    """Return when every member is Ready or has failed. `plane` and `simulator` return when these serve."""
     async with _alone(folder.run / "members.lock"):
         bringing = _Bringing(folder, board, plane, simulator)
         ways = [bringing.simulated(name) for name in choices.member_names]
@@ -54,7 +54,7 @@ async def bring_members(
 
 @asynccontextmanager
 async def _alone(path: Path) -> AsyncIterator[None]:
-    """Of two who come at once, one waits for the other."""
+    """Serialises concurrent starts."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         while True:
@@ -125,7 +125,7 @@ class _Bringing:
 
 
 async def _ready(control: Client, name: str) -> Obj:
-    """The Cluster once it is Ready; TimeoutError says how it is instead."""
+    """The Cluster once it is Ready; TimeoutError has its condition."""
     last: Obj = {}
 
     def look(cluster: Obj | None) -> Obj | None:
@@ -145,7 +145,7 @@ def ready_condition(cluster: Obj) -> Obj:
 
 
 def summary(cluster: Obj) -> str:
-    """How a member that is Ready is doing."""
+    """The row of a Ready member."""
     status = cluster.get("status") or {}
     nodes = (status.get("nodeSummary") or {}).get("totalNum")
     parts = ["Ready", status.get("kubernetesVersion"), f"{nodes} nodes" if nodes else ""]

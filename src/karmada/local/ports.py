@@ -1,4 +1,4 @@
-"""Ports of this machine that nobody listens on."""
+"""Free ports of this machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 
 
 def is_free(port: int) -> bool:
-    """Whether a server can have it now; connections that are only just over do not count."""
+    """Whether a server can bind it now; connections in TIME_WAIT do not matter."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,9 +1,9 @@
-"""The programs of a local environment as processes: started, watched, stopped, found again.
+"""The processes of a local environment: start, watch, stop and find them.
 
-Each gets two descriptors of ours that it keeps for life: the lock of its mark, and one end of a pipe. A word in the
-pipe says that it serves, the end of the pipe that it has ended; so nothing is polled, and it makes no difference which
-program it is. One that is to end with us is told by the system when we end (where it can: Linux), even if we are
-killed. Output goes to a log of its own, and what a program said last is shown when it ends by itself.
+Each inherits two descriptors for life: the lock of its pid file, and one end of a pipe. A line in the pipe means that
+it serves, the end of the pipe that it has exited; so nothing is polled. A process that must end with us gets a signal
+from the kernel when we end, even if we are killed (Linux only). Output goes to a log per program, whose last lines are
+shown when the program exits by itself.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _POLL_SECONDS = 0.02
 class Program:
     name: str
     command: list[str]
-    tells: bool = True
-    """It knows --ready-fd; one that does not counts as serving when it runs."""
+    signals_ready: bool = True
+    """It supports --ready-fd; one that does not counts as serving when it runs."""
 
 
 def names_of(choices: Choices) -> list[str]:
-    """Every program of the environment, in the order in which they are stopped."""
+    """All programs of the environment, in the order in which they are stopped."""
     return [KARMADA, SIM, *([ETCD] if choices.storage == ETCD else [])]
 
 
 def module(name: str, of: str, *arguments: str) -> Program:
-    """One of ours, with this interpreter."""
+    """A Python module of ours, run by this interpreter."""
     return Program(name, [sys.executable, "-P", "-m", of, *arguments])
 
 
@@ -54,13 +54,13 @@ def mark_of(folder: Folder, name: str) -> Mark:
 
 
 def found(folder: Folder) -> dict[str, Holder]:
-    """The programs of the folder that run now, started by whomever of us."""
+    """The running programs of the folder."""
     holders = {name: mark_of(folder, name).holder() for name in (KARMADA, SIM, ETCD)}
     return {name: holder for name, holder in holders.items() if holder is not None}
 
 
 class Running:
-    """A process that we have started. `ready` and `ended` are futures of this event loop."""
+    """A process that was started here. `ready` and `ended` are futures of this event loop."""
 
     def __init__(self, program: Program, process: subprocess.Popen[bytes], life: int, log: Path, begin: int) -> None:
         self.program = program
@@ -72,7 +72,7 @@ class Running:
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(life, self._heard)
-        if not program.tells:
+        if not program.signals_ready:
             self.ready.set_result(None)
 
     def _heard(self) -> None:
@@ -84,11 +84,11 @@ class Running:
         self.ended.set_result(None)
 
     async def served(self) -> None:
-        """Wait until it serves; one that ends before never does."""
+        """Wait until it serves."""
         await asyncio.shield(self.ready)
 
     def let_go(self) -> None:
-        """Listen no longer; the process goes on."""
+        """Stop watching; the process keeps running."""
         if self._life >= 0:
             self._loop.remove_reader(self._life)
             os.close(self._life)
@@ -101,8 +101,8 @@ class Running:
                 await asyncio.wait({self.ended}, timeout=patience)
         self._process.wait(_KILL_SECONDS)
 
-    def obituary(self) -> str:
-        """How it ended, and what it said last."""
+    def exit_report(self) -> str:
+        """How it ended, and the last lines of its log."""
         code = self._process.wait(_KILL_SECONDS)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         last = "\n".join(f"  {line}" for line in tail(self.log, self._begin))
@@ -111,23 +111,23 @@ class Running:
 
 
 def start(folder: Folder, program: Program, *, detached: bool) -> Running:
-    """Start it, and do not wait; Refused when it runs already."""
+    """Start it without waiting; Refused when it runs already."""
     try:
         lock = mark_of(folder, program.name).take()
     except Taken:
         raise Refused(f"{program.name} runs already in {shown(folder.root)}") from None
-    life, told = os.pipe()
+    life, ready = os.pipe()
     path = folder.log(program.name)
     log = _open_log(path)
     begin = os.fstat(log).st_size
-    command = [*program.command, *(["--ready-fd", str(told)] if program.tells else [])]
+    command = [*program.command, *(["--ready-fd", str(ready)] if program.signals_ready else [])]
     try:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=(lock, told),
+            pass_fds=(lock, ready),
             start_new_session=True,  # an interrupt on the terminal is for us, who stop them in order
             preexec_fn=None if detached else _leash(),
         )
@@ -136,34 +136,34 @@ def start(folder: Folder, program: Program, *, detached: bool) -> Running:
         os.close(life)
         raise Refused(f"{program.name} cannot be started: {error}") from error
     finally:
-        for descriptor in (lock, told, log):
+        for descriptor in (lock, ready, log):
             os.close(descriptor)
     return Running(program, process, life, path, begin)
 
 
 def _leash() -> Callable[[], None] | None:
-    """For a new process, before it becomes another program: end when the parent has ended."""
+    """In the child, before exec: end when the parent ends."""
     if not sys.platform.startswith("linux"):
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 
     def hold() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it ended before it was asked
+        if os.getppid() != parent:  # the parent ended before the signal was requested
             os._exit(1)
 
     return hold
 
 
 def _open_log(path: Path) -> int:
-    """To append to; one that has grown large is put aside first."""
+    """Open for appending; a large log is rotated first."""
     if path.exists() and path.stat().st_size > _LOG_BYTES:
         path.replace(path.with_name(f"{path.name}.1"))
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
 def tail(path: Path, begin: int = 0, lines: int = 15) -> list[str]:
-    """The last lines from a place on."""
+    """The last lines from an offset on."""
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(begin, end - _TAIL_BYTES))
@@ -171,12 +171,12 @@ def tail(path: Path, begin: int = 0, lines: int = 15) -> list[str]:
 
 
 async def stop_found(folder: Folder, names: list[str], seconds: float = STOP_SECONDS) -> list[str]:
-    """Stop programs that another process of ours has started, one after the other; those that ran."""
+    """Stop programs that were started elsewhere, in order; returns those that ran."""
     return [name for name in names if await end(mark_of(folder, name), seconds)]
 
 
 async def end(mark: Mark, seconds: float = STOP_SECONDS) -> bool:
-    """Have the process that holds the mark end, if there is one."""
+    """Terminate the process that holds the mark, if there is one."""
     if mark.holder() is None:
         return False
     for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, _KILL_SECONDS)):
@@ -187,14 +187,14 @@ async def end(mark: Mark, seconds: float = STOP_SECONDS) -> bool:
 
 async def _ended(mark: Mark, number: int, seconds: float) -> bool:
     loop = asyncio.get_running_loop()
-    limit, told = loop.time() + seconds, False
+    limit, signalled = loop.time() + seconds, False
     while loop.time() < limit:
         holder = mark.holder()
         if holder is None:
             return True
-        if holder.pid and not told:
+        if holder.pid and not signalled:
             _signal(holder.pid, number)
-            told = True
+            signalled = True
         await asyncio.sleep(_POLL_SECONDS)
     return False
 
@@ -203,4 +203,4 @@ def _signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        return  # it has just ended, which the mark will tell
+        return  # it has just ended; the mark shows that

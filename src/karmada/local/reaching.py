@@ -16,7 +16,7 @@ _SECONDS = 20.0
 
 
 def way(kubeconfig: Path, context: str = "", *, seconds: float = _SECONDS) -> RestConfig:
-    """KubeconfigError when it does not tell one."""
+    """KubeconfigError when the file has no usable context."""
     return Kubeconfig.load(kubeconfig).resolve(context, timeout=seconds)
 
 

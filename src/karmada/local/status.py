@@ -1,4 +1,4 @@
-"""How a local environment is doing: its processes, its control plane, its members, and what is wrong with them."""
+"""The status of a local environment: its processes, control plane and members, and their problems."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class Member(msgspec.Struct, kw_only=True):
 class Status(msgspec.Struct, kw_only=True):
     folder: str
     version: str = VERSION
-    """Of the programs as they are installed."""
+    """The installed version."""
     mode: str = "stopped"
-    """`foreground`, `detached`, `stopped`, or `partly` when some of it runs and nobody watches over it."""
+    """`foreground`, `detached`, `stopped`, or `partly` when some processes run without a supervisor."""
     processes: list[Process] = []
     clusters: list[Member] = []
     kubeconfigs: dict[str, list[str]] = {}
-    """Files, and the contexts in them."""
+    """Contexts by file."""
     problems: list[str] = []
 
     @property
-    def well(self) -> bool:
+    def healthy(self) -> bool:
         return not self.problems
 
 

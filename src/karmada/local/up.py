@@ -1,10 +1,9 @@
-"""Start a local environment, or find it running, and bring it to what is asked for.
+"""Start a local environment, or extend a running one.
 
-The programs start at the same time, with one exception: members that exist already start before the control plane,
-since the first look of a control plane at a cluster counts at once, and it would find them all dead. Then the members
-are made, joined and awaited. Whoever starts it in the foreground stays, and stops everything at an interrupt or as soon
-as one of the programs ends by itself. What is left of a start that was killed is stopped first; the state goes on as it
-is.
+The programs start in parallel, with one exception: existing members start before the control plane, since its first
+health check counts at once and would mark them all not ready. Then the members are created, joined and awaited. In the
+foreground, local-up supervises the programs and stops all of them on an interrupt or when one exits by itself.
+Processes left over from a killed start are stopped first; the state is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from karmada.kube.sim.admin_client import AdminClient
 from karmada.local import etcd, foreign, programs
 from karmada.local.attaching import Attached
 from karmada.local.board import Board
-from karmada.local.choosing import Asked, choose, storage_of
+from karmada.local.choosing import Requested, choose, storage_of
 from karmada.local.folder import ETCD, SQLITE, Choices, Folder, Refused, shown
 from karmada.local.marks import Holder, Mark, Taken
 from karmada.local.members import bring_members
@@ -43,7 +42,7 @@ _QUICK = (
     "--cluster-failure-threshold=10s",
     "--cluster-success-threshold=5s",
 )
-"""On one machine nothing gets lost on the way: who looks more often knows sooner, and need not doubt so long."""
+"""On one machine health checks are cheap and reliable: frequent checks and short thresholds react faster."""
 T = TypeVar("T")
 
 
@@ -51,11 +50,11 @@ T = TypeVar("T")
 class Outcome:
     choices: Choices
     already: bool = False
-    """It ran before we came, and is not ours to stop."""
+    """It was running already and is not stopped by us."""
 
 
 class Interrupted(Exception):
-    """Somebody wants it to stop before it has started."""
+    """Interrupted before everything was started."""
 
 
 class Up:
@@ -81,43 +80,43 @@ class Up:
         self._stopping = asyncio.Event()
         self._died: asyncio.Future[Running] = asyncio.get_running_loop().create_future()
 
-    # the whole of it
+    # life cycle
 
-    async def start(self, asked: Asked) -> Outcome:
-        """Refused or Interrupted, after which nothing runs that did not before."""
+    async def start(self, requested: Requested) -> Outcome:
+        """Start it. After Refused or Interrupted nothing runs that did not before."""
         self._folder.make()
         try:
             self._lock = self._supervisor.take()
         except Taken:
-            return await self._beside(asked)
+            return await self._beside(requested)
         Mark.write(self._lock, Holder(os.getpid(), self._detach))
         try:
             if self._runs_detached():
                 self._release()
-                return await self._beside(asked)
+                return await self._beside(requested)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
-            return Outcome(await self._watched(self._start(asked)))
+            return Outcome(await self._watched(self._start(requested)))
         except BaseException:
             await self.stop()
             raise
 
-    async def until_told(self) -> None:
-        """Watch over it until somebody wants it to stop; Refused when a program has ended by itself."""
+    async def until_stopped(self) -> None:
+        """Supervise until it is stopped; Refused when a program exits by itself."""
         try:
             await self._watched(_forever())
         except Interrupted:
             return
 
     async def stop(self) -> None:
-        """In order: what one still needs ends after it."""
+        """Stop the programs in order: clients before the servers they use."""
         for name in (KARMADA, SIM, ETCD):
             if name in self._running:
                 await self._running.pop(name).stop()
         self._release()
 
     def leave(self) -> None:
-        """Let the programs go on without us."""
+        """Leave the programs running."""
         for running in self._running.values():
             running.let_go()
         self._running.clear()
@@ -129,21 +128,21 @@ class Up:
             self._lock = -1
 
     async def _watched(self, work: Coroutine[Any, Any, T]) -> T:
-        """The work's result, unless it is to stop or a program dies before."""
-        task, told = asyncio.create_task(work), asyncio.create_task(self._stopping.wait())
+        """The result of the work, unless it is interrupted or a program exits before."""
+        task, stopping = asyncio.create_task(work), asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait({task, told, self._died}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, stopping, self._died}, return_when=asyncio.FIRST_COMPLETED)
             if self._stopping.is_set():
                 raise Interrupted
             if self._died.done():
-                raise Refused(self._died.result().obituary())
+                raise Refused(self._died.result().exit_report())
             return task.result()
         finally:
-            await cancel_and_wait(task, told)
+            await cancel_and_wait(task, stopping)
 
-    # a start from nothing that runs
+    # a start from scratch
 
-    async def _start(self, asked: Asked) -> Choices:
+    async def _start(self, requested: Requested) -> Choices:
         folder, board = self._folder, self._board
         if await programs.stop_found(folder, [KARMADA, SIM, ETCD]):
             board.say("stopped processes of an earlier start")
@@ -152,7 +151,7 @@ class Up:
             board.say("stopped the simulated clusters that ran in the folder; they are started again")
         kept = folder.choices()
         choices, notes = choose(
-            asked, kept, has_database=folder.database.exists(), is_free=is_free, free_port=free_port
+            requested, kept, has_database=folder.database.exists(), is_free=is_free, free_port=free_port
         )
         if choices.storage == ETCD:
             etcd.check_installed()
@@ -220,7 +219,7 @@ class Up:
         running.ended.add_done_callback(ended)
         return running
 
-    # one that runs already
+    # a running environment
 
     def _runs_detached(self) -> bool:
         choices, holders = self._folder.choices(), programs.found(self._folder)
@@ -228,23 +227,25 @@ class Up:
             name in holders and holders[name].detached for name in programs.names_of(choices)
         )
 
-    async def _beside(self, asked: Asked) -> Outcome:
-        """Leave what runs as it is, and add what is missing."""
+    async def _beside(self, requested: Requested) -> Outcome:
+        """Add missing members to a running environment."""
         choices = await self._others()
-        if asked.port not in (None, choices.port) or storage_of(asked) not in (None, choices.storage):
+        if requested.port not in (None, choices.port) or storage_of(requested) not in (None, choices.storage):
             raise Refused(
                 f"it runs already in {shown(self._folder.root)} with another port or store; karmadactl local-down first"
             )
         if self._flags:
             raise Refused(f"it runs already in {shown(self._folder.root)}; karmadactl local-down first to change flags")
-        wanted = msgspec.structs.replace(choices, members=choices.members if asked.members is None else asked.members)
+        wanted = msgspec.structs.replace(
+            choices, members=choices.members if requested.members is None else requested.members
+        )
         self._check_names(wanted)
         self._folder.keep(wanted)
         await bring_members(self._folder, wanted, self._board, _at_once, _at_once, self._attach)
         return Outcome(wanted, already=True)
 
     async def _others(self) -> Choices:
-        """What the one was asked for that runs it, once it serves."""
+        """The settings of the running environment, once it serves."""
         loop = asyncio.get_running_loop()
         end = loop.time() + _OTHERS_SECONDS
         while loop.time() < end:

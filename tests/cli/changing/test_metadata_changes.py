@@ -8,7 +8,7 @@ import pytest
 
 from karmada.cli.changing.metadata import Changes, changed, parse_changes
 from karmada.cli.commands.annotate import ANNOTATIONS
-from karmada.cli.commands.label import LABELS, told
+from karmada.cli.commands.label import LABELS, outcome
 from karmada.cli.targeting.connect import Failure
 
 
@@ -67,4 +67,4 @@ def test_removing_what_is_not_there_adds_nothing() -> None:
     ],
 )
 def test_what_was_done_to_labels(before: Any, after: Any, overwrite: bool, done: str) -> None:
-    assert told(before, after, overwrite) == done
+    assert outcome(before, after, overwrite) == done

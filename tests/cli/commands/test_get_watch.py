@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from karmada.cli.commands import get_watch
-from karmada.cli.commands.get_watch import News, Source
+from karmada.cli.commands.get_watch import Change, Source
 from karmada.cli.targeting.resources import Target
 from karmada.cli.targeting.sources import Question, Trouble
 from karmada.kube.client.discovery import Mapping
@@ -61,7 +61,7 @@ async def told(server: Server, count: int) -> tuple[list[tuple[str, str]], list[
     session = SimpleNamespace(name="m1", client=SimpleNamespace(transport=server), config=SimpleNamespace(server="x"))
     source = Source(cast(Any, session), Target(PODS, "default"))
     await get_watch._list(source, QUESTION)
-    queue: asyncio.Queue[News | Trouble] = asyncio.Queue()
+    queue: asyncio.Queue[Change | Trouble] = asyncio.Queue()
     task = asyncio.create_task(get_watch._follow(source, QUESTION, queue))
     news: list[tuple[str, str]] = []
     troubles: list[Trouble] = []

@@ -1,7 +1,7 @@
-"""A person's editor on a text, again and again until the text is good.
+"""The edit loop: open a text in an editor until it is valid.
 
-$KUBE_EDITOR or else $EDITOR says which one. A text that cannot be used is opened again with the reasons above it, as
-long as every time brings something new; what somebody wrote is never thrown away unless it was put to use.
+The editor is $KUBE_EDITOR or $EDITOR. An invalid text is opened again with the errors above it, as long as it changes.
+The user's text is never discarded unless it was used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEADER = """\
 
 
 def editor_command() -> tuple[str, list[str]]:
-    """What the editor is called, and the words that start it."""
+    """The editor's name and its command line."""
     name = os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or "vi"
     if any(mark in name for mark in "\"'\\"):
         return name, [os.environ.get("SHELL") or "/bin/sh", "-c", f'{name} "$0"']
@@ -34,7 +34,7 @@ def editor_command() -> tuple[str, list[str]]:
 
 
 def launch(path: Path) -> None:
-    """Wait until the person is done with the file."""
+    """Run the editor on the file."""
     import subprocess
 
     name, words = editor_command()
@@ -51,7 +51,7 @@ def without_comments(text: str) -> str:
 
 
 class Draft:
-    """A text on its way: `open` gives what a person made of it."""
+    """A text being edited; `open` returns the edited text."""
 
     def __init__(self, text: str, *, suffix: str = ".yaml", windows_line_endings: bool = False) -> None:
         self._original = without_comments(text)
@@ -61,9 +61,9 @@ class Draft:
         self._path: Path | None = None
 
     def open(self, reasons: Sequence[str] = ()) -> str | None:
-        """The text without comments; None when it was given up, which is said.
+        """The text without comments; None when the edit was cancelled, which is reported.
 
-        `reasons` tell why the last text was not good. Failure when it comes back as it was.
+        `reasons` are the errors of the last text. Failure when it comes back unchanged.
         """
         before = without_comments(self._text)
         edited = self._edited(reasons)
@@ -85,8 +85,8 @@ class Draft:
         import tempfile
 
         self.discard()
-        told = "".join(f"# {line}\n" for reason in reasons for line in reason.splitlines())
-        comments = _HEADER + (f"{told}#\n" if told else "") if self._suffix != ".json" or told else ""
+        errors = "".join(f"# {line}\n" for reason in reasons for line in reason.splitlines())
+        comments = _HEADER + (f"{errors}#\n" if errors else "") if self._suffix != ".json" or errors else ""
         handle, name = tempfile.mkstemp(prefix="karmadactl-edit-", suffix=self._suffix)
         self._path = Path(name)
         with os.fdopen(handle, "w", newline=self._newline, encoding="utf-8") as file:
@@ -103,7 +103,7 @@ class Draft:
             raise connect.failure("what was saved is not UTF-8") from error
 
     def keep(self) -> None:
-        """Leave the file where it is, and tell where."""
+        """Keep the file and print its path."""
         click.echo(f'A copy of your changes has been stored to "{self._path}"', err=True)
 
     @property
@@ -117,7 +117,7 @@ class Draft:
 
 
 def edit_objects(objs: Sequence[Obj], *, windows_line_endings: bool = False) -> list[Obj] | None:
-    """Objects as they are after editing; None when nothing was changed."""
+    """The edited objects; None when nothing was changed."""
     from karmada.cli.targeting.files import parse_objects
 
     draft = Draft(as_text(objs, "yaml"), windows_line_endings=windows_line_endings)

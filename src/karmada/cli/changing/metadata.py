@@ -31,15 +31,15 @@ class Sort:
     place: str
     """Where they are in metadata."""
     both: Callable[[Sequence[str]], str]
-    """What to say of keys that are to be set and removed."""
+    """The error for keys that are both set and removed."""
     refused: Callable[[Sequence[str]], str]
-    """What to say of values that are there already."""
+    """The error for values that exist already."""
     check: Callable[[str, str], None]
-    """Failure for a KEY=VALUE word with a value that cannot be."""
-    told: Callable[[Obj, Obj, bool], str]
-    """What was done to an object, from before and after, and whether values may be overwritten."""
+    """Failure for a KEY=VALUE word with an invalid value."""
+    outcome: Callable[[Obj, Obj, bool], str]
+    """The result word for an object, from its old and new state and --overwrite."""
     missing: str = ""
-    """What to say of a key that is not there and shall be removed."""
+    """The message for a removed key that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def parse_changes(sort: Sort, words: Sequence[str]) -> Changes:
 
 
 def changed(sort: Sort, obj: Obj, changes: Changes, *, overwrite: bool, resource_version: str = "") -> Obj:
-    """The object after the changes; Failure when a value would be overwritten that must not be."""
+    """The changed object; Failure when a value exists and --overwrite is not given."""
     metadata = obj.get("metadata") or {}
     values = dict(metadata.get(sort.place) or {})
     if not overwrite:
@@ -211,7 +211,7 @@ class _Change:
         if flags["list_"]:
             self._list(new, alone)
             return
-        self._results.show(new, writing.did(self._sort.told(old, new, flags["overwrite"]), flags["dry_run"]))
+        self._results.show(new, writing.did(self._sort.outcome(old, new, flags["overwrite"]), flags["dry_run"]))
 
     def _list(self, obj: Obj, alone: bool) -> None:
         metadata = obj.get("metadata") or {}

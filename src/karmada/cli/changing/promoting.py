@@ -1,7 +1,7 @@
-"""How a resource of a cluster gets into the control plane: fetched, tidied up, created, and given a policy.
+"""Promote a resource of a cluster: fetch, clean and create it in the control plane, with a policy.
 
-What it depends on goes first, if that is wanted, so that nothing is propagated before all of it is there. When any of
-that fails, what was done is undone.
+With --deps its dependencies are promoted first, so that nothing is propagated before all of it exists. When that fails,
+the promoted dependencies are reverted.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class _Promotion:
             raise
 
     async def _dependencies(self, obj: Obj) -> list[Obj]:
-        """What the first interpreter that knows the kind says; nothing when none does, which is told."""
+        """Dependencies by the first interpreter that supports the kind; without one, a warning and no dependencies."""
         listed = await self._control.client.list_all(ResourceInterpreterCustomization.gvr)
         layers: list[tuple[str, Layer]] = [("configurable", Declarative(listed.items))]
         gvk = gvk_of(obj)
@@ -223,7 +223,7 @@ class _Promotion:
         return [Resource({**typed, **obj}, there, here) for obj in listed.items]
 
     async def _revert(self) -> None:
-        """Undo what was done for dependencies, the last first; the cluster keeps what it has."""
+        """Revert the promoted dependencies, last first; the objects in the cluster stay."""
         while self._promoted:
             dependency = self._promoted.pop()
             await self._release(dependency)
@@ -232,7 +232,7 @@ class _Promotion:
             click.echo(f"Dependency resource {dependency.text} is reverted")
 
     async def _release(self, dependency: Resource) -> None:
-        """Without these labels the control plane has no say over the object in the cluster."""
+        """Without these labels the control plane does not manage the object in the cluster."""
         try:
             found = await self._cluster.client.get(dependency.there.gvr, dependency.name, dependency.namespace)
         except NotFound:
@@ -253,7 +253,7 @@ def _named(catalog: Catalog, word: str) -> Mapping:
 
 
 def tidied(obj: Obj) -> Obj:
-    """The object without what belongs to the cluster it comes from; whatever is there already may be taken over."""
+    """The object without cluster-specific fields; conflicts in the cluster are resolved by overwriting."""
     result = pruned(obj, keep_ttl=True)
     metadata = result["metadata"]
     annotations = {CONFLICT_RESOLUTION: "overwrite", **(metadata.get("annotations") or {})}

@@ -1,4 +1,4 @@
-"""What the commands that change things have in common: trials, validation, who writes, and several errors at once."""
+"""Shared by commands that write: dry run, validation, field manager, and aggregated errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _DryRun(click.ParamType[str]):
 
 
 class _Validation(click.ParamType[str]):
-    """What the server is asked to do about fields it does not know."""
+    """The fieldValidation parameter of the request."""
 
     name = "strict|warn|ignore"
 
@@ -92,7 +92,7 @@ def save_config_flag(command: F) -> F:
 
 
 def did(word: str, dry_run: str) -> str:
-    """What a command says it did."""
+    """The result word, with its dry-run suffix."""
     return word + _SUFFIX[dry_run]
 
 
@@ -145,7 +145,7 @@ def placed(obj: Obj, mapping: Mapping, namespace: str, given: bool) -> Obj:
 
 
 async def raw(client: Client, method: str, path: str, body: Obj | None = None) -> None:
-    """Any request, told as the server answers it."""
+    """A raw request; prints the response body."""
     from urllib.parse import parse_qsl
 
     from karmada.cli.output.documents import compact_json
@@ -161,24 +161,24 @@ async def raw(client: Client, method: str, path: str, body: Obj | None = None) -
 
 
 def usage(message: str) -> connect.Failure:
-    """A failure that tells where the help is."""
+    """A failure with a pointer to the help."""
     path = click.get_current_context().command_path
     return connect.failure(f"{message}\nSee '{path} -h' for help and examples")
 
 
 class Failures:
-    """Errors of several objects: work goes on after each, and all are told at the end."""
+    """Collects the errors of several objects; they are raised together at the end."""
 
     def __init__(self) -> None:
         self._told: list[tuple[str, str]] = []
-        """Each as it is told alone, and among others."""
+        """Each error as printed alone, and among others."""
 
     def __bool__(self) -> bool:
         return bool(self._told)
 
     @contextmanager
     def collecting(self, doing: str = "", source: str = "") -> Iterator[None]:
-        """A failure in the block is kept for later; `doing` and `source` tell what was done with which file."""
+        """Collect a failure of the block; `doing` and `source` describe the step and its file."""
         from karmada.kube.objects.errors import ApiError
 
         try:

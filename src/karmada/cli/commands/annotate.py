@@ -1,4 +1,4 @@
-"""`karmadactl annotate`: what resources carry for people and programs."""
+"""`karmadactl annotate`: set and remove annotations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANNOTATIONS = Sort(
     ),
     refused=lambda there: f"--overwrite is false but found the following declared annotation(s): {'; '.join(there)}",
     check=lambda _word, _value: None,
-    told=lambda _old, _new, _overwrite: "annotated",
+    outcome=lambda _old, _new, _overwrite: "annotated",
 )
 
 

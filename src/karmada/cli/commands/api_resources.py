@@ -1,4 +1,4 @@
-"""`karmadactl api-resources`: which resources a server has, and what they may be called."""
+"""`karmadactl api-resources`: the resource types of a server, with their short names."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def chosen(
     verbs: Sequence[str] = (),
     categories: Sequence[str] = (),
 ) -> list[Mapping]:
-    """The preferred version of every resource that is like this; None: however it is."""
+    """The preferred versions of the matching resources; None matches any."""
     return [
         mapping
         for mapping in catalog.by_group_resource.values()

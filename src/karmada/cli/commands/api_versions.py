@@ -1,4 +1,4 @@
-"""`karmadactl api-versions`: the groups and versions a server has."""
+"""`karmadactl api-versions`: the API versions of a server."""
 
 from __future__ import annotations
 

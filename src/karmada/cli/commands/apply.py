@@ -1,7 +1,4 @@
-"""`karmadactl apply`: what files say becomes so, and with --cluster or --all-clusters it is propagated as well.
-
-Everything happens on this side, as kubectl does it: nothing but the server is needed.
-"""
+"""`karmadactl apply`: client-side or server-side apply; with --cluster or --all-clusters, with policies."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _SUBCOMMANDS = {
 
 
 class _Apply(click.Group):
-    """The command itself, and those about the annotation it keeps; these are imported when they are used."""
+    """The command and its subcommands on the last-applied annotation, which are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_SUBCOMMANDS)

@@ -1,4 +1,4 @@
-"""`karmadactl attach`: join the process that a container runs, of a member or of the server itself."""
+"""`karmadactl attach`: attach to a container of a member or of the server itself."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ async def _attach(
         pods.not_completed(pod, "cannot attach a container in a completed pod")
         found = _container(pod, container, ends)
         if ends.tty and not found.get("tty"):
-            ends.tell(f"error: Unable to use a TTY - container {found['name']} did not allocate one")
+            ends.notify(f"error: Unable to use a TTY - container {found['name']} did not allocate one")
         ends = remote_commands.Ends(ends.stdin, bool(found.get("tty")), ends.quiet)
         terminal = ends.terminal()
-        ends.tell("If you don't see a command prompt, try pressing enter.")
+        ends.notify("If you don't see a command prompt, try pressing enter.")
         metadata = pod["metadata"]
         starting = websocket.attach(
             session.client.transport,  # type: ignore[arg-type]
@@ -94,11 +94,11 @@ async def _attach(
 
 def _container(pod: Obj, name: str, ends: remote_commands.Ends) -> Obj:
     try:
-        return pods.chosen_container(pod, name, ends.tell)
+        return pods.chosen_container(pod, name, ends.notify)
     except connect.Failure as error:
         raise connect.failure(f"cannot attach to the container: {connect.reason(error)}") from error
 
 
 def _redrawn(size: Size | None) -> list[Size]:
-    """A change of size makes the other side draw its screen anew, also when nothing has changed."""
+    """A size one larger, then the real one: the change makes the remote program redraw its screen."""
     return [] if size is None else [type(size)(size.width + 1, size.height + 1), size]

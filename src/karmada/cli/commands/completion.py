@@ -1,4 +1,4 @@
-"""`karmadactl completion`: scripts for shells. What can come next is asked of the program itself (see complete)."""
+"""`karmadactl completion`: scripts for shells. The candidates come from the program itself (see complete)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`karmadactl cordon` and `uncordon`: whether anything new may be placed on a cluster."""
+"""`karmadactl cordon` and `uncordon`: the unschedulable taint of a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOO_MANY = "more than one cluster name is not supported"
 
 
 def cordoned(taints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
-    """The taints with the one that keeps everything new away; None when it is there."""
+    """The taints with the unschedulable taint added; None when it exists."""
     if _place(taints) is not None:
         return None
     from karmada.api.well_known import NO_SCHEDULE, TAINT_UNSCHEDULABLE

@@ -1,8 +1,7 @@
-"""`karmadactl delete`: resources by file, name or label, and waiting until they are gone.
+"""`karmadactl delete`: delete resources by file, name or label, and wait until they are gone.
 
-The server may keep an object for a while after it was asked to delete it: for its finalizers, or for what hangs on it.
-Each is watched from what a list of it said, so that its end cannot be missed; another object with the same name is an
-end as well.
+The server may keep a deleted object for its finalizers or its dependents. Each is watched from the resourceVersion of a
+list, so that its deletion cannot be missed; another uid under the same name counts as deleted.
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ class _Deletion:
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     async def _delete(self, session: Session, one: Chosen) -> str:
-        """The uid of what was asked to go; "" when nothing was."""
+        """The uid of the deleted object; "" when nothing was deleted."""
         from karmada.kube.objects.errors import NotFound
 
         flags = self._flags
@@ -220,7 +219,7 @@ def _kind(one: Chosen) -> str:
 
 
 def _uid(answer: Obj) -> str:
-    """Of an object, or of the Status that tells of its deletion."""
+    """The uid in an object, or in the Status of its deletion."""
     status = answer.get("kind") == "Status" and answer.get("apiVersion") == "v1"
     place: Obj = answer.get("details" if status else "metadata") or {}
     return str(place.get("uid", ""))

@@ -1,8 +1,7 @@
-"""`karmadactl describe`: one thing closely, with its relations and its events.
+"""`karmadactl describe`: the details of resources, with related objects and events.
 
-Words and files become objects first; a single name that does not exist is taken for the beginning of names. Objects
-are then described side by side, several at once, and shown in their order. What cannot be found or described is told at
-the end, and does not keep the rest from being shown.
+Arguments and files are resolved to objects first; a single name that does not exist is used as a prefix. Objects are
+then described concurrently and shown in order. Errors are reported at the end and do not hide the rest.
 """
 
 from __future__ import annotations

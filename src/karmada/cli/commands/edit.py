@@ -1,7 +1,7 @@
 """`karmadactl edit`: resources of the server in an editor.
 
-What a person changed is sent as a patch, so that what others changed meanwhile stays. What the server refuses is opened
-again with its reasons; what it took already is not sent twice.
+Changes are sent as a patch, so that concurrent changes of others stay. What the server rejects is opened again with the
+errors; what it accepted is not sent twice.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def edit(words: tuple[str, ...], **flags: Any) -> None:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What became of one saving."""
+    """The result of one save."""
 
     reasons: list[str] = field(default_factory=list)
-    """Why to open the editor again."""
+    """Errors; the editor is opened again."""
     lost: bool = False
-    """Something is not there any more."""
+    """An object no longer exists."""
     failed: bool = False
 
 
@@ -197,7 +197,7 @@ def _title(one: Chosen) -> str:
 
 
 def _place_of(obj: Obj, originals: Sequence[Obj]) -> int | None:
-    """Which of the originals the object was; its uid tells, or else its kind and name."""
+    """The original of an object: by its uid, or else by its kind and name."""
     uid = (obj.get("metadata") or {}).get("uid")
     for place, original in enumerate(originals):
         if uid and original["metadata"].get("uid") == uid:

@@ -76,7 +76,7 @@ async def _execute(
     async with way.open() as session:
         pod = await pods.pod_from(session, word, filenames, seconds)
         pods.not_completed(pod, "cannot exec into a container in a completed pod")
-        name = container or pods.chosen_container(pod, "", ends.tell)["name"]
+        name = container or pods.chosen_container(pod, "", ends.notify)["name"]
         terminal = ends.terminal()
         metadata = pod["metadata"]
         starting = execute(

@@ -1,4 +1,4 @@
-"""`karmadactl explain`: what a kind and its fields mean, as the server that has them describes them.
+"""`karmadactl explain`: the documentation of a resource type, from the server's OpenAPI.
 
 The server publishes a document of schemas for every group-version (OpenAPI v3); only the one that is needed is read.
 """
@@ -132,8 +132,8 @@ async def _schema(session: Session, gvk: GVK) -> tuple[Document, Schema]:
         raise connect.failure(f'couldn\'t find resource for "{gvk}"')
     path, _, query = str(entry["serverRelativeURL"]).partition("?")
     hashed = dict(pair.split("=", 1) for pair in query.split("&") if "=" in pair)
-    told = await transport.call(Call("GET", path, hashed, most=LIST_BYTES))
-    document = Document(((told or {}).get("components") or {}).get("schemas") or {})
+    document_json = await transport.call(Call("GET", path, hashed, most=LIST_BYTES))
+    document = Document(((document_json or {}).get("components") or {}).get("schemas") or {})
     schema = document.of_kind(*gvk)
     if schema is None:
         raise connect.failure(f'couldn\'t find resource for "{gvk}"')

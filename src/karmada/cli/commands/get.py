@@ -1,8 +1,7 @@
 """`karmadactl get`: resources of the control plane and of its members, in one table.
 
-Without --operation-scope, a table for people shows both: what was asked of the control plane, and what became of it in
-the members. A program that asks for JSON or the like gets the control plane's objects. With a scope it is what the
-scope says. A source that fails is told of at the end; the others are shown.
+Without --operation-scope, a table shows the control plane and the members; JSON and the like show only the control
+plane's objects. With a scope, only that scope. A source that fails is reported at the end; the others are shown.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _TABLES = ("", "wide")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Everything a command line of `get` says."""
+    """The flags of `get`."""
 
     words: tuple[str, ...]
     scope: str
@@ -70,7 +69,7 @@ class Wish:
 
     @property
     def lenient(self) -> bool:
-        """Nobody said where to look: whoever has it, has it."""
+        """No scope was given: an object that some source has is found."""
         return self.scope == ""
 
     def printer(self) -> printing.Printer:
@@ -187,7 +186,7 @@ def _scope(given: str, clusters: tuple[str, ...]) -> str:
 
 
 def _check(wish: Wish) -> None:
-    """Failure for what makes no sense wherever it is asked."""
+    """Failure for invalid combinations of flags."""
     if not wish.words:
         name = program.command()
         click.echo(
@@ -261,9 +260,9 @@ async def _look(wish: Wish, control: Session, question: Question) -> Findings:
 
 
 async def where(wish: Wish, control: Session, question: Question) -> tuple[Any, list[str], list[Trouble]]:
-    """What the words mean to the control plane, and which members to ask; both are asked for at the same time.
+    """The targets as the control plane resolves them, and the members to read from; both are fetched concurrently.
 
-    Who did not ask for members by itself, and may not know which there are, is told so and shown the rest.
+    If members were not requested explicitly and may not be listed, that is reported and the rest is shown.
     """
     from karmada.cli.targeting import sources
     from karmada.kube.objects.errors import Forbidden
@@ -338,7 +337,7 @@ def document(parts: Sequence[Part], sort_by: str = "") -> Obj:
 
 
 def report(troubles: Sequence[Trouble]) -> None:
-    """Failure that tells of all of them, if there are any."""
+    """Failure with all of them, if there are any."""
     if len(troubles) == 1:
         raise connect.failure(str(troubles[0]))
     if troubles:

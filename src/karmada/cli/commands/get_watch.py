@@ -1,9 +1,8 @@
-"""`karmadactl get --watch`: what there is, and then what changes, from all sources at once.
+"""`karmadactl get --watch`: list, then watch, all sources at once.
 
-Every source is listed once and then followed by a task of its own; what they tell goes through one queue to the one who
-writes. A stream that ends or breaks is opened again where it was; when the server no longer knows that place, the
-source is listed again, and what is different from what was known is told as if it had been watched. A source that
-cannot be followed at all is told of and left; the others go on.
+Every source is listed once and then watched by a task of its own; their events go through one queue to the printer. A
+watch that ends is resumed at its resourceVersion; when that has expired, the source is listed again and the differences
+are printed as events. A source that cannot be watched is reported and dropped; the others continue.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 _SINGLE = "you may only specify a single resource type"
 
 
-class News(NamedTuple):
-    """What happened, and the Table or object it happened to."""
+class Change(NamedTuple):
+    """A watch event: its type, and its Table or object."""
 
     source: str
     type: str
@@ -59,26 +58,26 @@ class Source:
     session: Session
     target: Target
     version: str = ""
-    """The state of the server that has been told of."""
+    """The resourceVersion up to which events were printed."""
     known: dict[tuple[str, str], Obj] = field(default_factory=dict)
     """Every object of it, or its row."""
 
 
 async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> None:
-    """Until it is interrupted, or nobody is left to be watched."""
+    """Run until it is interrupted or no source is left."""
     from karmada.cli.targeting.session import control_plane
 
     async with control_plane(kubeconfig, context, namespace) as control:
-        asked = question_of(wish, control)
-        understood, clusters, refused = await where(wish, control, asked)
+        requested = question_of(wish, control)
+        understood, clusters, refused = await where(wish, control, requested)
         async with opened(control, clusters) as members:
-            found, troubles = await _sources(wish, control, members, asked, understood)
+            found, troubles = await _sources(wish, control, members, requested, understood)
             troubles += refused
-            question = _by_fields(asked, found)
+            question = _by_fields(requested, found)
             writer = Writer(wish, found)
             listed = await asyncio.gather(*(_list(source, question) for source in found), return_exceptions=True)
             alive: list[Source] = []
-            first: list[News] = []
+            first: list[Change] = []
             for source, answer in zip(found, listed, strict=True):
                 if isinstance(answer, Exception):
                     troubles.append(trouble_of(source.session, answer))
@@ -86,10 +85,10 @@ async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> No
                     raise answer
                 else:
                     alive.append(source)
-                    first.append(News(source.session.name, "ADDED", answer))
+                    first.append(Change(source.session.name, "ADDED", answer))
             if wish.lenient:
                 troubles = _worth_telling(troubles, found=bool(alive))
-            _check_named(asked, alive, troubles)
+            _check_named(requested, alive, troubles)
             writer.write([] if wish.watch_only else first)
             if not alive:
                 report(troubles)
@@ -106,7 +105,7 @@ async def _sources(
     question: Question,
     understood: list[Target] | connect.Failure,
 ) -> tuple[list[Source], list[Trouble]]:
-    """Who is watched for what; every one of them for a single thing."""
+    """The sources, each with its single target."""
     troubles: list[Trouble] = []
     found: list[Source] = []
     places = [control, *members] if wish.asks_control_plane else members
@@ -129,7 +128,7 @@ async def _sources(
 
 
 def _worth_telling(troubles: list[Trouble], *, found: bool) -> list[Trouble]:
-    """What somebody has, others need not have; what nobody has is told of once."""
+    """A type that one source has may be missing in others; a type that none has is reported once."""
     absent = [trouble for trouble in troubles if trouble.absent]
     forgiven = absent if found else absent[1:]
     return [trouble for trouble in troubles if trouble not in forgiven]
@@ -158,7 +157,7 @@ def _by_fields(question: Question, sources: list[Source]) -> Question:
 
 
 def _check_named(question: Question, alive: list[Source], troubles: list[Trouble]) -> None:
-    """An object that nobody has is nothing to wait for."""
+    """Failure when no source has the named object."""
     if not question.named or any(source.known for source in alive):
         return
     name = question.words[0].rpartition("/")[2] if "/" in question.words[0] else question.words[1]
@@ -173,12 +172,12 @@ def _check_named(question: Question, alive: list[Source], troubles: list[Trouble
 
 
 async def _follow_all(sources: list[Source], question: Question, writer: Writer) -> None:
-    news: asyncio.Queue[News | Trouble] = asyncio.Queue(maxsize=1000)
+    changes: asyncio.Queue[Change | Trouble] = asyncio.Queue(maxsize=1000)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_follow(source, question, news)) for source in sources]
+        tasks = [group.create_task(_follow(source, question, changes)) for source in sources]
         left = len(tasks)
         while left:
-            item = await news.get()
+            item = await changes.get()
             if isinstance(item, Trouble):
                 click.echo(str(item), err=True)
                 left -= item.key == "over"
@@ -186,7 +185,7 @@ async def _follow_all(sources: list[Source], question: Question, writer: Writer)
                 writer.write([item])
 
 
-async def _follow(source: Source, question: Question, news: asyncio.Queue[News | Trouble]) -> None:
+async def _follow(source: Source, question: Question, changes: asyncio.Queue[Change | Trouble]) -> None:
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError, Expired, Gone
 
@@ -194,8 +193,8 @@ async def _follow(source: Source, question: Question, news: asyncio.Queue[News |
     while True:
         failed: Exception | None = None
         try:
-            async for item in _news(source, question):
-                await news.put(item)
+            async for item in _changes(source, question):
+                await changes.put(item)
                 pause = _FIRST_PAUSE
         except (Expired, Gone):
             source.version = ""
@@ -203,17 +202,17 @@ async def _follow(source: Source, question: Question, news: asyncio.Queue[News |
             failed = error
         except ApiError as error:
             if error.http_code < 500 and error.http_code != 429:
-                await news.put(Trouble(source.session.name, connect.reason(error), key="over"))
+                await changes.put(Trouble(source.session.name, connect.reason(error), key="over"))
                 return
             failed = error
         if failed is not None:
             if pause == _FIRST_PAUSE * 2:  # not at the first time: streams break
-                await news.put(Trouble(source.session.name, connect.reason(failed)))
+                await changes.put(Trouble(source.session.name, connect.reason(failed)))
             pause = min(pause * 2, _LONGEST_PAUSE)
         await asyncio.sleep(pause)
 
 
-async def _news(source: Source, question: Question) -> AsyncIterator[News]:
+async def _changes(source: Source, question: Question) -> AsyncIterator[Change]:
     """What happens from where the source stands, until the stream ends."""
     from karmada.kube.client.client import JSON
     from karmada.kube.client.transport import Call
@@ -226,7 +225,7 @@ async def _news(source: Source, question: Question) -> AsyncIterator[News]:
     async for event in source.session.client.transport.watch(call):
         if event.type != "BOOKMARK":
             _remember(source, event)
-            yield News(source.session.name, event.type, event.object)
+            yield Change(source.session.name, event.type, event.object)
 
 
 def _remember(source: Source, event: WatchEvent) -> None:
@@ -254,7 +253,7 @@ async def _list(source: Source, question: Question) -> Obj:
     return answer
 
 
-async def _caught_up(source: Source, question: Question) -> AsyncIterator[News]:
+async def _caught_up(source: Source, question: Question) -> AsyncIterator[Change]:
     """What is different now from what was known."""
     before = source.known
     answer = await _list(source, question)
@@ -268,7 +267,7 @@ async def _caught_up(source: Source, question: Question) -> AsyncIterator[News]:
     content = "rows" if answer.get("kind") == "Table" else "items"
     for type_, items in changed.items():
         if items:
-            yield News(source.session.name, type_, {**answer, content: items})
+            yield Change(source.session.name, type_, {**answer, content: items})
 
 
 def _items(answer: Obj) -> list[Obj]:
@@ -304,15 +303,15 @@ class Writer:
         self._header = True
         self._print = None if wish.for_people else wish.printer()
 
-    def write(self, news: list[News]) -> None:
-        text = self._rows(news) if self._print is None else self._documents(news)
+    def write(self, changes: list[Change]) -> None:
+        text = self._rows(changes) if self._print is None else self._documents(changes)
         if text:
             click.echo(text, nl=False)
 
-    def _rows(self, news: list[News]) -> str:
+    def _rows(self, changes: list[Change]) -> str:
         if self._table is None:
             return ""
-        added = [(item, self._table.add(item.source, item.answer)) for item in news]
+        added = [(item, self._table.add(item.source, item.answer)) for item in changes]
         self._table.rows.clear()
         lines = [
             self._table.line(row, self._look, watched=True, event=item.type) for item, rows in added for row in rows
@@ -323,11 +322,11 @@ class Writer:
             lines = [header, *lines] if header else lines
         return self._growing.lines(lines)
 
-    def _documents(self, news: list[News]) -> str:
+    def _documents(self, changes: list[Change]) -> str:
         assert self._print is not None
         texts = []
-        for item in news:
+        for item in changes:
             for obj in _items(item.answer):
-                told = {"object": obj, "type": item.type} if self._wish.output_watch_events else obj
-                texts.append(self._print(told))
+                shown = {"object": obj, "type": item.type} if self._wish.output_watch_events else obj
+                texts.append(self._print(shown))
         return "".join(texts)

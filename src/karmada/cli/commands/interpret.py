@@ -1,7 +1,6 @@
-"""`karmadactl interpret`: customizations of the interpreter tried out before they count.
+"""`karmadactl interpret`: try out interpreter customizations before they are applied.
 
-Scripts run here, in the same sandbox as in the control plane. As long as customizations come from files no server is
-asked for anything.
+Scripts run locally, in the same sandbox as in the control plane. Customizations from files need no server.
 """
 
 from __future__ import annotations

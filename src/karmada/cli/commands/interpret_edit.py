@@ -1,8 +1,7 @@
-"""`karmadactl interpret --edit`: all scripts of a customization as one Lua file, which an editor knows how to show.
+"""`karmadactl interpret --edit`: edit all scripts of a customization as one Lua file.
 
-Comments with an @ tell the name, the target and where the script of which operation begins. What comes out of the
-editor is read again until it makes sense, and then goes back to where it came from: into its file, to the server, or
-to standard output if it was read from there or from a URL.
+Comments with an @ hold the name, the target and the start of each operation's script. The edited text is parsed until
+it is valid and then written back: to its file, to the server, or to standard output if it came from there or a URL.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _FIELDS = ("name", "apiVersion", "kind")
 
 
 class Malformed(Exception):
-    """What a person wrote makes no sense."""
+    """The edited text is invalid."""
 
 
 def edit(customizations: list[Customization], flags: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`karmadactl join`: make a cluster a member that the control plane pushes to."""
+"""`karmadactl join`: register a cluster in push mode."""
 
 from __future__ import annotations
 
@@ -91,6 +91,6 @@ async def _join(control: RestConfig, member: RestConfig, joining: Joining, dry_r
 
     async with connect.connected(control) as plane, connect.connected(member) as cluster:
         try:
-            await join(plane, cluster, joining, dry_run=dry_run, progress=connect.tell)
+            await join(plane, cluster, joining, dry_run=dry_run, progress=connect.progress)
         except JoinError as error:
             raise connect.failure(str(error)) from error

@@ -1,4 +1,4 @@
-"""`karmadactl label`: what resources are found by."""
+"""`karmadactl label`: set and remove labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _check(word: str, value: str) -> None:
         raise connect.failure(f'invalid label value: "{word}": {"; ".join(wrong)}')
 
 
-def told(old: Obj, new: Obj, overwrite: bool) -> str:
+def outcome(old: Obj, new: Obj, overwrite: bool) -> str:
     """kubectl calls an object unlabeled when it got smaller, unless overwriting may have made it so."""
     before, after = (obj["metadata"].get("labels") or {} for obj in (old, new))
     if before == after:
@@ -39,7 +39,7 @@ LABELS = Sort(
     both=lambda _: "can not both modify and remove a label in the same command",
     refused=lambda there: f"{there[0]}, and --overwrite is false",
     check=_check,
-    told=told,
+    outcome=outcome,
     missing='label "{key}" not found.',
 )
 

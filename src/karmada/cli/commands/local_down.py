@@ -1,4 +1,4 @@
-"""`karmadactl local-down`: stop what local-up has started."""
+"""`karmadactl local-down`: stop a local environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`karmadactl local-status`: what of a local environment runs, and whether it is well."""
+"""`karmadactl local-status`: the status of a local environment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def local_status(data_dir: Path, output: str | None) -> None:
     click.echo(_json(status) if output == "json" else _text(status))
     for problem in status.problems if output != "json" else ():
         click.echo(f"! {problem}", err=True)
-    if not status.well:
+    if not status.healthy:
         click.get_current_context().exit(1)
 
 
@@ -47,7 +47,7 @@ def _json(status: Status) -> str:
 
     import msgspec
 
-    return json.dumps({**msgspec.to_builtins(status), "well": status.well}, indent=2)
+    return json.dumps({**msgspec.to_builtins(status), "healthy": status.healthy}, indent=2)
 
 
 def _text(status: Status) -> str:

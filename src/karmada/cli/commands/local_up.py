@@ -12,7 +12,7 @@ from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
     from karmada.local.attaching import Attached
-    from karmada.local.choosing import Asked
+    from karmada.local.choosing import Requested
     from karmada.local.folder import Folder
     from karmada.local.up import Outcome, Up
 
@@ -79,17 +79,19 @@ def local_up(
       karmadactl local-up -- --feature-gates Failover=true -v 2
     """
     from karmada.local.attaching import parse
-    from karmada.local.choosing import Asked
+    from karmada.local.choosing import Requested
     from karmada.local.folder import Folder, Refused
 
     try:
-        asked = Asked(members=members, port=port, etcd=etcd, etcd_server=etcd_server)
-        connect.run(_up(Folder(data_dir), asked, [parse(text) for text in attach], detach, flags))
+        requested = Requested(members=members, port=port, etcd=etcd, etcd_server=etcd_server)
+        connect.run(_up(Folder(data_dir), requested, [parse(text) for text in attach], detach, flags))
     except Refused as error:
         raise connect.failure(str(error)) from error
 
 
-async def _up(folder: Folder, asked: Asked, attach: list[Attached], detach: bool, flags: tuple[str, ...]) -> None:
+async def _up(
+    folder: Folder, requested: Requested, attach: list[Attached], detach: bool, flags: tuple[str, ...]
+) -> None:
     import sys
 
     from karmada.local.board import Board
@@ -101,7 +103,7 @@ async def _up(folder: Folder, asked: Asked, attach: list[Attached], detach: bool
     up = Up(folder, board, detach=detach, flags=flags, attach=attach)
     try:
         async with board:
-            outcome = await up.start(asked)
+            outcome = await up.start(requested)
     except Interrupted:
         click.echo("Interrupted; everything is stopped")
         click.get_current_context().exit(130)
@@ -117,7 +119,7 @@ async def _up(folder: Folder, asked: Asked, attach: list[Attached], detach: bool
 
 async def _stay(up: Up) -> None:
     try:
-        await up.until_told()
+        await up.until_stopped()
     finally:
         click.echo("\nStopping")
         await up.stop()

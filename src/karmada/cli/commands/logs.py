@@ -1,8 +1,8 @@
-"""`karmadactl logs`: what containers in clusters have written, of one cluster or of several at once.
+"""`karmadactl logs`: logs of containers in one cluster or in several.
 
-One cluster is read as kubectl reads it. Of several, every line says where it comes from; the clusters are read at the
-same time, and each is shown as soon as it has been read, so that none waits for a slow one. A cluster that cannot be
-read costs the others nothing: it is named on stderr, and the exit code tells.
+One cluster is read as kubectl reads it. With several, every line has a prefix; the clusters are read concurrently, and
+each is printed as soon as it is complete, so that none waits for a slow one. A cluster that fails does not affect the
+others: it is reported on stderr, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -198,12 +198,12 @@ async def _copy(stream: LogStream, request: Request, output: Sink, prefix: bytes
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the clusters so far."""
+    """The results of the clusters so far."""
 
     streams: int = 0
     failed: bool = False
     missing: Missing | None = None
-    """Where the thing that was named is not: that matters only if it is nowhere."""
+    """Clusters without the named object: an error only if no cluster has it."""
 
 
 class TooMany(connect.Failure):
@@ -236,7 +236,7 @@ async def _from_several(
 
 
 async def _from_cluster(control: Session, cluster: str, request: Request, output: IO[bytes], outcome: Outcome) -> None:
-    """Everything of one cluster. Its troubles are told at once, and are its own."""
+    """Print the logs of one cluster. Its errors are reported at once and do not affect other clusters."""
     from karmada.cli.targeting import session
 
     with _told(cluster, outcome):

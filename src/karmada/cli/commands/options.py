@@ -1,4 +1,4 @@
-"""The flags that every command takes, and `karmadactl options`, which shows them."""
+"""The global flags, and `karmadactl options`, which lists them."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ def _body(text: str, path: str) -> Any:
     try:
         body = load_yaml(text)
     except ValueError as error:
-        told = str(error).removeprefix("error converting YAML to JSON: ")
-        raise connect.failure(f'unable to parse "{text}": {told}') from error
+        reason = str(error).removeprefix("error converting YAML to JSON: ")
+        raise connect.failure(f'unable to parse "{text}": {reason}') from error
     if not isinstance(body, dict | list):
         raise connect.failure(f'unable to parse "{text}": a patch is an object, or a list of operations')
     return body

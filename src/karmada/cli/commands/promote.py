@@ -1,7 +1,7 @@
-"""`karmadactl promote`: a resource that runs in a cluster becomes one of the control plane's.
+"""`karmadactl promote`: bring an existing resource of a cluster under the control plane.
 
-The resource is taken from the cluster without what belongs to the cluster alone, and given to the control plane
-together with a policy that brings it back there and takes over what is there already: nothing stops running.
+The resource is copied without its cluster-specific fields and created in the control plane, with a policy that
+propagates it to its cluster and adopts the existing object there: nothing stops running.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def promote(words: tuple[str, ...], **flags: Any) -> None:
     if not flags["cluster"]:
         raise connect.failure("the cluster cannot be empty")
     if flags["output"] not in ("", "json", "yaml"):
-        told = f'unable to match a printer suitable for the output format "{flags["output"]}"'
-        raise connect.failure(f"{told}, allowed formats are: json,yaml")
+        wrong = f'unable to match a printer suitable for the output format "{flags["output"]}"'
+        raise connect.failure(f"{wrong}, allowed formats are: json,yaml")
     from karmada.cli.changing.promoting import promote_resource
 
     connect.run(promote_resource(words[0], words[1], flags))

@@ -1,11 +1,10 @@
-"""`karmadactl render`: what a cluster would get of a resource, and which override policies make it so.
+"""`karmadactl render`: the manifest that a cluster would get, and the override policies behind it.
 
 Nothing is written anywhere. Policies come from the control plane; those in the given files are taken in addition, or in
 place of those with the same name, so that a policy can be tried out before it is applied. With --local the files are
 all there is.
 
-Every change is told in a comment above the line it made: the policy, the overrider's field in it, and what was there
-before.
+Every change has a comment above its line: the policy, the overrider's field in it, and the value before.
 """
 
 from __future__ import annotations

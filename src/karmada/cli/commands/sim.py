@@ -1,4 +1,4 @@
-"""`karmadactl sim`: simulated clusters, made, listed, loaded, broken and mended from the command line.
+"""`karmadactl sim`: create, list, load, break and heal simulated clusters.
 
 The clusters live in one process per folder, which `create` (or `start`) starts in the background. Every command talks
 to it over its admin API; nothing here imports the simulator itself, so commands start fast.
@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from karmada.cli.commands.sim_admin import Pairs, ask
+from karmada.cli.commands.sim_admin import Pairs, request
 from karmada.cli.commands.sim_faults import fail
 from karmada.kube.sim.admin_client import AdminClient
 
@@ -47,7 +47,7 @@ def sim(ctx: click.Context, data_dir: Path) -> None:
 
 
 def _ensure_running(folder: Path) -> None:
-    """Start the process of this folder's clusters, unless it runs, and wait until it takes orders."""
+    """Start the process of this folder's clusters, unless it runs, and wait until it accepts requests."""
     from karmada.kube.server.auth.files import locked
 
     client = AdminClient(folder)
@@ -143,7 +143,7 @@ def create(
         if attach is not None:
             stored |= {"attach": str(attach.absolute()), "context": context_name}
         began = time.monotonic()
-        made = ask(folder, "POST", "/clusters", stored)
+        made = request(folder, "POST", "/clusters", stored)
         click.echo(f"cluster {name} created in {time.monotonic() - began:.1f} s: {made['server']}")
     click.echo(f"kubeconfig: {folder / 'members.config'}")
 
@@ -192,7 +192,7 @@ def list_clusters(folder: Path, output: str | None) -> None:
     Example:
       karmadactl sim list -o wide
     """
-    found = ask(folder, "GET", "/clusters")
+    found = request(folder, "GET", "/clusters")
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     elif output == "name":
@@ -242,9 +242,9 @@ def delete(folder: Path, names: tuple[str, ...], everything: bool) -> None:
     if bool(names) == everything:
         raise click.UsageError("give the names of clusters, or --all")
     if everything:
-        names = tuple(cluster["name"] for cluster in ask(folder, "GET", "/clusters"))
+        names = tuple(cluster["name"] for cluster in request(folder, "GET", "/clusters"))
     for name in names:
-        clean = ask(folder, "DELETE", f"/clusters/{name}")["clean"]
+        clean = request(folder, "DELETE", f"/clusters/{name}")["clean"]
         click.echo(
             f"cluster {name} deleted" + ("" if clean else "; it is not reachable, so its simulated nodes remain")
         )
@@ -262,7 +262,7 @@ def scale(folder: Path, name: str, nodes: int, pool: str) -> None:
     Example:
       karmadactl sim scale member1 --nodes 10
     """
-    clusters = {cluster["name"]: cluster for cluster in ask(folder, "GET", "/clusters")}
+    clusters = {cluster["name"]: cluster for cluster in request(folder, "GET", "/clusters")}
     if name not in clusters or "error" in clusters[name]:
         raise click.ClickException(f'no simulated cluster "{name}" (known: {", ".join(clusters) or "none"})')
     pools = clusters[name]["pools"]
@@ -272,7 +272,7 @@ def scale(folder: Path, name: str, nodes: int, pool: str) -> None:
             f'cluster "{name}" has no pool "{pool}" (has: {", ".join(p["name"] for p in pools)})'
         )
     chosen["count"] = nodes
-    ask(folder, "PUT", f"/clusters/{name}/pools", pools)
+    request(folder, "PUT", f"/clusters/{name}/pools", pools)
     click.echo(f"cluster {name}: pool {chosen['name']} has {nodes} nodes")
 
 
@@ -286,7 +286,7 @@ def start(folder: Path) -> None:
       karmadactl sim start
     """
     _ensure_running(folder)
-    found = ask(folder, "GET", "/clusters")
+    found = request(folder, "GET", "/clusters")
     for cluster in found:
         if "error" in cluster:
             click.echo(f"cluster {cluster['name']} did not start: {cluster['error']}", err=True)
@@ -303,7 +303,7 @@ def stop(folder: Path) -> None:
     Example:
       karmadactl sim stop
     """
-    ask(folder, "POST", "/stop")
+    request(folder, "POST", "/stop")
     end = time.monotonic() + _START_SECONDS
     while _in_use(folder):
         if time.monotonic() > end:
@@ -358,7 +358,7 @@ def load(
         raise click.BadParameter(f'"{target}" is not of the form deployment/web', param_hint="KIND/NAME")
     label = f"{namespace}/{target.lower()}"
     if clear:
-        ask(folder, "DELETE", f"/clusters/{name}/load?setting={label}")
+        request(folder, "DELETE", f"/clusters/{name}/load?setting={label}")
         click.echo(f"cluster {name}: no more load on {target}")
         return
     if not (amounts or on_object or external):
@@ -371,7 +371,7 @@ def load(
         "object": _amounts(on_object),
         "external": _amounts(external),
     }
-    ask(folder, "POST", f"/clusters/{name}/load", {"name": label, "setting": setting})
+    request(folder, "POST", f"/clusters/{name}/load", {"name": label, "setting": setting})
     click.echo(f"cluster {name}: {target} has {' '.join([*amounts, *on_object, *external])}")
 
 
@@ -403,7 +403,7 @@ def heal(folder: Path, name: str, fault: str) -> None:
     Example:
       karmadactl sim heal member1
     """
-    healed = ask(folder, "DELETE", f"/clusters/{name}/faults" + (f"?fault={fault}" if fault else ""))["healed"]
+    healed = request(folder, "DELETE", f"/clusters/{name}/faults" + (f"?fault={fault}" if fault else ""))["healed"]
     click.echo(f"cluster {name}: healed {', '.join(healed) or 'nothing, there was no fault'}")
 
 

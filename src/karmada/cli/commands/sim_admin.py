@@ -1,4 +1,4 @@
-"""How commands give orders to the process of simulated clusters, and the sorts of values that orders have."""
+"""Requests to the simulator process, and the types of their flags."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pairs(click.ParamType[dict[str, str]]):
         return {key: text for key, _, text in pairs}
 
 
-def ask(folder: Path, method: str, path: str, body: object = None, timeout: float = 120.0) -> Any:
+def request(folder: Path, method: str, path: str, body: object = None, timeout: float = 120.0) -> Any:
     try:
         return AdminClient(folder).ask(method, path, body, timeout=timeout)
     except AdminError as error:

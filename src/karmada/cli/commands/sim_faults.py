@@ -1,4 +1,4 @@
-"""`karmadactl sim fail`: what can go wrong with a simulated cluster, each a command of its own."""
+"""`karmadactl sim fail`: the faults of a simulated cluster, one subcommand each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from karmada.cli.commands.sim_admin import Duration, Pairs, ask
+from karmada.cli.commands.sim_admin import Duration, Pairs, request
 
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
@@ -52,7 +52,7 @@ def fail(ctx: click.Context, name: str) -> None:
 
 
 class _Break:
-    """One order to break something."""
+    """A fault to inject."""
 
     def __init__(self, folder: Path, cluster: str) -> None:
         self._folder, self._cluster = folder, cluster
@@ -62,7 +62,7 @@ class _Break:
         seconds, called = meta.get(f"{__name__}.seconds"), meta.get(f"{__name__}.fault_name", "")
         fault = {"type": kind, **{key: value for key, value in settings.items() if value not in (None, "", ())}}
         order = {"fault": fault, "name": called, "seconds": seconds}
-        name = ask(self._folder, "POST", f"/clusters/{self._cluster}/faults", order)["name"]
+        name = request(self._folder, "POST", f"/clusters/{self._cluster}/faults", order)["name"]
         until = f" for {seconds:g} s" if seconds is not None else ""
         click.echo(f'cluster {self._cluster}: fault "{name}"{until}')
 

@@ -1,8 +1,8 @@
-"""`karmadactl simulate`: what would become of resources and policies, with the clusters as they are or might be.
+"""`karmadactl simulate`: predict the scheduling of resources, with the current clusters or with changed ones.
 
-Everything a binding is made of is worked out here, by the same rules as in the control plane: which policy counts, its
-defaults, the replicas and what each of them needs, and then the scheduler's algorithm. Clusters can be taken out or
-cordoned on trial. Nothing is written anywhere.
+The binding is computed locally by the same rules as in the control plane: which policy applies, its defaults, the
+replicas and their requirements, and then the scheduler's algorithm. Clusters can be failed or cordoned on trial.
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ def _changed(cluster: Obj, trial: Trial) -> Obj:
     return {**cluster, "spec": {**cluster["spec"], "taints": taints}}
 
 
-# telling
+# output
 
 
 def _summary(outcome: Outcome) -> str:

@@ -1,4 +1,4 @@
-"""`karmadactl taint`: what keeps resources away from clusters or drives them out.
+"""`karmadactl taint`: set and remove taints of clusters.
 
 Words before the first taint name the clusters, `KEY=VALUE:EFFECT` sets a taint, `KEY:EFFECT-` or `KEY-` removes.
 """

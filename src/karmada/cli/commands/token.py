@@ -1,7 +1,7 @@
-"""`karmadactl token`: what a cluster shows when it registers.
+"""`karmadactl token`: the bootstrap tokens that clusters register with.
 
-A token is a Secret in kube-system, named after its public half. The server accepts it as a credential and signs with
-it what it tells strangers about itself, for as long as the Secret is there and has not expired.
+A token is a Secret in kube-system, named after its public half. Until it expires, the server accepts it as a credential
+and signs the cluster-info ConfigMap with it, by which an agent verifies the server.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def id_of(word: str) -> str:
 
 
 def register_command(config: RestConfig, token: str) -> str:
-    """What to run in the cluster that is to register."""
+    """The command that registers a cluster with this token."""
     host = config.server.partition("://")[2].rstrip("/")
     hashes = ",".join(_authority_hashes(config))
     return f"{program.command()} register {host} --token {token} --discovery-token-ca-cert-hash {hashes}"
@@ -234,9 +234,9 @@ def create(
         description=description,
         expires=time.time() + ttl if ttl else None,
     )
-    told = register_command(config, str(made)) if print_register_command else str(made)
+    shown = register_command(config, str(made)) if print_register_command else str(made)
     connect.run(_store(config, to_secret(made)))
-    click.echo(told)
+    click.echo(shown)
 
 
 async def _store(config: RestConfig, secret: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""`karmadactl top`: what pods and nodes of the members use at the moment.
+"""`karmadactl top`: the CPU and memory usage of pods and nodes of members.
 
-Members that cannot tell are named at the end; what the others told is shown.
+Members without metrics are reported at the end; the others are shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`karmadactl unjoin`: a cluster that the control plane pushes to is a member no longer."""
+"""`karmadactl unjoin`: unregister a cluster in push mode."""
 
 from __future__ import annotations
 
@@ -67,6 +67,6 @@ async def _unjoin(control: RestConfig, member: RestConfig | None, name: str, opt
         plane = await stack.enter_async_context(connect.connected(control))
         cluster = await stack.enter_async_context(connect.connected(member)) if member is not None else None
         try:
-            await unjoin(plane, name, member=cluster, progress=connect.tell, **options)
+            await unjoin(plane, name, member=cluster, progress=connect.progress, **options)
         except JoinError as error:
             raise connect.failure(str(error)) from error

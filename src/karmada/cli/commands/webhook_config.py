@@ -1,4 +1,4 @@
-"""`karmadactl webhook-config`: what makes a real kube-apiserver ask karmada-webhook."""
+"""`karmadactl webhook-config`: the configurations that make a kube-apiserver call karmada-webhook."""
 
 from __future__ import annotations
 

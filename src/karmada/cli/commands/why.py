@@ -1,8 +1,8 @@
-"""`karmadactl why`: why a resource is in the clusters it is in, and not in the others.
+"""`karmadactl why`: explain why a resource is in its clusters and not in the others.
 
-What is written (result, condition, events) comes from the control plane; the reasons are worked out here and now, by
-the algorithm itself, from the binding and the clusters as they are. Nothing is written. If nothing has been decided on
-the resource at all, it says what is missing.
+The recorded result, condition and events come from the control plane; the reasons are computed locally by the
+scheduler's algorithm from the binding and the current clusters. Nothing is written. If the resource has no binding, the
+cause of that is shown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Found(NamedTuple):
     events: list[Obj]
     """The last of those that have to do with scheduling, oldest first."""
     need: str
-    """What a scheduler would do on its own accord."""
+    """What the scheduler would do next."""
     decision: Decision | None
     """None without a placement."""
 
@@ -187,7 +187,7 @@ def _need(binding: Obj, deleting: list[str], components: bool) -> str:
     return f"decide anew ({need}) when it looks at it next"
 
 
-# telling
+# output
 
 
 def _lines(found: Found) -> list[str]:

@@ -88,7 +88,7 @@ def _dumper() -> Any:
             return True
 
         def resolve(self, kind: type[Any], value: Any, implicit: Any) -> str:
-            """Text that needs quotes has them asked for, so that everything else may stand as it is."""
+            """Quote only the text that needs it."""
             return (
                 _TAG + "str" if kind is yaml.ScalarNode and implicit[0] else str(super().resolve(kind, value, implicit))
             )

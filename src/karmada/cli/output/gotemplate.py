@@ -1,7 +1,7 @@
 """Go's text/template, for -o go-template: execution. Parsing is in gotemplate_parser, functions have their own file.
 
 Templates are executed against plain JSON data. Where Go stops because of its types (an integer against a float), this
-goes on if the meaning is clear; what is an error in both is told in Go's words, with line and column.
+continues if the meaning is clear; errors have Go's text, with line and column.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ class _Execution:
         try:
             return FUNCTIONS[name](*arguments)
         except FunctionError as error:
-            told = f"error calling {name}: {error}" if error.calling else str(error)
-            raise self.fail(told, command.at, command.source) from error
+            message = f"error calling {name}: {error}" if error.calling else str(error)
+            raise self.fail(message, command.at, command.source) from error
         except TypeError as error:
             raise self.fail(f"wrong number of args for {name}: got {len(arguments)}", command.at, name) from error
 

@@ -81,9 +81,9 @@ def printer(
 
 
 class Results:
-    """Tells of objects, with what was done to them, in the way the flags of `print_flags` say.
+    """Prints objects with the result of an operation, in the format of `print_flags`.
 
-    They are checked at the beginning: what cannot be told must not be done.
+    The format is checked first: nothing is done whose result cannot be printed.
     """
 
     def __init__(self, flags: Mapping[str, Any]) -> None:
@@ -118,7 +118,7 @@ def qualified_name(obj: Obj) -> str:
 
 
 def shown(obj: Obj, managed_fields: bool) -> Obj:
-    """Without managedFields, unless they are wanted; items of lists as well."""
+    """Without managedFields, also in items of lists, unless they are wanted."""
     if managed_fields:
         return obj
     result = obj

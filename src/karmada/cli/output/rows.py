@@ -1,7 +1,7 @@
 """The table that `get` shows: the servers' own tables, side by side, with a column for where a row comes from.
 
 Servers print resources themselves (a Table); here tables of one resource are put together by the names of their
-columns, CLUSTER goes behind the first column and ADOPTION behind the last, and what flags ask for is added around
+columns, CLUSTER goes behind the first column and ADOPTION behind the last, and the columns of flags are added around
 them.
 """
 
@@ -26,7 +26,7 @@ _PODS = ("", "pods")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What flags ask for."""
+    """The columns that flags add."""
 
     wide: bool = False
     namespaces: bool = False
@@ -35,7 +35,7 @@ class Look:
     label_columns: tuple[str, ...] = ()
     headers: bool = True
     events: bool = False
-    """Whether a column tells what happened to the object."""
+    """Whether there is a column with the event type."""
 
 
 class Column(NamedTuple):
@@ -58,7 +58,7 @@ class Table:
     columns: list[Column] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     _order: dict[str, list[int]] = field(default_factory=dict)
-    """Which of the columns the cells of a source are for; a watch tells only with its first event."""
+    """The columns of a source's cells; a watch sends them only with its first event."""
 
     @classmethod
     def of(cls, mapping: Mapping, parts: Iterable[Part]) -> Table:
@@ -129,12 +129,12 @@ class Table:
         return [place for place, column in enumerate(self.columns) if look.wide or column.priority == 0]
 
     def _adoption(self, look: Look) -> bool:
-        """Of pods it is not interesting enough for everybody: they never come from the control plane."""
+        """Hidden for pods unless wide: they never come from the control plane."""
         return look.wide or (self.gvr.group, self.gvr.resource) != _PODS
 
 
 def adoption(row: Row, watched: bool = False) -> str:
-    """Whether the control plane looks after it; `-` where the question makes no sense."""
+    """Whether the control plane manages it; `-` for its own objects."""
     if row.source == CONTROL_PLANE and not watched:
         return "-"
     labels = (row.object.get("metadata") or {}).get("labels") or {}

@@ -1,4 +1,4 @@
-"""OpenAPI schemas as people ask for them: what a field is called, what sort of thing it is, what it means.
+"""OpenAPI schemas for `explain`: names, types and descriptions of fields.
 
 Schemas refer to one another (`$ref`, or an `allOf` of one when the field has words of its own); arrays stand for what
 is in them, and so do maps when nothing else is known.

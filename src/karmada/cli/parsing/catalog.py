@@ -1,6 +1,6 @@
-"""Which commands there are: their place in the overview, the module that has them, and one line on each.
+"""The commands: their group in the overview, their module, and a one-line summary.
 
-Modules are imported when their command is used, so that showing a version costs no more than showing a version.
+Modules are imported on use, so that a command loads only its own code.
 """
 
 from __future__ import annotations

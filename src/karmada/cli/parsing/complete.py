@@ -1,8 +1,8 @@
-"""What can come next on a command line: `karmadactl __complete WORD… LAST` for the scripts of shells, and for kubectl.
+"""Completion: `karmadactl __complete WORD… LAST`, for shell scripts and for kubectl.
 
-One candidate a line, with a tab and a few words about it where there are any; in the end a line `:N`, where N has 2 for
-"no blank after it" and 4 for "no names of files". A shell waits for the answer: servers are asked with little patience,
-and whatever goes wrong is an answer without candidates.
+One candidate per line, with a tab and a description if there is one; a last line `:N` holds the directive, 2 for "no
+space" and 4 for "no file names". A shell waits for the result: requests have short time-outs, and an error is an empty
+result.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Answer:
 
 
 def main() -> None:
-    """`kubectl_complete-karmada`: how kubectl asks for completions of its plug-in."""
+    """`kubectl_complete-karmada`: kubectl's completion of its plug-in."""
     from karmada.cli.karmadactl import main as root
 
     answer(root, sys.argv[1:])

@@ -41,18 +41,18 @@ def text(command: click.Command, path: tuple[str, ...], above: Sequence[click.Co
 
 def parts(command: click.Command) -> tuple[str, str]:
     """What the command does, and its examples, indented."""
-    told = program.in_own_words(inspect.cleandoc(command.help or ""))
-    about, _, examples = _split(told)
+    text = program.in_own_words(inspect.cleandoc(command.help or ""))
+    about, _, examples = _split(text)
     return _plain(about).strip("\n"), _plain(examples).strip("\n")
 
 
-def _split(told: str) -> tuple[str, str, str]:
-    found = _EXAMPLES.search(told)
-    return (told, "", "") if found is None else (told[: found.start()], found[0], told[found.end() :])
+def _split(text: str) -> tuple[str, str, str]:
+    found = _EXAMPLES.search(text)
+    return (text, "", "") if found is None else (text[: found.start()], found[0], text[found.end() :])
 
 
-def _plain(told: str) -> str:
-    return re.sub(r"^\x08\n", "", told, flags=re.MULTILINE)
+def _plain(text: str) -> str:
+    return re.sub(r"^\x08\n", "", text, flags=re.MULTILINE)
 
 
 def _command_sections(group: click.Group, root: bool) -> list[str]:

@@ -1,7 +1,7 @@
 """From words to a command: flags may stand before the command they belong to.
 
-A flag that is only known once the command is known leaves open whether the word after it is its value. So a word that
-names a command is asked: by your own flags, are you the value of the flag before you?
+Whether a word is the value of the flag before it depends on the command's flags. So for each word that names a command
+the command's own flags decide.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ class UnknownCommand(Exception):
 def resolve(root: click.Group, args: Sequence[str], *, helping: bool = False) -> Found:
     """The innermost command that is named; UnknownCommand when a word stands where a command must.
 
-    With `helping`, the words that groups take before their subcommands may be left out: help is asked for a command,
-    not for doing it.
+    With `helping`, the arguments of groups before their subcommands may be left out: help does not need them.
     """
     walk = _Walk(list(args), helping or bool({"-h", "--help"} & set(args)))
     group: click.Group | None = root

@@ -1,6 +1,6 @@
-"""The binding that a control plane would make of a resource, worked out without one: its policy, and what it needs.
+"""The binding that the control plane would create for a resource, computed locally.
 
-By the same rules as there: admission of policies, which of them counts, replicas and requirements by the interpreter.
+By the same rules: admission of policies, which policy applies, replicas and requirements by the interpreter.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ async def live_binding(client: Client, resource: Obj) -> Obj | None:
 
 
 def claimed_by_another(binding: Obj, policy: Obj) -> str:
-    """What is to be said if another policy has the resource; otherwise nothing."""
+    """A note if another policy has claimed the resource."""
     from karmada.controllers.detector.claims import BOTH, claim_of
 
     claim = claim_of(binding)

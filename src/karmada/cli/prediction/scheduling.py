@@ -1,4 +1,4 @@
-"""What a scheduler would decide, worked out here from what the control plane has, and how that is shown."""
+"""The scheduler's algorithm run locally on the control plane's objects, and the output of its decision."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def algorithm_flags(command: F) -> F:
 
 
 class Scheduler:
-    """The algorithm as the flags say, over some clusters. Estimators of clusters are not asked."""
+    """The algorithm with the flags' plugins and gates. Estimators are not called."""
 
     def __init__(self, plugins: str, feature_gates: str) -> None:
         from karmada.features import default_gates

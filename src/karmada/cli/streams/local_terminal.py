@@ -1,7 +1,7 @@
-"""A person's terminal while something far away uses it.
+"""The local terminal while a remote process uses it.
 
-In raw mode every key goes to the other side, Ctrl-C too, and nothing is echoed here. Whatever ends the conversation,
-an error or a signal, the terminal is as it was before. Changes of the window's size are told to the other side.
+In raw mode every key is sent, Ctrl-C too, and nothing is echoed locally. However the session ends, by an error or a
+signal, the terminal is restored. Changes of the window size are sent to the remote side.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def raw() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def resizes(tell: Callable[[Size], Awaitable[None]], *first: Size) -> Iterator[None]:
-    """Tells the first sizes, then each size the window gets, in order."""
+def resizes(send: Callable[[Size], Awaitable[None]], *first: Size) -> Iterator[None]:
+    """Send the first sizes, then each new window size, in order."""
     import asyncio
     import signal
 
@@ -70,15 +70,15 @@ def resizes(tell: Callable[[Size], Awaitable[None]], *first: Size) -> Iterator[N
         if now is not None:
             sizes.put_nowait(now)
 
-    async def telling() -> None:
+    async def sending() -> None:
         from karmada.kube.client.transport import ConnectionFailed
 
         with contextlib.suppress(ConnectionFailed):  # who reads the output learns of that too
             while True:
-                await tell(await sizes.get())
+                await send(await sizes.get())
 
     loop = asyncio.get_running_loop()
-    task = loop.create_task(telling(), name="terminal size")
+    task = loop.create_task(sending(), name="terminal size")
     loop.add_signal_handler(signal.SIGWINCH, changed)
     try:
         yield
@@ -88,7 +88,7 @@ def resizes(tell: Callable[[Size], Awaitable[None]], *first: Size) -> Iterator[N
 
 
 class Endings:
-    """Signals that would end the process at once end the conversation instead; `code` is then what to exit with."""
+    """Signals that would end the process end the session instead; `code` is then the exit code."""
 
     def __init__(self) -> None:
         self.code: int | None = None

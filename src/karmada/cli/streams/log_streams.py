@@ -123,12 +123,12 @@ class Wanted:
 
 
 async def streams_of(session: Session, wanted: Wanted, *, alone: bool = True) -> list[LogStream]:
-    """The streams of all pods that are meant, in order; what is chosen without having been asked for is told.
+    """The streams of all selected pods, in order; defaults that were chosen are reported.
 
-    With more clusters than this one every line tells its container, and what is told otherwise tells its cluster.
+    With several clusters every line has its container, and every message its cluster.
     """
-    tell = pods.to_stderr if alone else lambda text: pods.to_stderr(f"cluster({session.name}): {text}")
-    found = await (_selected(session, wanted) if wanted.selector else _named(session, wanted, tell))
+    notify = pods.to_stderr if alone else lambda text: pods.to_stderr(f"cluster({session.name}): {text}")
+    found = await (_selected(session, wanted) if wanted.selector else _named(session, wanted, notify))
     quiet = wanted.options.all_pods or not alone
     return [LogStream(session, pod, name) for pod in found for name in _containers(pod, wanted.options, quiet)]
 
@@ -144,7 +144,7 @@ async def _selected(session: Session, wanted: Wanted) -> list[Obj]:
     return items
 
 
-async def _named(session: Session, wanted: Wanted, tell: Callable[[str], None]) -> list[Obj]:
+async def _named(session: Session, wanted: Wanted, notify: Callable[[str], None]) -> list[Obj]:
     from karmada.kube.objects.errors import NotFound
 
     try:
@@ -155,7 +155,7 @@ async def _named(session: Session, wanted: Wanted, tell: Callable[[str], None]) 
     if wanted.options.all_pods:
         return found
     if len(found) > 1:
-        tell(f"Found {len(found)} pods, using pod/{found[0]['metadata']['name']}")
+        notify(f"Found {len(found)} pods, using pod/{found[0]['metadata']['name']}")
     return found[:1]
 
 
@@ -174,7 +174,7 @@ def _containers(pod: Obj, options: LogOptions, quiet: bool) -> list[str]:
     if not name:
         name = _preferred(pod, containers)
     if not name:
-        name = pods.defaulted(pod, pods.teller(quiet))
+        name = pods.defaulted(pod, pods.notifier(quiet))
     if containers.find(name) is None:
         raise connect.failure(f"container {name} is not valid for pod {pod['metadata']['name']}")
     return [name]

@@ -1,7 +1,7 @@
-"""A command in a container, and this process as its keyboard and screen.
+"""A command in a container, connected to the standard streams of this process.
 
-What the command writes goes to our outputs as it comes, what we are given goes to its input, and how it ends is how we
-end. With a terminal on both sides every key and every change of the window's size goes over; there is no stderr then.
+Its output is written as it comes, standard input is sent to it, and its exit code becomes ours. With a terminal on both
+sides every key and every change of the window size is sent; there is no stderr then.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Ends:
     tty: bool
     quiet: bool
 
-    def tell(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         if not self.quiet:
             click.echo(text, err=True)
 
     def say(self, text: str) -> None:
-        """Where the conversation itself is shown."""
+        """Print a message about the session, unless --quiet."""
         if not self.quiet:
             click.echo(text)
 
@@ -61,7 +61,7 @@ class Ends:
         if not self.stdin or not self.tty:
             return False
         if not local_terminal.is_terminal():
-            self.tell(local_terminal.MESSAGE)
+            self.notify(local_terminal.MESSAGE)
             return False
         return True
 
@@ -85,7 +85,7 @@ async def connected(connecting: Coroutine[Any, Any, RemoteCommand]) -> RemoteCom
 
 
 async def converse(remote: RemoteCommand, *, stdin: bool, terminal: bool, sizes: Sequence[Size] = ()) -> int:
-    """Be its keyboard and screen until it ends; its exit code. `sizes` are those the window has at first."""
+    """Connect the streams until it ends; returns its exit code. `sizes` are the initial window sizes."""
     import asyncio
 
     output, errors = sys.stdout.buffer, sys.stderr.buffer

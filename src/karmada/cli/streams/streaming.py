@@ -1,7 +1,7 @@
 """The local ends of a stream: standard output that may go away, and standard input that may never come.
 
 Whoever reads our output may stop reading (`| head`), and a person ends what goes on forever with Ctrl-C: both are no
-errors to tell of. Input is read in a thread of its own, because a file, a pipe and a terminal can only be read alike by
+errors. Input is read in a thread of its own, because a file, a pipe and a terminal can only be read alike by
 waiting for them, and because a descriptor shared with other programs must not be made non-blocking.
 """
 
@@ -113,7 +113,7 @@ class Input:
         return bool(piece)
 
     async def _guarded(self, piece: bytes) -> None:
-        """What is sent to where nobody listens any more is lost; that it ended is told by the other direction."""
+        """Input to an ended command is dropped; the other direction reports its end."""
         from karmada.kube.client.transport import ConnectionFailed
 
         try:

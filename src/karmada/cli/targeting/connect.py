@@ -1,4 +1,4 @@
-"""How commands reach API servers, and how they say what went wrong.
+"""How commands connect to API servers and report errors.
 
 Two ways to find a kubeconfig: the control plane's is found as kubectl finds it ($KUBECONFIG may name several files),
 a member's is one file, or else the account of the pod the command runs in. A command's work is a coroutine, run here;
@@ -28,7 +28,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 USER_AGENT = "karmadactl"
 CONNECT_SECONDS = 10.0
-"""A person waits no longer for a server that does not even open a connection."""
+"""Seconds to wait for a connection."""
 _LOGGED_FROM = 6
 """The verbosity from which on requests are logged."""
 _SILENT_MEMBER = re.compile(r"/clusters/([^/]+)/proxy: (no answer .*)")
@@ -183,7 +183,7 @@ async def _connected(config: RestConfig) -> AsyncIterator[Client]:
 
 
 def _logged(transport: Any) -> Any:
-    """The transport, or one that tells of every request when that much is to be logged."""
+    """The transport, wrapped to log requests if the verbosity demands it."""
     from karmada.kube.runtime.logging import verbosity
 
     if verbosity() < _LOGGED_FROM:
@@ -195,11 +195,11 @@ def _logged(transport: Any) -> Any:
 
 def _warner() -> Callable[[str], None]:
     """Shows what a server warns of, each warning once."""
-    told: set[str] = set()
+    shown: set[str] = set()
 
     def warn(text: str) -> None:
-        if text not in told:
-            told.add(text)
+        if text not in shown:
+            shown.add(text)
             click.echo(f"Warning: {text}", err=True)
 
     return warn
@@ -231,7 +231,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, without the words around it: for errors told together with where they happened."""
+    """The message without prefixes, for errors that are reported with their place."""
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError
 
@@ -247,7 +247,7 @@ def reason(error: BaseException) -> str:
 
 
 def _of_system(error: OSError) -> str:
-    """Without its number, which tells people nothing; time-outs belong to these, too."""
+    """Without the errno; time-outs are OSErrors, too."""
     if not error.strerror:
         return str(error) or type(error).__name__
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -295,7 +295,7 @@ def _unreachable(error: Exception) -> str:
 
 
 def _silent_member(error: Exception) -> tuple[str, str]:
-    """The member that gave no answer in time, and what is to be said of that; nothing of the proxy, which is well."""
+    """The member that did not respond in time, and the message; the proxy itself is not the problem."""
     found = _SILENT_MEMBER.search(str(error))
     return (found[1], found[2]) if found else ("", "")
 
@@ -317,8 +317,8 @@ def _distrust(error: ssl.SSLCertVerificationError) -> str:
     return f"certificate signed by unknown authority ({error.verify_message})"
 
 
-def tell(step: str) -> None:
-    """Progress, for a person who watches."""
+def progress(step: str) -> None:
+    """Print a progress line."""
     import sys
 
     if sys.stderr.isatty():

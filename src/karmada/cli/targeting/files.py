@@ -201,7 +201,7 @@ def _documents(text: bytes, name: str) -> list[Any]:
 
 
 def _json_documents(text: bytes) -> list[Any]:
-    """JSON values one after another; ValueError tells the line."""
+    """JSON values one after another; ValueError has the line."""
     import orjson
 
     try:
@@ -239,8 +239,8 @@ def _yaml_documents(text: bytes, name: str) -> list[Any]:
         try:
             documents += load_all(part)
         except ValueError as error:
-            told = re.sub(r"yaml: line (\d+)", lambda found: f"yaml: line {int(found[1]) + line}", str(error))  # noqa: B023
-            raise connect.failure(f"error parsing {name}: {told}") from error
+            wrong = re.sub(r"yaml: line (\d+)", lambda found: f"yaml: line {int(found[1]) + line}", str(error))  # noqa: B023
+            raise connect.failure(f"error parsing {name}: {wrong}") from error
         line += part.count(b"\n")
     return documents
 

@@ -1,8 +1,7 @@
-"""From what a person names to pods: POD, TYPE/NAME or a label selector; and which of a pod's containers is meant.
+"""Pods and containers from POD, TYPE/NAME or a label selector.
 
-A workload stands for its pods. Where one of several is wanted, the order of the pods says which: for logs the one that
-has most to tell, for a shell the one that most surely works. Containers that were not named are chosen as kubectl
-does, and so are the words on stderr that tell of it.
+A workload stands for its pods. Where one of several is needed, the order decides: for logs the one with most output,
+for a shell the healthiest. The default container and the message about it are kubectl's.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def pods_gvr() -> GVR:
 
 
 def usage_error(message: str) -> NoReturn:
-    """A command line that makes no sense; the answer tells where to look."""
+    """A usage error, with a pointer to the help."""
     path = click.get_current_context().command_path
     raise connect.failure(f"{message}\nSee '{path} -h' for help and examples")
 
@@ -134,7 +133,7 @@ def best_to_read(pod: Obj) -> tuple[Any, ...]:
 
 
 def best_to_enter(pod: Obj) -> tuple[Any, ...]:
-    """What runs, is not about to go, has been well longest and failed least."""
+    """Running, not terminating, ready longest and with the fewest restarts."""
     phases = {"Running": 0, "Unknown": 1}
     ready = _ready_since(pod)
     leaving = _moment(pod["metadata"].get("deletionTimestamp"))
@@ -221,20 +220,20 @@ def preferred(pod: Obj) -> str:
     return str((pod["metadata"].get("annotations") or {}).get(DEFAULT_CONTAINER, ""))
 
 
-def defaulted(pod: Obj, tell: Callable[[str], None]) -> str:
-    """The first container; what there was to choose from is told when it was more than one."""
+def defaulted(pod: Obj, notify: Callable[[str], None]) -> str:
+    """The first container; the others are listed when there are several."""
     containers = Containers.of(pod)
     name = str(containers.main[0]["name"])
     if containers.several:
-        tell(f'Defaulted container "{name}" out of: {containers.names}')
+        notify(f'Defaulted container "{name}" out of: {containers.names}')
     return name
 
 
-def chosen_container(pod: Obj, name: str, tell: Callable[[str], None]) -> Obj:
+def chosen_container(pod: Obj, name: str, notify: Callable[[str], None]) -> Obj:
     """The named container, or the pod's preferred, or its first."""
     containers = Containers.of(pod)
     if not name:
-        found = containers.find(preferred(pod)) or containers.find(defaulted(pod, tell))
+        found = containers.find(preferred(pod)) or containers.find(defaulted(pod, notify))
     else:
         found = containers.find(name)
     if found is None:
@@ -256,7 +255,7 @@ def silence(_text: str) -> None:
     return
 
 
-def teller(quiet: bool) -> Callable[[str], None]:
+def notifier(quiet: bool) -> Callable[[str], None]:
     return silence if quiet else to_stderr
 
 

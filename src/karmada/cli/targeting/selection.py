@@ -1,7 +1,7 @@
-"""The objects that a command is to change: named by words, found by selectors, or told by files.
+"""The objects that a command changes: by name, by selector, or from files.
 
-What is asked for is fetched, named objects at once and listed ones type by type; what cannot be had is remembered among
-the failures, and the rest is worked on.
+Named objects are fetched concurrently, listed ones type by type. What cannot be fetched is added to the failures, and
+the rest is processed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def choose(
     subresource: str = "",
     fetch: bool = True,
 ) -> list[Chosen]:
-    """What is there of it, in the order in which it was asked for; what is named is taken as it is without `fetch`."""
+    """The selected objects, in the order of the request; without `fetch`, named ones are not read."""
     import asyncio
 
     if sources:

@@ -47,7 +47,7 @@ async def control_plane(kubeconfig: str = "", context: str = "", namespace: str 
 
 @asynccontextmanager
 async def member(control: Session, cluster: str) -> AsyncIterator[Session]:
-    """The member behind the control plane's proxy, which need not be well; ApiError when there is no such cluster."""
+    """The member behind the control plane's proxy, Ready or not; ApiError when there is no such cluster."""
     connect.check_name(cluster)
     await control.client.get(_clusters(), cluster)
     async with through_proxy(control, cluster) as session:
@@ -84,7 +84,7 @@ async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session
 
 
 async def chosen_members(control: Session, names: Sequence[str] = ()) -> list[str]:
-    """The named clusters, or all there are; Failure tells which of the named do not exist."""
+    """The named clusters, or all; Failure names those that do not exist."""
     listed = await control.client.list_all(_clusters(), metadata_only=True)
     existing = [cluster["metadata"]["name"] for cluster in listed.items]
     wanted = [name for word in names for name in word.split(",") if name]
@@ -99,7 +99,7 @@ async def from_each(
 ) -> tuple[dict[str, T], dict[str, str]]:
     """The same work in several members at once: what each gave, and of those that failed, what they said.
 
-    Both in the order of the clusters. One member's trouble costs the others nothing.
+    Both in the order of the clusters. A failing member does not affect the others.
     """
 
     async def one(cluster: str) -> T:

@@ -1,8 +1,8 @@
-"""Looking into several servers at once: the control plane, members behind its proxy, or all of them.
+"""Read from several servers at once: the control plane, members behind its proxy, or all of them.
 
-What a word means is asked of the control plane, and members are asked for the same resource straight away: one round
-trip instead of three. A member that does not serve it says so, and only then its own discovery is read. Words that name
-no single type (categories, and what the control plane does not know) are looked up in every member by itself.
+Types are resolved by the control plane's discovery, and members are read with the same resource at once: one round trip
+instead of three. Only a member that does not serve it has its own discovery read. Categories, and types that the
+control plane does not serve, are resolved in every member.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """What a source said instead; `absent` when it merely does not have it."""
+    """An error of a source; `absent` when it does not have the object or type."""
 
     source: str
     message: str
@@ -72,16 +72,16 @@ class Findings:
     members: int = 0
 
     def forgive_absence(self) -> None:
-        """What one source has, others need not have; what none has is told of once."""
+        """An object that one source has may be missing in others; one that none has is reported once."""
         had = {key_of(part.target) for part in self.parts}
-        told: set[object] = set()
+        reported: set[object] = set()
         kept = []
         for trouble in self.troubles:
             if trouble.absent:
                 forgiven = trouble.key in had if trouble.key is not None else bool(had)
-                if forgiven or trouble.key in told:
+                if forgiven or trouble.key in reported:
                     continue
-                told.add(trouble.key)
+                reported.add(trouble.key)
             kept.append(trouble)
         self.troubles = kept
 
@@ -126,16 +126,16 @@ async def gather(
     with_control_plane: bool,
     own_kinds_here_only: bool = False,
 ) -> Findings:
-    """Everything all sources have, or what they said instead; in the order of the sources."""
-    asking = []
+    """The results and errors of all sources, in order."""
+    lookups = []
     if with_control_plane:
-        asking.append(_look(control, question, understood, trusted=True))
+        lookups.append(_look(control, question, understood, trusted=True))
     elsewhere = understood if isinstance(understood, list) and _plain(question, understood) else None
     if own_kinds_here_only and elsewhere is not None:
         elsewhere = [target for target in elsewhere if not is_own(target.mapping)]
-    asking += [_look(member, question, elsewhere, trusted=False) for member in members if elsewhere != []]
+    lookups += [_look(member, question, elsewhere, trusted=False) for member in members if elsewhere != []]
     findings = Findings(members=len(members))
-    for found in await asyncio.gather(*asking):
+    for found in await asyncio.gather(*lookups):
         for item in found:
             if isinstance(item, Part):
                 findings.parts.append(item)
@@ -234,7 +234,7 @@ def path_of(target: Target) -> str:
 
 
 def selection(question: Question) -> dict[str, str]:
-    """What a list or a watch is asked with."""
+    """The query of a list or a watch."""
     query = {"labelSelector": question.selector, "fieldSelector": question.field_selector}
     if question.whole_objects and question.tables:
         query["includeObject"] = "Object"

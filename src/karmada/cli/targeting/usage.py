@@ -1,7 +1,7 @@
-"""What pods and nodes of the members use: asked of all members at once.
+"""The usage of pods and nodes of members, read concurrently.
 
-Each is asked for its metrics.k8s.io through the control plane's proxy. A name that only some members have is no mistake
-of the others.
+Each member's metrics.k8s.io is read through the control plane's proxy. A name that only some members have is not an
+error of the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEBI = 1024 * 1024 * 10**9
 
 
 class Amount(NamedTuple):
-    """In billionths of a core and of a byte, as exact as the API tells it: sums are rounded once."""
+    """In billionths of a core and of a byte, as exact as the API: sums are rounded once."""
 
     cpu: int = 0
     memory: int = 0
@@ -65,7 +65,7 @@ def summed(amounts: Iterable[Amount]) -> Amount:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of every member. `namespace` is empty for all of them, and for nodes."""
+    """The request for every member. `namespace` is empty for all namespaces, and for nodes."""
 
     name: str = ""
     namespace: str = ""
@@ -76,20 +76,20 @@ class Question:
 
 @dataclass(slots=True)
 class Answers:
-    """What the members told; those that could not are in `failures`."""
+    """The metrics of the members; errors are in `failures`."""
 
     pods: list[PodUse] = field(default_factory=list)
     nodes: list[NodeUse] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
 
-# asking
+# requests
 
 
 async def ask_pods(
     question: Question, clusters: Sequence[str], everywhere: bool, way: tuple[str, str, str]
 ) -> tuple[Answers, str]:
-    """What they told, and the namespace they were asked about."""
+    """The metrics, and the namespace that was read."""
     from dataclasses import replace
 
     from karmada.cli.targeting import session
@@ -113,7 +113,7 @@ async def ask_nodes(question: Question, clusters: Sequence[str], way: tuple[str,
 async def _from_each(
     control: Session, clusters: Sequence[str], question: Question, work: Callable[[Session], Awaitable[list[T]]]
 ) -> tuple[dict[str, list[T]], dict[str, str]]:
-    """A member that does not have the name asked for is left out, as long as another one has it."""
+    """A member without the requested name is skipped, as long as another one has it."""
     from karmada.cli.targeting import session
     from karmada.kube.objects.errors import NotFound
 

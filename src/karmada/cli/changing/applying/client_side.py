@@ -1,4 +1,4 @@
-"""Applying on this side: the object's annotation says what was applied last, and a three-way merge does the rest."""
+"""Client-side apply: a three-way merge of the last applied configuration, the file and the live object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CASCADES = {"background": "Background", "foreground": "Foreground", "orphan": "
 
 
 def with_annotation(obj: Obj) -> Obj:
-    """The object with its own text in the annotation."""
+    """The object with the last-applied annotation."""
     metadata = obj["metadata"]
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != writing.LAST_APPLIED}
     text = compact_json({**obj, "metadata": {**metadata, "annotations": annotations}}) + "\n"
@@ -169,7 +169,7 @@ class ClientSide:
         )
 
     async def _replaced(self, item: Item, modified: Obj, current: Obj) -> Obj:
-        """Deleted and made anew; when the new one is refused, the old one is put back."""
+        """Delete and recreate; when the new object is refused, the old one is restored."""
         grace = self._flags["grace_period"]
         await self._client.delete(
             item.mapping.gvr,

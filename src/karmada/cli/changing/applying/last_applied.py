@@ -134,7 +134,7 @@ def set_last_applied(**flags: Any) -> None:
 async def _set(sources: Sequence[Source], flags: dict[str, Any]) -> None:
     from karmada.cli.targeting.session import control_plane
 
-    tell = printer(
+    render = printer(
         flags["output"],
         flags["template"],
         flags["allow_missing_template_keys"],
@@ -146,12 +146,12 @@ async def _set(sources: Sequence[Source], flags: dict[str, Any]) -> None:
         for source in sources:
             for one in await choose(session, (), [source], Selection(), failures):
                 with failures.collecting():
-                    await _set_one(session, one, source, flags, tell)
+                    await _set_one(session, one, source, flags, render)
     failures.show()
 
 
 async def _set_one(
-    session: Session, one: Chosen, source: Source, flags: dict[str, Any], tell: Callable[[Obj], str]
+    session: Session, one: Chosen, source: Source, flags: dict[str, Any], render: Callable[[Obj], str]
 ) -> None:
     before, wanted = _annotation(one.obj), _placed(source.obj, one)
     if not before and not flags["create_annotation"]:
@@ -165,7 +165,7 @@ async def _set_one(
     changed = one.obj
     if flags["dry_run"] != writing.CLIENT:
         changed = await _annotate(session, one, wanted, flags)
-    click.echo(tell(changed), nl=False)
+    click.echo(render(changed), nl=False)
 
 
 def _placed(obj: Obj, one: Chosen) -> Obj:
@@ -234,7 +234,7 @@ def _key(obj: Obj) -> tuple[str, ...]:
 
 
 def _tidy(obj: Obj) -> Obj:
-    """Without the empty annotations that apply writes for its own sake."""
+    """Without the empty annotations that apply writes."""
     metadata = dict(obj.get("metadata") or {})
     if not metadata.get("annotations"):
         metadata.pop("annotations", None)
@@ -242,7 +242,7 @@ def _tidy(obj: Obj) -> Obj:
 
 
 def _edited(before: Sequence[Obj], flags: dict[str, Any], known: dict[tuple[str, ...], Chosen]) -> list[Obj] | None:
-    """None when nothing was changed; what makes no sense is opened again."""
+    """None when nothing was changed; invalid text is opened again."""
     from karmada.cli.changing.editor import Draft, as_text
 
     text = as_text(before, flags["output"])

@@ -1,4 +1,4 @@
-"""Policies that come with objects: one for each, named after it, which brings it to the chosen clusters."""
+"""Policies of --all-clusters and --cluster: one per object, named after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
 def policy_name(namespace: str, name: str, gvk: str) -> str:
-    """Made of the name and of a hash that tells kinds and namespaces apart, in letters that make no words."""
+    """The object's name and a hash of its kind and namespace."""
     hashed = _FNV_OFFSET
     for byte in (namespace + gvk).encode():
         hashed = ((hashed ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
@@ -46,7 +46,7 @@ def policy_for(item: Item, clusters: Sequence[str]) -> Obj:
 
 
 async def with_policies(session: Session, items: Sequence[Item], names: Sequence[str]) -> list[Item]:
-    """Each item, and right behind it its policy; Failure names the clusters there are not."""
+    """Each item followed by its policy; Failure names clusters that do not exist."""
     clusters = await _existing(session, names)
     found: list[Item] = []
     for item in items:

@@ -1,7 +1,7 @@
-"""Deleting what was applied before and is not any more.
+"""--prune: delete objects that were applied before and are no longer in the files.
 
-Looked at are the namespaces of the applied objects, for the kinds people usually apply or those on the allowlist; what
-carries no annotation of an apply was not applied, and stays.
+It covers the namespaces of the applied objects and the default kinds or those of the allowlist. Objects without the
+last-applied annotation are kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def prune(
     flags: dict[str, Any],
     items: Sequence[Item],
     applied: Sequence[Obj],
-    tell: Callable[[Obj], None],
+    report: Callable[[Obj], None],
     failures: writing.Failures,
 ) -> None:
     mappings = await _mappings(session, check_allowlist(flags["prune_allowlist"]))
@@ -68,7 +68,7 @@ async def prune(
                     if last_applied(obj) and obj["metadata"].get("uid") not in keep:
                         typed = {"apiVersion": mapping.gvk.api_version, "kind": mapping.gvk.kind, **obj}
                         await _delete(session, flags, mapping, typed)
-                        tell(typed)
+                        report(typed)
 
 
 async def _mappings(session: Session, kinds: Sequence[GVK]) -> list[Mapping]:

@@ -1,6 +1,6 @@
-"""Objects of files, one after another: created, changed or left alone, and told of.
+"""Apply the objects of files, one after another, and report each result.
 
-A failure of one does not keep the others from being applied; all failures are told at the end.
+A failure does not stop the others; all failures are reported at the end.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FORMATS = (
 )  # fmt: skip
 
 
-class Telling:
-    """One line for every object; or, when objects are wanted as they are now, all of them at the end."""
+class Reporter:
+    """Prints one line per object; with -o json and the like, all objects at the end."""
 
     def __init__(self, flags: dict[str, Any]) -> None:
         self._flags = flags
@@ -36,7 +36,7 @@ class Telling:
         self._objects: list[Obj] = []
         self._printer("")
 
-    def told(self, obj: Obj, word: str) -> None:
+    def report(self, obj: Obj, word: str) -> None:
         if self._whole:
             self._objects.append(obj)
         else:
@@ -66,7 +66,7 @@ class Telling:
 
 
 async def apply_sources(sources: Sequence[Source], flags: dict[str, Any]) -> None:
-    telling = Telling(flags)
+    reporter = Reporter(flags)
     failures = writing.Failures()
     async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
         if flags["prune"]:
@@ -91,13 +91,13 @@ async def apply_sources(sources: Sequence[Source], flags: dict[str, Any]) -> Non
                 done = await way.apply(item, failures)
                 if done is not None:
                     applied.append(done.obj)
-                    telling.told(done.obj, done.word)
+                    reporter.report(done.obj, done.word)
         failures.show()
-        telling.finish()
+        reporter.finish()
         if flags["prune"]:
             from karmada.cli.changing.applying.prune import prune
 
-            await prune(session, flags, items, applied, telling.pruned, failures)
+            await prune(session, flags, items, applied, reporter.pruned, failures)
     failures.show()
 
 

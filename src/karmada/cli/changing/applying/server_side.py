@@ -1,7 +1,7 @@
-"""Applying on the server's side, and bringing over what was applied from this side before.
+"""Server-side apply, and the migration from client-side apply.
 
-What a client-side apply wrote belongs to another manager than what a server-side apply writes, so fields taken out of
-the file would stay. The first server-side apply therefore hands those fields over, and applies again.
+Fields of a client-side apply belong to another manager, so fields removed from the file would stay. The first
+server-side apply therefore transfers those fields to its own manager and applies again.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ServerSide:
         return await self._send(item, item.obj, self._manager, force=self._flags["force_conflicts"])
 
     async def _keep_annotation(self, item: Item, obj: Obj) -> Obj:
-        """The annotation of client-side applies gets a manager of its own, so that nobody takes it away."""
+        """Give the last-applied annotation a manager of its own, so that it is not removed."""
         text = (obj["metadata"].get("annotations") or {}).get(writing.LAST_APPLIED)
         if self._manager != _DEFAULT or text is None or _owners(obj, "Apply"):
             return obj
@@ -103,7 +103,7 @@ class ServerSide:
         return await self._send(item, only, _KEEPER, force=False)
 
     async def _move_fields(self, item: Item, obj: Obj) -> Obj | None:
-        """None when there is nothing to hand over."""
+        """None when there is nothing to migrate."""
         for attempt in range(_RETRIES):
             names = {str(entry.get("manager")) for entry in _owners(obj, "Update")}
             entries = handed_over(obj["metadata"].get("managedFields") or [], names, self._manager)
@@ -142,7 +142,7 @@ def _owners(obj: Obj, operation: str) -> list[Obj]:
 
 
 def handed_over(entries: list[Obj], names: set[str], manager: str) -> list[Obj] | None:
-    """The entries, with what these managers own by updating given to the one that applies; None for no change."""
+    """The entries, with the Update fields of these managers moved to the applying manager; None for no change."""
 
     def is_old(entry: Obj) -> bool:
         return entry.get("operation") == "Update" and entry.get("manager") in names and not entry.get("subresource")

@@ -42,7 +42,7 @@ SUBCOMMANDS: dict[str, Entry] = {
 
 
 class Subcommands(click.Group):
-    """A group whose commands are in a table, and imported when they are asked for."""
+    """A group whose commands are listed in a table and imported on use."""
 
     def __init__(self, *args: Any, table: Mapping[str, Entry], **settings: Any) -> None:
         super().__init__(*args, **settings)

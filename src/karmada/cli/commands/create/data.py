@@ -1,6 +1,6 @@
 """`create configmap` and `create secret generic|docker-registry|tls`.
 
-`--append-hash` makes the name tell what is inside: the hash is the one kubectl and kustomize use, so that names agree.
+`--append-hash` uses the hash of kubectl and kustomize, so that names agree.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _secret(name: str, type_: str, values: dict[str, bytes], append_hash: bool) 
     return obj
 
 
-# names that tell what is inside
+# --append-hash
 
 
 def _renamed(obj: Obj, hashed: Obj) -> Obj:

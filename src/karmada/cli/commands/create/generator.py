@@ -1,8 +1,8 @@
 """What all `create THING NAME` commands share: each only says what object its flags mean.
 
-`generator` makes a command of a function from NAME and flags to an object (or, where the server has to be asked
-first, to a coroutine function that asks). Everything else is done here: trials, printing, who writes, validation. A
-trial on this side needs no server and no kubeconfig, unless the object does.
+`generator` turns a function from NAME and flags to an object (or to a coroutine function where the server is needed)
+into a command. Dry run, printing, field manager and validation are handled here. A client-side dry run needs no server
+and no kubeconfig, unless the object does.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _finish(settings: Settings, made: Recipe, place: tuple[str, str, str], names
 
 
 def _completed(settings: Settings, obj: Obj, namespaced: bool) -> Obj:
-    """With the namespace that was asked for, and its own text when it shall be kept."""
+    """With the requested namespace and, with --save-config, the last-applied annotation."""
     if namespaced and settings.namespace:
         obj = {**obj, "metadata": {**obj["metadata"], "namespace": settings.namespace}}
     return writing.with_last_applied(obj, generated=True) if settings.save_config else obj

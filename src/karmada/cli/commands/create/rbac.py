@@ -1,7 +1,6 @@
 """`create role`, `clusterrole`, `rolebinding` and `clusterrolebinding`.
 
-The resources of a role are words a person types; the server tells which groups they are in. Each group has a rule of
-its own, in the order in which the groups were first named.
+The groups of the resources come from discovery. Each group gets a rule of its own, in the order of first use.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What `karmadactl describe` says of an object: one describer for every kind that deserves more than its fields.
+"""The output of `karmadactl describe`: one describer per kind, and a generic one.
 
 `kinds` has the table from kind to describer. A describer writes lines of tab-separated cells onto a `Sheet`, which
-aligns them in the end; what it wants to know beyond the object itself it asks of `Around`.
+aligns them in the end; related objects come from `Around`.
 """

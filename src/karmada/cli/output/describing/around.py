@@ -1,4 +1,4 @@
-"""What describers can ask about: the cluster the object lives in, its events, and what time it is."""
+"""The context of a describer: the cluster of the object, its events, and the current time."""
 
 from __future__ import annotations
 

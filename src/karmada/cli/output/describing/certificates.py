@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: who asks, for which names, and what became of it."""
+"""CertificateSigningRequests: the requester, the names, and the status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: how they are, what they have, and what of it the pods on them ask for."""
+"""Nodes: conditions, capacity, and the requests of their pods."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _pods(sheet: Sheet, obj: Obj, pods: list[Obj], now: float) -> None:
 
 
 def _asked(pod: Obj, kind: str) -> dict[str, Quantity]:
-    """What a pod asks for in all; what it says for itself counts more than what its containers say."""
+    """The total requests of a pod; pod-level resources take precedence over those of containers."""
     from karmada.kube.kinds.quota import pod_resources
     from karmada.kube.objects.quantity import Quantity
 

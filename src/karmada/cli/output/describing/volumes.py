@@ -284,9 +284,9 @@ def volume_source(sheet: Sheet, holder: Obj, *, persistent: bool = False) -> Non
 def _downward(sheet: Sheet, source: Obj) -> None:
     sheet.row(2, "Items:")
     for item in source.get("items") or ():
-        told = at(item, "fieldRef.fieldPath") or at(item, "resourceFieldRef.resource")
-        if told:
-            sheet.row(3, f"{told} -> {item['path']}")
+        source = at(item, "fieldRef.fieldPath") or at(item, "resourceFieldRef.resource")
+        if source:
+            sheet.row(3, f"{source} -> {item['path']}")
 
 
 def _projected(sheet: Sheet, source: Obj) -> None:

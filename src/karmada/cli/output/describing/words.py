@@ -80,8 +80,8 @@ def _size(text: str) -> int:
 
 
 def _shortened(line: str) -> str:
-    room = _LONGEST_ANNOTATION - 2
-    return line if _size(line) <= room else line.encode()[:room].decode(errors="ignore") + "..."
+    limit = _LONGEST_ANNOTATION - 2
+    return line if _size(line) <= limit else line.encode()[:limit].decode(errors="ignore") + "..."
 
 
 def pairs_text(pairs: Mapping[str, str] | None) -> str:
