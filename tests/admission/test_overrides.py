@@ -166,3 +166,54 @@ def test_values_are_left_alone(completed: Any) -> None:
     overriders = {"plaintext": [{"path": "/spec", "operator": "add", "value": value}], "argsOverrider": []}
     rule = completed("mutate-overridepolicy", with_rule(overriders))["spec"]["overrideRules"][0]
     assert rule == {"overriders": {"plaintext": overriders["plaintext"]}}
+
+
+def plaintext(path: str) -> Obj:
+    return {"plaintext": [{"path": path, "operator": "replace", "value": "x"}]}
+
+
+@pytest.mark.parametrize(
+    ("overriders", "place", "field"),
+    [
+        (plaintext("/metadata/namespace"), "plaintext[0].path", "/metadata/namespace"),
+        (plaintext("/metadata/name"), "plaintext[0].path", "/metadata/name"),
+        (plaintext("/metadata"), "plaintext[0].path", "/metadata/name"),
+        (plaintext("/kind"), "plaintext[0].path", "/kind"),
+        (plaintext("/apiVersion"), "plaintext[0].path", "/apiVersion"),
+        (plaintext(""), "plaintext[0].path", "/apiVersion"),
+        (
+            {"fieldOverrider": [{"fieldPath": "/metadata/name", "yaml": [{**ADD, "subPath": ""}]}]},
+            "fieldOverrider[0].fieldPath",
+            "/metadata/name",
+        ),
+        (
+            {
+                "imageOverrider": [
+                    {"predicate": {"path": "/metadata/namespace"}, "component": "Tag", "operator": "remove"}
+                ]
+            },
+            "imageOverrider[0].predicate.path",
+            "/metadata/namespace",
+        ),
+    ],
+)
+@pytest.mark.parametrize("hook", ["validate-overridepolicy", "validate-clusteroverridepolicy"])
+async def test_no_policy_changes_the_identity_of_an_object(
+    refused: Any, hook: str, overriders: Obj, place: str, field: str
+) -> None:
+    said = await refused(hook, with_rule(overriders))
+    assert said.startswith(f"{AT}.{place}: Invalid value: ")
+    assert said.endswith(f": an override policy must not change {field}")
+    assert "must not change" in await refused(hook, policy(overriders=overriders))
+
+
+@pytest.mark.parametrize("path", ["/roleRef", "/roleRef/name"])
+async def test_only_a_cluster_wide_policy_changes_whose_role_is_granted(refused: Any, path: str) -> None:
+    said = await refused("validate-overridepolicy", with_rule(plaintext(path)))
+    assert said.endswith("an override policy must not change /roleRef")
+    assert await refused("validate-clusteroverridepolicy", with_rule(plaintext(path))) == ""
+
+
+@pytest.mark.parametrize("path", ["/metadata/labels/name", "/metadata/annotations", "/spec/name", "/metadata~1name"])
+async def test_other_fields_may_be_changed(refused: Any, path: str) -> None:
+    assert await refused("validate-overridepolicy", with_rule(plaintext(path))) == ""

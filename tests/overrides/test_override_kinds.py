@@ -107,7 +107,8 @@ def test_all_items_are_one_patch() -> None:
 
 
 def test_a_patch_can_replace_the_whole_object() -> None:
-    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "y", "namespace": "default"}}
+    identity = {field: config_map()[field] for field in ("apiVersion", "kind", "metadata")}
+    other = {**identity, "binaryData": {"only": "this"}}
     assert overridden(config_map(), plaintext=[patch("add", "", other)]) == other
 
 

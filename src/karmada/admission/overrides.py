@@ -7,7 +7,7 @@ stays as it was written, so there an empty overrideRules counts as given.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from karmada.admission.affinity import check_affinity
@@ -18,6 +18,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.metadata import annotation_errors
 from karmada.kube.objects.errors import FieldError, invalid, required
 from karmada.kube.objects.types import Obj
+from karmada.overrides.identity import fixed_field_of
 
 _COUNTED = (
     "plaintext", "imageOverrider", "commandOverrider", "argsOverrider", "labelsOverrider", "annotationsOverrider",
@@ -57,17 +58,17 @@ def _drop_lists(holder: Any) -> None:
 
 def validate(policy: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
     """OverridePolicy."""
-    errors = _validate(policy["spec"])
+    errors = _validate(policy["spec"], namespaced=True)
     check_namespace(errors, policy["spec"], policy["metadata"].get("namespace") or "")
     return errors
 
 
 def validate_cluster_wide(policy: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
     """ClusterOverridePolicy."""
-    return _validate(policy["spec"])
+    return _validate(policy["spec"], namespaced=False)
 
 
-def _validate(spec: Obj) -> list[FieldError]:
+def _validate(spec: Obj, *, namespaced: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     target, overriders, rules = spec.get("targetCluster"), spec.get("overriders") or {}, spec.get("overrideRules")
     check_affinity(errors, "spec.targetCluster", target)
@@ -80,7 +81,29 @@ def _validate(spec: Obj) -> list[FieldError]:
         path = f"spec.overrideRules[{index}]"
         _overriders(errors, f"{path}.overriders", rule.get("overriders") or {})
         check_affinity(errors, f"{path}.targetCluster", rule.get("targetCluster"))
+        _fixed(errors, f"{path}.overriders", rule.get("overriders") or {}, namespaced=namespaced)
+    _fixed(errors, "spec.overriders", overriders, namespaced=namespaced)
     return errors
+
+
+def _fixed(errors: list[FieldError], path: str, overriders: Obj, *, namespaced: bool) -> None:
+    """Refuse every pointer at a field that no override may change."""
+    for place, pointer in _pointers(overriders):
+        field = fixed_field_of(pointer, namespaced=namespaced)
+        if field:
+            errors.append(invalid(f"{path}.{place}", pointer, f"an override policy must not change {field}"))
+
+
+def _pointers(overriders: Obj) -> Iterator[tuple[str, str]]:
+    """The JSON pointers of all overriders, with their places in the policy."""
+    for index, item in enumerate(overriders.get("plaintext") or ()):
+        yield f"plaintext[{index}].path", item.get("path") or ""
+    for index, item in enumerate(overriders.get("fieldOverrider") or ()):
+        if item.get("fieldPath"):
+            yield f"fieldOverrider[{index}].fieldPath", item["fieldPath"]
+    for index, item in enumerate(overriders.get("imageOverrider") or ()):
+        if (item.get("predicate") or {}).get("path"):
+            yield f"imageOverrider[{index}].predicate.path", item["predicate"]["path"]
 
 
 _Check = Callable[[list[FieldError], str, Obj], None]

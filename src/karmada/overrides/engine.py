@@ -23,6 +23,7 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.overrides.compiled import Policy, Rule, Step, subject_of
 from karmada.overrides.errors import CannotApply, OverrideError
+from karmada.overrides.identity import check_identity
 
 SELECTED: Final = "override-selected"
 """Policies by what they select: `namespace|apiVersion|kind|name`, each part empty where it is not given."""
@@ -205,6 +206,8 @@ def _apply(obj: Obj, rules: list[Rule], cluster: str, before: tuple[Rule, ...], 
         for step in rule.steps:
             try:
                 changed = step.change(obj)
+                if changed is not obj:
+                    check_identity(obj, changed, namespaced=bool(rule.policy.namespace))
             except CannotApply as error:
                 applied = (*before, *rules[:done])
                 raise OverrideError(rule, rule.place(step.field), str(error), cluster, applied) from error

@@ -406,3 +406,22 @@ async def test_a_changed_override_policy_refreshes_the_bindings_it_concerns(
         found = await painted.members["m1"].get(CONFIG_MAPS, name)
         assert found is not None
         assert found["data"]["colour"] == "red in m1"
+
+
+async def test_a_work_of_another_identity_goes_with_its_object(two: Fleet) -> None:
+    """Earlier versions let override policies move objects to other names and namespaces."""
+    member = two.members["m1"]
+    template = await two.propagate(CONFIG_MAPS, config_map("mine"), ["m1"])
+    work = copy_json(await two.until_work("m1", template, lambda w: w.get("status")))
+    [moved] = work["spec"]["workload"]["manifests"]
+    moved["metadata"]["namespace"] = "kube-system"
+    metadata = {**work["metadata"], "name": "mine-elsewhere"}
+    for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+        metadata.pop(field, None)
+    await two.client.create(
+        Work.gvr, {"apiVersion": work["apiVersion"], "kind": "Work", "metadata": metadata, "spec": work["spec"]}
+    )
+    await member.until(CONFIG_MAPS, "mine", namespace="kube-system")
+    await two.set_binding("mine-configmap", {"conflictResolution": "Overwrite"})
+    await member.until_gone(CONFIG_MAPS, "mine", namespace="kube-system")
+    assert await member.get(CONFIG_MAPS, "mine") is not None

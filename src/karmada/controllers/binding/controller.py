@@ -20,6 +20,7 @@ from karmada.controllers.binding.manifests import Renderer
 from karmada.controllers.binding.targets import allowed, is_suspended, purged, targets
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
+from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.templates import Templates
 from karmada.controllers.works import WorkBeingDeleted, Works
@@ -27,6 +28,7 @@ from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
@@ -118,7 +120,11 @@ class Binding:
     async def _remove_orphans(self, binding: Obj, works: list[Obj]) -> bool:
         """Whether there were any."""
         stay = allowed(binding["spec"])
-        orphans = [work for work in works if _cluster(work) not in stay and not meta.is_deleting(work)]
+        orphans = [
+            work
+            for work in works
+            if not meta.is_deleting(work) and (_cluster(work) not in stay or _is_of_another(binding, work))
+        ]
         if not orphans:
             return False
         try:
@@ -207,6 +213,17 @@ class Binding:
         self._recorder.event(binding, WARNING, "SyncWorkFailed", message)
         self._recorder.event(template, WARNING, "SyncWorkFailed", message)
         raise ApiError(message) from errors[0]
+
+
+def _is_of_another(binding: Obj, work: Obj) -> bool:
+    """Whether a Work carries an object of another identity: earlier versions let override policies change it."""
+    resource = binding["spec"]["resource"]
+    group = GroupVersion.parse(resource["apiVersion"]).group
+    wanted = (group, resource["kind"], resource.get("namespace") or "", resource["name"])
+    return any(
+        (GroupVersion.parse(manifest["apiVersion"]).group, manifest["kind"], *meta.key(manifest)) != wanted
+        for manifest in manifests_of(work)
+    )
 
 
 def _renamed(binding: Obj, works: Iterable[Obj]) -> list[Obj]:
