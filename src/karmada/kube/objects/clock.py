@@ -1,4 +1,4 @@
-"""Time as a parameter: everything that waits asks a Clock, so that a test of five minutes takes milliseconds.
+"""Time as a parameter: everything that waits takes a Clock, so that a test of five minutes takes milliseconds.
 
 `FakeClock.advance` moves time and wakes, in order of their deadlines, the sleepers that became due.
 """

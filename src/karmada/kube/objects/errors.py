@@ -72,7 +72,7 @@ def too_many(path: str, actual: int, maximum: int) -> FieldError:
 
 
 class ApiError(Exception):
-    """An API call that failed, as a Status object tells it."""
+    """An API call that failed, with the fields of its Status object."""
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = ""

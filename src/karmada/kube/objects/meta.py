@@ -101,7 +101,7 @@ def make_owner(o: Mapping[str, Any], controller: bool = True) -> Obj:
 
 
 def without_managed_fields(o: Obj) -> Obj:
-    """The same object for those who never ask who wrote what: half as large."""
+    """The object without managedFields: about half the size."""
     found = o.get("metadata")
     if not found or "managedFields" not in found:
         return o

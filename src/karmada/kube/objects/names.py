@@ -180,7 +180,7 @@ def random_suffix(n: int = 5) -> str:
 
 
 def random_uuid() -> str:
-    """A version 4 UUID: unlike any other, but no secret. Made without asking the system each time."""
+    """A version 4 UUID: unique, but not a secret. Generated without a system call each time."""
     bits = _identities.getrandbits(128)
     text = f"{bits:032x}"
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"

@@ -2,7 +2,7 @@
 
 Kubernetes keeps nothing finer than a nano unit, so a quantity is one Python int that counts nano units, plus the family
 of suffixes it prints with. Arithmetic is therefore int arithmetic and never loses a digit. Parsing rounds away from
-zero to the next nano unit (who asks for a little gets a little) and stops at the largest 64-bit integer.
+zero to the next nano unit (a small request stays above zero) and stops at the largest 64-bit integer.
 """
 
 from __future__ import annotations

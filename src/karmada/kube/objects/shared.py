@@ -1,6 +1,6 @@
 """Objects that are kept as bytes and parsed on demand, for all who hold them at the same time; and who changes them.
 
-A parsed object takes five times the memory of its bytes. So `Packed` keeps the bytes, parses them when somebody asks
+A parsed object takes five times the memory of its bytes. So `Packed` keeps the bytes, parses them on access
 and forgets the result when nobody holds it any more: a `SharedObject` is a plain dict that can be referred to weakly,
 and knows the bytes it came from. What nobody has changed for a while a `Press` makes smaller still: objects of a kind
 resemble one another, so what differs from a sample of them is a few per cent (4 kB become 150 bytes in 16 µs, and are
@@ -55,7 +55,7 @@ class Packed:
         return zlib.decompressobj(_WINDOW, sample).decompress(self._bytes) if sample else self._bytes
 
     def squeeze(self, sample: bytes) -> bool:
-        """Take less room, as what differs from this sample; whether the two resemble one another."""
+        """Store only the difference to this sample; False if the two differ too much for that."""
         raw = self._bytes
         if self._sample or len(raw) < _WORTHWHILE:
             return True
@@ -164,4 +164,4 @@ def _examine(observed: _Observed) -> None:
     now = orjson.dumps(observed)
     if now != observed.raw and orjson.loads(now) != orjson.loads(observed.raw):
         _mutated.append(f"was {observed.raw.decode()}\nis  {now.decode()}")
-        observed.raw = now  # told once
+        observed.raw = now  # report each mutation once
