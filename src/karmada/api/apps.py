@@ -1,4 +1,4 @@
-"""apps.karmada.io: asking for resources to be scheduled afresh."""
+"""apps.karmada.io: requests to reschedule resources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ObservedWorkload(Struct):
     workload: ObjectReference
     """The resource."""
     result: str = ""
-    """Successful when its scheduling was asked for, Failed when it could not be; empty while it is still tried."""
+    """Successful when rescheduling was triggered, Failed when it could not be; empty while it is retried."""
     reason: str = ""
     """Why it failed: ReferencedBindingNotFound when no policy selects it."""
 
@@ -58,7 +58,7 @@ class WorkloadRebalancerStatus(Struct):
 
 @kind(V1ALPHA1, plural="workloadrebalancers", scope="Cluster", categories=(), subresources=["status"])
 class WorkloadRebalancer(Resource, kw_only=True):
-    """Asks once for resources to be scheduled afresh, as if they were new."""
+    """Triggers one rescheduling of resources, as if they were new."""
 
     spec: WorkloadRebalancerSpec
     """Which resources."""

@@ -1,4 +1,4 @@
-"""autoscaling.karmada.io: as many replicas over all clusters as the load asks for, or as the clock says."""
+"""autoscaling.karmada.io: replicas over all clusters by load or by schedule."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class FederatedHPASpec(Struct):
     min_replicas: Int32 | None = None
     """The fewest replicas over all clusters; 1 by default."""
     metrics: list[MetricSpec] = []
-    """What the load is measured by; the metric that asks for the most replicas counts. By default 80 percent of the
-    CPUs that Pods ask for."""
+    """Metrics to scale by; the one that yields the most replicas is used. The default is 80 percent of the CPU that
+    Pods request."""
     behavior: Behavior | None = None
     """How fast the number of replicas may change."""
 

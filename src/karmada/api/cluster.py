@@ -120,9 +120,9 @@ class ResourceSummary(Struct):
     allocatable: ResourceList = {}
     """What Pods can have."""
     allocating: ResourceList = {}
-    """What Pods without a node ask for."""
+    """Requests of Pods that are not scheduled to a node yet."""
     allocated: ResourceList = {}
-    """What Pods on nodes ask for."""
+    """Requests of Pods that are scheduled to nodes."""
     allocatable_modelings: list[AllocatableModeling] = []
     """How many nodes there are of each grade."""
 
@@ -141,7 +141,7 @@ class ClusterStatus(Struct):
     resource_summary: ResourceSummary | None = None
     """What it has in all."""
     remedy_actions: list[str] = []
-    """What Remedies ask to be done about the cluster."""
+    """Actions that Remedies require for the cluster."""
 
 
 @kind(

@@ -86,7 +86,7 @@ REASON = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 
 class Condition(Struct):
-    """One aspect of an object's state, as last seen by whoever watches over it."""
+    """One aspect of an object's state, as its controller last observed it."""
 
     type: Annotated[str, Meta(max_length=316, pattern=QUALIFIED_NAME)]
     """Which aspect this is; an object has at most one condition of each type."""

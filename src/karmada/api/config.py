@@ -105,7 +105,7 @@ class WebhookClientConfig(Struct):
 
 
 class RuleWithOperations(Struct):
-    """What a webhook is asked about which kinds."""
+    """Which operations a webhook handles for which kinds."""
 
     operations: list[str]
     """The questions: InterpretReplica, InterpretComponent, ReviseReplica, Retain, AggregateStatus, InterpretDependency,
@@ -128,7 +128,7 @@ class ResourceInterpreterWebhook(Struct):
     interpreter_context_versions: list[str]
     """The versions of ResourceInterpreterContext it understands, the best first."""
     rules: list[RuleWithOperations] = []
-    """What it is asked about which kinds."""
+    """Which operations it handles for which kinds."""
     timeout_seconds: Int32 | None = None
     """How long to wait for its answer, from 1 to 30 seconds."""
 

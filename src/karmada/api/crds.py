@@ -1,7 +1,7 @@
 """All kinds as CustomResourceDefinitions.
 
 `builtin_crds` are all of them, to serve from the embedded server. `crd_manifests` are those that a real kube-apiserver
-needs: without the kinds that Karmada serves from API servers of its own, unless they are asked for.
+needs: without the kinds that Karmada serves from API servers of its own, unless they are requested.
 
 Bindings have two versions; the way from one to the other is a webhook, as far as the manifest goes. The embedded server
 calls the function instead (karmada.api.resources).

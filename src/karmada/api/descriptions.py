@@ -1,7 +1,7 @@
 """Descriptions for `kubectl explain`, read from the source of the kinds.
 
 A class is described by its docstring, a field by the string that stands below it. Python keeps the first and forgets
-the second, so the module's source is parsed when descriptions are first asked for.
+the second, so the module's source is parsed when descriptions are first used.
 """
 
 from __future__ import annotations

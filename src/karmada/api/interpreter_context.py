@@ -1,4 +1,4 @@
-"""ResourceInterpreterContext: what the control plane asks an interpreter webhook, and what that answers.
+"""ResourceInterpreterContext: the request to an interpreter webhook, and its response.
 
 Never stored: the request goes out as a POST in JSON, the answer comes back in the same message.
 """

@@ -2,7 +2,7 @@
 
 The decorator writes down everything about a kind that is not in its fields (names, scope, columns, subresources) and
 keeps it in one registry. Nothing else happens at import: schemas and manifests are made from the registry when they are
-asked for (karmada.api.crds).
+requested (karmada.api.crds).
 """
 
 from __future__ import annotations

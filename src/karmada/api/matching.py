@@ -88,7 +88,7 @@ def selectors_priority(selectors: Iterable[Obj], obj: Obj) -> int:
 
 
 def api_enablement(cluster: Obj, gvk: GVK) -> Enablement:
-    """Whether a cluster serves a kind; unknown while it has not told all it serves."""
+    """Whether a cluster serves a kind; unknown while its API enablements are incomplete."""
     status = cluster.get("status") or {}
     for enablement in status.get("apiEnablements") or ():
         if enablement["groupVersion"] == gvk.api_version and any(

@@ -58,7 +58,7 @@ class MultiClusterServiceSpec(Struct):
     provider_clusters: list[ClusterSelector] = []
     """The clusters whose Pods answer; all when there are none."""
     consumer_clusters: list[ClusterSelector] = []
-    """The clusters whose Pods may ask; all when there are none."""
+    """The clusters whose Pods may use the service; empty means all."""
 
 
 class ServiceLoadBalancerIngress(Struct):

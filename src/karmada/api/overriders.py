@@ -93,7 +93,7 @@ class ReplicasOverrider(Struct):
 
 
 class ResourceAmounts(Struct):
-    """What a container asks for and may use."""
+    """Requests and limits of a container."""
 
     limits: ResourceList = {}
     """The most it may use."""

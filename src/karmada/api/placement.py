@@ -35,7 +35,7 @@ class ClusterAffinity(Struct):
 
 
 class OverflowAffinity(ClusterAffinity, kw_only=True):
-    """A further group of clusters for what the groups before it have no room for."""
+    """A further group of clusters, for replicas that do not fit into the groups before it."""
 
     affinity_name: Annotated[str, Meta(min_length=1, max_length=32)]
     """The name of the group, unlike that of any other."""
@@ -47,8 +47,8 @@ class ClusterAffinityTerm(ClusterAffinity, kw_only=True):
     affinity_name: Annotated[str, Meta(min_length=1, max_length=32)]
     """The name of the group, unlike that of any other."""
     overflow_affinities: list[OverflowAffinity] = []
-    """Groups that join this one, in this order, while it is short of room; they leave in reverse order when replicas
-    become fewer. A cluster in several groups counts for the first. For divided replicas only."""
+    """Groups that are added to this one, in this order, while replicas do not fit; they are removed in reverse order
+    when replicas become fewer. A cluster in several groups counts for the first. For divided replicas only."""
 
 
 class SpreadConstraint(Struct):
@@ -80,7 +80,7 @@ class ClusterPreferences(Struct):
     static_weight_list: list[StaticClusterWeight] = []
     """Weights that are given here. A cluster that several entries select has the greatest of their weights."""
     dynamic_weight: Literal["AvailableReplicas"] | None = None
-    """Weights that are measured: AvailableReplicas is how many more replicas a cluster has room for. The list is then
+    """Weights that are measured: AvailableReplicas is how many more replicas fit into a cluster. The list is then
     not looked at."""
 
 
@@ -90,7 +90,7 @@ class ReplicaScheduling(Struct):
     replica_scheduling_type: Literal["Duplicated", "Divided"] = "Divided"
     """Whether every cluster gets all replicas (Duplicated) or they are divided among the clusters (Divided)."""
     replica_division_preference: Literal["Aggregated", "Weighted", "Dynamic"] | None = None
-    """How replicas are divided: Aggregated into as few clusters as have the room, or Weighted by weightPreference.
+    """How replicas are divided: Aggregated into as few clusters as possible, or Weighted by weightPreference.
     Dynamic is an older name for Weighted with a dynamicWeight. Weighted by default."""
     weight_preference: ClusterPreferences | None = None
     """The weights for Weighted; equal ones when absent."""
