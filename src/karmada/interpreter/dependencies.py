@@ -95,7 +95,7 @@ def _at(value: Any, path: Iterable[str]) -> Any:
 
 
 def verify_dependencies(dependencies: Sequence[Obj]) -> None:
-    """Raises InterpreterError with all that is wrong with references, whoever gave them."""
+    """Raises InterpreterError that lists every invalid reference."""
     errors: list[FieldError] = []
     for index, dependency in enumerate(dependencies):
         path = f"dependencies[{index}]"

@@ -1,8 +1,8 @@
-"""The interpreter: asks the layers in their order, and the first that has an answer for the kind answers.
+"""The interpreter: queries its layers in order; the first one enabled for the kind and operation decides.
 
 Layers come in the order in which they are given: what users declare (scripts, then webhooks), what is known of
 third-party kinds, plug-ins. The native layer is always the last. A layer that says it is `enabled` for a kind and an
-operation answers for good: when it fails, the call fails, and nobody below is asked.
+operation is final: when it fails, the call fails, and lower layers are not queried.
 
 The methods are async, because a webhook has to be waited for. That costs the hot path about 0.2 µs a call: awaiting a
 coroutine that never suspends does not touch the event loop, and the native layer itself is called, not awaited. Code
@@ -37,10 +37,10 @@ from karmada.kube.objects.types import Obj
 
 
 class Layer(Protocol):
-    """A source of knowledge about kinds. Only asked what it is enabled for; raises InterpreterError when it fails."""
+    """A source of knowledge about kinds. Only called for what it is enabled for; raises InterpreterError on failure."""
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
-        """Whether it answers this question about this kind. Asked for every call: a lookup, nothing more.
+        """Whether it implements this operation for this kind. Called on every request, so it must be a lookup.
 
         A layer that cannot know yet raises InterpreterError, which ends the call.
         """
@@ -64,7 +64,7 @@ class Layer(Protocol):
 
 class Interpreter:
     def __init__(self, layers: Sequence[Layer] = (), *, native: Native | None = None) -> None:
-        """`layers` in the order in which they are asked, before the native one."""
+        """`layers` in the order in which they are queried, before the native one."""
         self._layers = tuple(layers)
         self.native = native or Native()
 

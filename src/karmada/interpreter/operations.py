@@ -28,7 +28,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 
 
 class InterpreterError(Exception):
-    """A question that has no answer: nobody can tell, or what was asked about cannot be read."""
+    """An operation failed: no layer implements it for the kind, or the object cannot be read."""
 
 
 class Replicas(NamedTuple):

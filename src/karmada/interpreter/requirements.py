@@ -1,9 +1,9 @@
 """What one replica needs, read from the spec of its Pod: resources and nodes.
 
 A Pod needs the sum over its containers, but at least what its hungriest init container does, and the overhead on top.
-Where a container limits a resource and asks for none of it, it gets what the limit says. Sums are made in whole numbers
+Where a container has a limit but no request for a resource, the request is the limit. Sums are made in whole numbers
 of a unit that the resource's name decides: thousandths of a CPU, ones of everything else, each summand rounded up.
-The same few amounts are asked for again and again, so reading and printing them is remembered.
+The same few quantities recur, so parsing and printing them is cached.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _is_extended(name: str) -> bool:
 
 
 def pod_requirements(pod: Obj, *, priority_class: bool = False) -> Obj | None:
-    """ReplicaRequirements of a Pod with this spec; None when it asks for nothing.
+    """ReplicaRequirements of a Pod with this spec; None when it requests nothing.
 
     With `priority_class` they also name the Pod's PriorityClass.
     """
@@ -82,7 +82,7 @@ def node_claim(pod: Obj) -> Obj | None:
 
 
 def resource_request(pod: Obj) -> dict[str, str]:
-    """What the Pod asks of a node, by resource; nothing is listed of which it asks nothing."""
+    """What the Pod requests, by resource; zero requests are left out."""
     total: dict[str, int] = {}
     for container in pod.get("containers") or ():
         _add(total, _wanted(container))

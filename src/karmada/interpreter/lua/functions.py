@@ -40,7 +40,7 @@ FUNCTIONS: dict[Operation, str] = {
     INTERPRET_DEPENDENCY: "GetDependencies",
 }
 _OLD_COUNT = "ReplicasCount"
-"""An older function instead of GetReplicas, which only tells the number."""
+"""An older function instead of GetReplicas, which returns only the number."""
 _INT32 = 2**32
 
 

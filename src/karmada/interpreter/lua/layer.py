@@ -1,7 +1,7 @@
 """The layer of scripts: ResourceInterpreterCustomizations by the kind they speak of.
 
 Several may speak of one kind: ordered by their names, the first that has a script for an operation answers. Only for
-dependencies all of them are asked, and their answers are put together. `load` replaces everything at once.
+dependencies all of them are run, and their results are merged. `load` replaces everything at once.
 
 A script that has been quick runs right here; one that was never run, or was slow, runs in a thread, so that even an
 endless loop keeps nobody waiting but its caller.

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class LibraryError(Exception):
-    """What a script is told when it calls a function with what that cannot take."""
+    """Raised in a script that calls a library function with invalid arguments."""
 
 
 class Library:

@@ -48,7 +48,7 @@ local function caught(before, ok, first, ...)
   return ok, first, ...
 end
 
--- Deeper in C, where Lua allows some 200 calls, there would be no room left for the hook.
+-- Deeper in C, where Lua allows some 200 calls, the hook could not run any more.
 local function deeper()
   if depth >= DEEPEST then error("stack overflow", 3) end
   depth = depth + 1

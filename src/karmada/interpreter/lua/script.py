@@ -14,7 +14,7 @@ _LIBRARY = Library()
 class LuaScript:
     """Each call runs the whole text in an environment of its own, and then one of the functions it defined.
 
-    Values go in and come out as plain JSON data. LuaError tells what is wrong with the script or what it failed with.
+    Values go in and come out as plain JSON data. LuaError says what is wrong with the script, or how it failed.
     A call is over after a second; it does not hold the lock of Python while Lua runs, so threads can have it.
     """
 

@@ -37,7 +37,7 @@ class LuaError(InterpreterError):
 
 
 class Result(NamedTuple):
-    """What a function returned: the Lua types of the values, and the values, as many as were asked for."""
+    """What a function returned: the Lua types of the values, and the values, as many as were requested."""
 
     kinds: tuple[str, ...]
     values: list[Any]

@@ -1,7 +1,7 @@
 """One status of a template from the statuses that clusters report.
 
 A rule gets the template and the reports and gives the status, or None to leave it as it is. Reports without a status
-are of clusters that have not told yet; rules that wait for all count them, others pass over them.
+are of clusters that have not reported yet; rules that wait for all count them, others skip them.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _foremost(phases: Sequence[str], order: Sequence[str]) -> Obj:
 
 
 def _phases(reports: Sequence[Report]) -> list[str]:
-    """A cluster that has not told yet counts as one where nothing has begun."""
+    """A cluster that has not reported yet counts as one where nothing has started."""
     return ["Pending" if report.status is None else text(report.status, "phase") for report in reports]
 
 

@@ -60,7 +60,7 @@ class Native:
         }
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
-        """A status can be told of everything; the rest goes by kind."""
+        """A status can be reflected for every kind; the other operations depend on the kind."""
         return operation == INTERPRET_STATUS or gvk in self._tables.get(operation, ())
 
     def get_replicas(self, obj: Obj) -> Replicas:

@@ -2,7 +2,7 @@
 
 For most kinds that is the whole status. For those that run Pods it is their counters and two generations more: the
 object's own, to be compared with the one its controller has observed, and that of the template it was made from, which
-stands in an annotation. Together they tell whether what is counted already follows the template as it is now.
+stands in an annotation. Together they show whether what is counted already follows the template as it is now.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a cluster has decided for itself and keeps when a template is applied to it again.
 
 Each rule gives the object to apply: a new one that shares its parts with the desired and the observed one, or the
-desired one itself. Where nothing is to be kept no field appears, so that comparing the result with what is there tells
-whether anything has to be applied at all.
+desired one itself. Where nothing is to be kept no field appears, so that comparing the result with the live object
+shows whether anything has to be applied at all.
 """
 
 from __future__ import annotations
