@@ -79,7 +79,7 @@ class Selector(NamedTuple):
 
 
 class Target:
-    """The clusters of a rule. Names and labels are ready to be compared; the rest is asked of the matching module."""
+    """The clusters of a rule. Names and labels are precompiled; the rest is left to the matching module."""
 
     __slots__ = ("_exclude", "_fields", "_labels", "_names")
 

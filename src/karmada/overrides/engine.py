@@ -39,7 +39,7 @@ Named = tuple[str, str, str, str]
 Lookups = Callable[[Named], Iterable[str]]
 """The index values of policies that may select an object."""
 Observer = Callable[[Rule, Step, Obj, Obj], None]
-"""(rule, overrider, before, after): hears of every overrider that was applied."""
+"""(rule, overrider, before, after): called for every overrider that was applied."""
 
 
 def selected(policy: Obj) -> Iterable[str]:
@@ -67,7 +67,7 @@ _INDEXES: Final = {SELECTED: selected, SELECTS_CLUSTERS: selects_clusters}
 
 
 class Known(Protocol):
-    """What is asked of an informer; a plain cache does as well."""
+    """The part of an informer that is used here; a plain cache has it as well."""
 
     def get(self, key: Key) -> Obj | None: ...
 
@@ -93,7 +93,7 @@ class Policies:
         self._compiled: dict[tuple[str, str], Policy] = {}
         self._found: dict[Named, list[Policy]] = {}
 
-    def heard(self, old: Obj | None, new: Obj | None) -> None:
+    def on_change(self, old: Obj | None, new: Obj | None) -> None:
         """What was found may be wrong after any change; what was compiled is checked when it is used."""
         self._found.clear()
         if new is None and old is not None:
@@ -167,8 +167,8 @@ class Overrides:
         self._clusters: Known = informers.of(Cluster.gvr)
         self.cluster_wide = Policies(cluster_wide, _cluster_wide)
         self.namespaced = Policies(namespaced, _namespaced)
-        cluster_wide.add_handler(self.cluster_wide.heard)
-        namespaced.add_handler(self.namespaced.heard)
+        cluster_wide.add_handler(self.cluster_wide.on_change)
+        namespaced.add_handler(self.namespaced.on_change)
 
     @classmethod
     def of_objects(cls, objects: Iterable[Obj]) -> Overrides:

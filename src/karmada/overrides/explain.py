@@ -1,8 +1,8 @@
 """Which policy, rule and overrider made which change of an object.
 
 The engine itself runs, and after every overrider the object is compared with what it was; as unchanged parts are shared
-that costs little. A change is told by its place in the final object: where a later overrider puts elements into a list
-or takes some out, the places of earlier changes move along.
+that costs little. A change is identified by its place in the final object: where a later overrider puts elements into a
+list or takes some out, the places of earlier changes move along.
 """
 
 from __future__ import annotations

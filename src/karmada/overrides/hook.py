@@ -1,5 +1,5 @@
 """What controllers that make Works call: an object and a cluster in, the object for that cluster and notes for its Work
-out. Whether that went well is told in events about the object, one for each rule.
+out. The result is emitted as events on the object, one for each rule.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from karmada.overrides.errors import OverrideError
 from karmada.overrides.recording import work_annotations
 
 COMPONENT: Final = "override-manager"
-"""Who tells the events."""
+"""The source of the events."""
 _SUCCEED: Final = "ApplyOverridePolicySucceed"
 _FAILED: Final = "ApplyOverridePolicyFailed"
 

@@ -197,8 +197,8 @@ def _targets(binding: Obj) -> set[str]:
 def _watch(resource: GVR, keys_of: Callable[[Obj | None, Obj | None], set[Key]]) -> Watch:
     """A watch whose keys depend on both sides of a change.
 
-    A controller asks `when` with both and then `map_to` with each of them: the keys are found in the first and given to
-    the first of the second.
+    A controller calls `when` with both and then `map_to` with each of them: the keys are found in the first and given
+    to the first of the second.
     """
     found: list[Key] = []
 
