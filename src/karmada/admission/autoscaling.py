@@ -1,7 +1,7 @@
 """FederatedHPA: the defaults and rules of a HorizontalPodAutoscaler, less what cannot be measured over clusters.
 
 When somebody says anything about the behaviour, both directions are written out in full, because what scales reads them
-without asking; a tolerance is not among what is taken over. What has the wrong shape stays as it is: the schema says
+unchecked; a tolerance is not among what is taken over. What has the wrong shape stays as it is: the schema says
 what is wrong with it.
 """
 

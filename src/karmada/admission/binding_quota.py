@@ -4,7 +4,7 @@ The new total is written into the quota's status before the binding is stored, s
 cannot both take the last bit; a write that loses the race counts again. What is charged for a binding that is refused
 later on is put right by the controller that adds everything up from time to time.
 
-Totals are whole numbers (CPU in thousandths, all else in units) of resources that a Pod can ask for; other names in a
+Totals are whole numbers (CPU in thousandths, all else in units) of resources that a Pod can request; other names in a
 quota are not counted here. Every total above its limit refuses, also one that was above it before.
 """
 
@@ -97,7 +97,7 @@ def _named(obj: Obj) -> str:
 
 
 def usage(binding: Obj) -> Amounts:
-    """What the replicas of a scheduled binding ask for, over all its clusters together."""
+    """What the replicas of a scheduled binding request, summed over all its clusters."""
     spec = binding.get("spec") or {}
     clusters, components = spec.get("clusters") or [], spec.get("components") or []
     used: Amounts = {}

@@ -48,7 +48,7 @@ class Settings:
     clock: Clock = field(default_factory=_system_clock)
     new_id: Callable[[], str] = new_id
     lua_problem: Callable[[str], str | None] = lua_problem
-    """What is wrong with a Lua script: nothing (""), something, or None when there is nobody to tell."""
+    """What is wrong with a Lua script: nothing (""), something, or None when it cannot be checked."""
 
     def enabled(self, gate: str) -> bool:
         return self.gates.enabled(gate)

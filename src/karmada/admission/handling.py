@@ -1,4 +1,4 @@
-"""How a hook is run, whoever asks: what the rules find becomes one refusal.
+"""Running a hook, in-process or as a webhook: the errors of its rules become one refusal.
 
 Rules take it for granted that an object has the shape of its kind. Where one does not (nothing has checked that before
 a mutating hook), a rule stumbles; only then the object is held against the type of its kind, so that a well-formed one

@@ -20,7 +20,7 @@ OPERATIONS = {
     "healthInterpretation": "InterpretHealth",
     "dependencyInterpretation": "InterpretDependency",
 }
-"""What each customization is asked for, in the order in which they are looked at."""
+"""The operations of a customization, in the order in which they are checked."""
 SHARED = "dependencyInterpretation"
 _UNCHECKED = "Lua scripts were not checked: this server has no Lua"
 

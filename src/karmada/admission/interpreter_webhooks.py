@@ -1,4 +1,4 @@
-"""ResourceInterpreterWebhookConfiguration: who is asked about which kinds, and how they are reached."""
+"""ResourceInterpreterWebhookConfiguration: which kinds a webhook handles, and how it is reached."""
 
 from __future__ import annotations
 

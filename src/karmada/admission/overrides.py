@@ -173,6 +173,6 @@ def _overriders(errors: list[FieldError], path: str, overriders: Obj) -> None:
 
 
 def _pointer(errors: list[FieldError], path: str, text: str) -> None:
-    """Only the first character tells; escapes are judged when the pointer is followed."""
+    """Only the first character is checked; escapes are checked when the pointer is applied."""
     if text and not text.startswith("/"):
         errors.append(invalid(path, text, _POINTER))

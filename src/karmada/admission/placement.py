@@ -1,4 +1,4 @@
-"""Placements: what a policy may ask of the scheduler."""
+"""Validation of placements."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check_placement(errors: list[FieldError], placement: Obj) -> None:
 
 
 def _overflow_possible(scheduling: Obj | None) -> bool:
-    """Whether replicas are divided by the room that clusters have."""
+    """Whether replicas are divided by the available replicas of clusters."""
     if scheduling is None or not _is_divided(scheduling):
         return False
     preference = scheduling.get("replicaDivisionPreference")

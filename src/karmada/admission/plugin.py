@@ -1,7 +1,7 @@
 """The rules inside the embedded server: no webhook, no bytes, and refusals that read as if there were one.
 
 Three plug-ins. Which kinds and operations the first two concern is known beforehand, so that a write of any other
-kind is not even asked about; a deletion is asked one question, about one label.
+kind never reaches them; for a deletion one label is checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The webhook configurations that make a kube-apiserver ask for the rules."""
+"""The webhook configurations that register the rules with a kube-apiserver."""
 
 from __future__ import annotations
 

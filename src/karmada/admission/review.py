@@ -1,7 +1,7 @@
 """The rules as a webhook: an AdmissionReview in, an AdmissionReview out.
 
 What a mutating hook did to the object goes back as a JSON patch. A question that cannot be read is answered with a
-refusal, too: whoever asks understands nothing else.
+refusal, too: a kube-apiserver understands nothing else.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ async def answer(hook: Hook, body: bytes, settings: Settings) -> Obj:
     review: Obj = {"apiVersion": API_VERSIONS[0], "kind": "AdmissionReview"}
     uid = ""
     try:
-        asked = _review_of(body)
-        review["apiVersion"] = asked["apiVersion"]
-        uid = asked["request"].get("uid") or ""
-        response = await respond(hook, asked["request"], settings)
+        received = _review_of(body)
+        review["apiVersion"] = received["apiVersion"]
+        uid = received["request"].get("uid") or ""
+        response = await respond(hook, received["request"], settings)
     except Refusal as refusal:
         response = {"allowed": False, "status": refusal.status()}
     except Exception as error:  # noqa: BLE001 - an answer is owed whatever happened; what did is logged

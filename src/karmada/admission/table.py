@@ -1,8 +1,8 @@
 """All hooks: which rules judge and complete which kinds, under which names the outside world knows them.
 
-A rule's module is loaded when the rule is first asked, so that who only wants to know what there is pays for the table
-alone. Names and paths are those that Karmada registers, so that refusals read alike and a webhook configuration of one
-fits the other; the few for kinds and forms that Karmada no longer has are marked `older`.
+A rule's module is imported when the rule first runs, so that listing the hooks costs only this table. Names and paths
+are those that Karmada registers, so that refusals read alike and a webhook configuration of one fits the other; the few
+for kinds and forms that Karmada no longer has are marked `older`.
 """
 
 from __future__ import annotations
