@@ -53,7 +53,7 @@ class ClusterProxy:
         headers = [(name, value) for name, value in request.headers.items() if value] + member.identity(request.user)
         url = member.url(quote(request.info.rest), query)
         body = request.body or (orjson.dumps(request.obj) if request.obj is not None else None)
-        response = await self._members.ask(member, request.method, url, headers, body, IN_PROCESS_SECONDS)
+        response = await self._members.send(member, request.method, url, headers, body, IN_PROCESS_SECONDS)
         media = response.headers.get("Content-Type", "application/json")
         try:
             async with response:

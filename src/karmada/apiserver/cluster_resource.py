@@ -1,7 +1,7 @@
 """The kind Cluster as the server serves it: its schema and table from karmada.api, its write rules from cluster_rules.
 
 Unlike a custom resource it has rules of its own, takes updates without a resourceVersion, and its /status takes whole
-objects, unjudged but for their types: whoever may write there is trusted with the rest as well.
+objects, validated for their types only: the right to write there implies trust in the whole object.
 """
 
 from __future__ import annotations

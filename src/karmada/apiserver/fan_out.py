@@ -94,10 +94,10 @@ class FanOut:
     async def _ask_all(self, request: Request, path: str, query: str, most: int = OBJECT_BYTES) -> list[Answer]:
         """What each cluster that answers says, in the order of their names."""
 
-        async def ask(name: str) -> Answer | None:
+        async def send(name: str) -> Answer | None:
             try:
                 member = await self._members.get(name)
-                response = await self._members.ask(
+                response = await self._members.send(
                     member, "GET", member.url(path, query), member.identity(request.user), None, SECONDS
                 )
                 async with response:
@@ -106,7 +106,7 @@ class FanOut:
                 log.v(1).info("A cluster is left out", cluster=name, err=str(error))
                 return None
 
-        found = await asyncio.gather(*(ask(name) for name in sorted(self._members.names())))
+        found = await asyncio.gather(*(send(name) for name in sorted(self._members.names())))
         return [answer for answer in found if answer is not None]
 
 

@@ -19,7 +19,7 @@ async def forward(
 ) -> web.StreamResponse:
     headers = forwarded_headers(raw, member.identity(request.user))
     headers = [(name, value) for name, value in headers if name != "Host"]
-    response = await members.ask(member, raw.method, member.url(path, query), headers, body_of(request, raw))
+    response = await members.send(member, raw.method, member.url(path, query), headers, body_of(request, raw))
     try:
         return await pass_on(raw, response)
     finally:
@@ -27,7 +27,7 @@ async def forward(
 
 
 def inner_path(path: str) -> str:
-    """What is asked of the member, as the client encoded it: everything behind clusters/NAME/proxy.
+    """The path and query for the member, as the client encoded them: everything behind clusters/NAME/proxy.
 
     Without empty and dot segments: nobody climbs out of the path that a cluster's endpoint may begin with.
     """

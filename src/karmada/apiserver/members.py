@@ -1,9 +1,9 @@
 """How the API server reaches a member cluster: address, trust and the token with which it speaks for its users.
 
 Everything comes from the Cluster and its Secrets as they are now: a rotated token or a moved endpoint counts from the
-next request on. Clusters are the server's own; the Secrets may be another server's, so asking for one takes its time.
+next request on. Clusters are the server's own; the Secrets may be another server's, so reading one may take a request.
 Errors are those that Karmada's users know. How a cluster is reached is read as the controllers read it (see
-karmada.members.access); what proves who asks is the impersonator's token here.
+karmada.members.access); the credentials used here are the impersonator's token.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GENERAL_GROUPS = frozenset({"system:authenticated", "system:unauthenticated"})
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member cluster, ready to be asked."""
+    """A member cluster, ready for requests."""
 
     name: str
     endpoint: str
@@ -110,7 +110,7 @@ class Members:
             raise NotFound.of(SECRETS, name)
         return secret
 
-    async def ask(
+    async def send(
         self,
         member: Member,
         method: str,

@@ -56,7 +56,7 @@ def mount(server: ApiServer, gates: FeatureGates | None = None) -> None:
 async def until_served(server: ApiServer) -> None:
     """After the server has started: wait until all kinds are there. On the first start they take a moment.
 
-    A definition that is on its way out takes as long as its objects do; those who wait are told what for.
+    A definition that is on its way out takes as long as its objects do; the log says what is waited for.
     """
     wanted = [info.gvr for info in all_kinds() if not info.aggregated]
     served = asyncio.Event()
