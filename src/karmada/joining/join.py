@@ -76,7 +76,7 @@ async def join(
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
 ) -> Obj | None:
-    """The new Cluster; None after a dry run, which only asks whether it may join."""
+    """The new Cluster; None after a dry run, which only checks whether the cluster may join."""
     cluster_id = await cluster_id_of(member)
     await check_unique(control, joining.name, cluster_id)
     progress(f"cluster {joining.name} has the id {cluster_id}, which is new")
@@ -88,7 +88,7 @@ async def join(
 
 
 async def cluster_id_of(member: Client) -> str:
-    """What a cluster is told apart by."""
+    """The unique identity of a cluster."""
     return meta.uid(await member.get(NAMESPACES, "kube-system"))
 
 

@@ -98,7 +98,7 @@ async def delete_cluster(control: Client, cluster: Obj, wait: float, *, clock: C
 
 
 async def _force(control: Client, name: str, clock: Clock, progress: Progress) -> None:
-    """Let go of the Works, their namespace and the Cluster; what cannot be done is told and left."""
+    """Release the Works, their namespace and the Cluster; what fails is reported and left."""
     space = well_known.execution_namespace(name)
 
     async def works() -> None:
@@ -157,7 +157,8 @@ async def clean_up_member(
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
 ) -> None:
-    """Take away what joining made there. With `force` what fails is told and left, all of it if nobody answers."""
+    """Delete what joining created there. With `force` failures are reported and skipped, also if the cluster does not
+    respond."""
     try:
         await with_timeout(clock, _take_away(member, name, namespace, force, progress), wait)
     except (ConnectionFailed, TimeoutError) as error:
