@@ -27,7 +27,7 @@ class Simulated:
         return self.folder / KUBECONFIG
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        return AdminClient(self.folder).ask(method, path, body)
+        return AdminClient(self.folder).request(method, path, body)
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class SimFleet:
 
     def clusters(self) -> dict[str, dict[str, Any]]:
         """What `list -o json` shows, asked without starting a program."""
-        return {cluster["name"]: cluster for cluster in AdminClient(self.folder).ask("GET", "/clusters")}
+        return {cluster["name"]: cluster for cluster in AdminClient(self.folder).request("GET", "/clusters")}
 
     @property
     def pid(self) -> int:

@@ -305,7 +305,7 @@ def test_a_member_made_anew_at_its_address_is_reached_with_its_kubeconfig(fleet:
     fleet.until_condition(name, "ClusterNotReachable")
     profile = {"name": name, "version": "1.33", "pools": [{"name": "node", "count": 2}]}
     stored = {"profile": profile, "port": int(endpoint.rsplit(":", 1)[1])}
-    AdminClient(fleet.sims.folder).ask("POST", "/clusters", stored)
+    AdminClient(fleet.sims.folder).request("POST", "/clusters", stored)
     flags = ("config", "view", "--minify", "--flatten")
     whole = fleet.sims.kubectl(name)(*flags).out.encode()
     change_secret(fleet, name, {"data": {"kubeconfig": base64.b64encode(whole).decode()}})

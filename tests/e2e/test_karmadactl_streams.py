@@ -269,7 +269,7 @@ def test_clusters_are_followed_together(ctl: Program) -> None:
 
 def test_a_dead_cluster_is_named_and_the_others_are_shown(ctl: Program, fleet: Propagation) -> None:
     admin = AdminClient(fleet.sims.folder)
-    admin.ask("POST", "/clusters/member2/faults", {"fault": {"type": "down"}, "name": "", "seconds": None})
+    admin.request("POST", "/clusters/member2/faults", {"fault": {"type": "down"}, "name": "", "seconds": None})
     try:
         told = ctl("logs", "solo", "main", "--all-clusters", "--tail=1", check=False)
         assert told.code == 1
@@ -278,7 +278,7 @@ def test_a_dead_cluster_is_named_and_the_others_are_shown(ctl: Program, fleet: P
         assert line.startswith("error: cluster(member2): ")
         assert line.endswith("connection refused")
     finally:
-        admin.ask("DELETE", "/clusters/member2/faults")
+        admin.request("DELETE", "/clusters/member2/faults")
     fleet.until_ready("member2")
 
 

@@ -31,7 +31,7 @@ async def stop_simulator(folder: Folder) -> bool:
     if not in_use(lock):
         return False
     try:
-        await asyncio.to_thread(AdminClient(folder.sim).ask, "POST", "/stop")
+        await asyncio.to_thread(AdminClient(folder.sim).request, "POST", "/stop")
     except AdminError as error:
         raise Refused(
             f"the simulated clusters in {shown(folder.sim)} run but do not accept requests: {error}"

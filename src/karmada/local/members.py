@@ -104,12 +104,14 @@ class _Bringing:
         if known is None:
             self._board.doing(name, "is made")
             order = {"profile": {"name": name, "version": _VERSION}}
-            await asyncio.to_thread(self._admin.ask, "POST", "/clusters", order)
+            await asyncio.to_thread(self._admin.request, "POST", "/clusters", order)
         elif "error" in known:
             raise AdminError(f"does not start: {known['error']} (karmadactl sim delete {name} removes it)")
 
     async def _list(self) -> dict[str, Any]:
-        return {cluster["name"]: cluster for cluster in await asyncio.to_thread(self._admin.ask, "GET", "/clusters")}
+        return {
+            cluster["name"]: cluster for cluster in await asyncio.to_thread(self._admin.request, "GET", "/clusters")
+        }
 
     async def _join(self, name: str, kubeconfig: Path, context: str, *, renew: bool) -> None:
         self._board.doing(name, "waiting for the control plane")

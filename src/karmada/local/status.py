@@ -130,7 +130,7 @@ async def _simulator(folder: Folder, process: Process, status: Status) -> None:
     if not process.pid:
         return
     try:
-        clusters = await asyncio.to_thread(AdminClient(folder.sim).ask, "GET", "/clusters", timeout=_SECONDS)
+        clusters = await asyncio.to_thread(AdminClient(folder.sim).request, "GET", "/clusters", timeout=_SECONDS)
     except AdminError as error:
         status.problems.append(f"the simulator does not accept requests: {error}")
         return

@@ -147,10 +147,10 @@ async def test_orders_need_the_token(tmp_path: Path) -> None:
     try:
         file = tmp_path / "admin.json"
         assert file.stat().st_mode & 0o777 == 0o600
-        assert await asyncio.to_thread(AdminClient(tmp_path).ask, "GET", "/clusters") == []
+        assert await asyncio.to_thread(AdminClient(tmp_path).request, "GET", "/clusters") == []
         file.write_text(json.dumps({**json.loads(file.read_text()), "token": "guess"}))
         with pytest.raises(AdminError, match=r"the token in admin.json is needed"):
-            await asyncio.to_thread(AdminClient(tmp_path).ask, "GET", "/clusters")
+            await asyncio.to_thread(AdminClient(tmp_path).request, "GET", "/clusters")
     finally:
         await admin.stop()
         await fleet.stop()

@@ -39,6 +39,6 @@ class Pairs(click.ParamType[dict[str, str]]):
 
 def request(folder: Path, method: str, path: str, body: object = None, timeout: float = 120.0) -> Any:
     try:
-        return AdminClient(folder).ask(method, path, body, timeout=timeout)
+        return AdminClient(folder).request(method, path, body, timeout=timeout)
     except AdminError as error:
         raise click.ClickException(str(error)) from None

@@ -17,7 +17,7 @@ class AdminError(Exception):
 
 
 class AdminClient:
-    """Asks a running fleet, from another process and without an event loop."""
+    """Client of the admin API of a running fleet, for other processes; needs no event loop."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -25,12 +25,12 @@ class AdminClient:
     def running(self) -> bool:
         """Whether a fleet works in this folder."""
         try:
-            self.ask("GET", "/clusters")
+            self.request("GET", "/clusters")
         except AdminError:
             return False
         return True
 
-    def ask(self, method: str, path: str, body: object = None, *, timeout: float = 120.0) -> Any:
+    def request(self, method: str, path: str, body: object = None, *, timeout: float = 120.0) -> Any:
         try:
             about = json.loads((self._folder / ADMIN_FILE).read_bytes())
         except FileNotFoundError:

@@ -1,8 +1,9 @@
 """How pods fare: named rules that say which pods do something else than start and run well.
 
 The first rule that matches a pod decides; the pod's own annotation `sim.io/behavior` decides before all rules, in the
-words of `parse_outcome`. Rules come and go while the cluster runs: whoever subscribed is told and looks at its pods
-again. A rule that matches by image means the containers with such an image, any other rule all containers of the pod.
+words of `parse_outcome`. Rules are added and removed while the cluster runs; subscribers are notified and resync their
+pods again. A rule that matches by image means the containers with such an image, any other rule all containers of the
+pod.
 """
 
 from __future__ import annotations
@@ -141,13 +142,13 @@ class Behaviours:
         """A rule of that name is replaced and keeps its place."""
         if self._rules.get(name) != rule:
             self._rules[name] = rule
-            self._tell()
+            self._emit()
 
     def remove(self, name: str) -> bool:
         """False when there is no such rule."""
         if self._rules.pop(name, None) is None:
             return False
-        self._tell()
+        self._emit()
         return True
 
     def list(self) -> dict[str, Rule]:
@@ -157,7 +158,7 @@ class Behaviours:
         """Call `listener` whenever the rules have changed."""
         self._listeners.append(listener)
 
-    def _tell(self) -> None:
+    def _emit(self) -> None:
         for listener in self._listeners:
             listener()
 

@@ -1,7 +1,7 @@
 """The clock of a simulated cluster: the machine's time, moved or running at another rate, changeable at any moment.
 
-Each sleeper is a timer of the event loop. When the clock changes, the timers are set anew: whoever slept until ten past
-wakes at ten past, however soon that has come.
+Each sleeper is a timer of the event loop. When the clock changes, the timers are set again: a task that slept until ten
+past wakes at ten past, however soon that has come.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.faults.gate import FaultGate
 from karmada.kube.sim.faults.injector import Injector
 from karmada.kube.sim.faults.kinds import Matched, Unavailable
-from karmada.kube.sim.furniture import furniture
+from karmada.kube.sim.initial_objects import initial_objects
 from karmada.kube.sim.kubelet.connector import PodConnector
 from karmada.kube.sim.kubelet.heartbeats import VirtualHeartbeats
 from karmada.kube.sim.kubelet.kubelet import Kubelet
@@ -113,7 +113,7 @@ class SimCluster:
         self.server.endpoints.connector = connector
         if self.profile.metrics:
             MetricsApis(context, self.load).install(self.server)
-        self.server.more_defaults += furniture(self.profile)
+        self.server.more_defaults += initial_objects(self.profile)
         self.server.http.gate = self.gate
         self.gate.before_leases = self.heartbeats.materialise
         self.gate.lease_watchers = self.heartbeats.watched

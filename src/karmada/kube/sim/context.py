@@ -20,7 +20,7 @@ from karmada.kube.sim.profile import Delay, Profile
 CONTROLLER_MANAGER, SCHEDULER, KUBELET = "kube-controller-manager", "kube-scheduler", "kubelet"
 _SEEN_SECONDS = 30.0
 _EVENTS = 100_000
-"""One recorder tells for the kubelets of a whole cluster."""
+"""One event recorder for all kubelets of a cluster."""
 
 
 class Context:
@@ -33,7 +33,7 @@ class Context:
         self.random = Random(profile.seed)
         self._clients: dict[str, Client] = {}
         self.recorders: dict[str, EventRecorder] = {}
-        """Whoever puts the cluster together starts and stops them."""
+        """Started and stopped by the cluster."""
 
     def client(self, name: str = CONTROLLER_MANAGER) -> Client:
         client = self._clients.get(name)

@@ -79,7 +79,7 @@ def _free_port(name: str) -> int:
 
 
 class FleetError(Exception):
-    """What cannot be done, told to the one who asked."""
+    """A request to the fleet that cannot be fulfilled; the message is for the user."""
 
 
 async def _left(cluster: AttachedCluster) -> bool:

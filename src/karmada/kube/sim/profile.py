@@ -116,7 +116,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     node_cidr: str = "172.18.0.0/16"
     pools: tuple[NodePool, ...] = (NodePool(),)
     labels: dict[str, str] = {}
-    """Labels of the cluster itself, for whoever registers it somewhere; nodes have those of their pool."""
+    """Labels of the cluster itself, for its registration; nodes have those of their pool."""
     region: str = ""
     zone: str = ""
     provider: str = ""

@@ -2,7 +2,7 @@
 
 A look at a CronJob first brings its list of active Jobs up to date, then starts the Job of the latest time that has
 come since the last one, if that is not too late and earlier Jobs do not forbid it, removes Jobs beyond the history's
-limits, and asks to be called at the next time. A Job's name is made from its time, so that the same time never gets
+limits, and requeues itself for the next time. A Job's name is made from its time, so that the same time never gets
 two, whatever crashes in between.
 """
 
@@ -117,17 +117,17 @@ class CronJobs:
             ended = _end_of(job)
             if uid in listed and ended:
                 look.active = [reference for reference in look.active if reference["uid"] != uid]
-                self._tell(look, NORMAL, "SawCompletedJob", f"Saw completed job: {name}, condition: {ended}")
+                self._emit(look, NORMAL, "SawCompletedJob", f"Saw completed job: {name}, condition: {ended}")
             elif uid not in listed and not ended:
                 look.active = [*look.active, _reference(job)]
                 message = f"Saw a job that the controller did not create or forgot: {name}"
-                self._tell(look, WARNING, "UnexpectedJob", message)
+                self._emit(look, WARNING, "UnexpectedJob", message)
             if ended == "Complete":
                 self._note_success(look, (job.get("status") or {}).get("completionTime"))
         existing = {job["metadata"]["uid"] for job in look.jobs}
         for reference in look.active:
             if reference["uid"] not in existing:
-                self._tell(look, NORMAL, "MissingJob", f"Active job went missing: {reference['name']}")
+                self._emit(look, NORMAL, "MissingJob", f"Active job went missing: {reference['name']}")
         look.active = [reference for reference in look.active if reference["uid"] in existing]
 
     def _note_success(self, look: _Look, at: str | None) -> None:
@@ -135,7 +135,7 @@ class CronJobs:
         if at and (not before or parse_time(at) > parse_time(before)):
             look.status["lastSuccessfulTime"] = at
 
-    def _tell(self, look: _Look, kind: str, reason: str, message: str) -> None:
+    def _emit(self, look: _Look, kind: str, reason: str, message: str) -> None:
         self._recorder.event(look.cronjob, kind, reason, message)
 
     # the next Job
@@ -147,13 +147,13 @@ class CronJobs:
         try:
             zone = zone_of(spec.get("timeZone") or "")
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            self._tell(look, WARNING, "UnknownTimeZone", f'invalid timeZone: "{spec["timeZone"]}": {error}')
+            self._emit(look, WARNING, "UnknownTimeZone", f'invalid timeZone: "{spec["timeZone"]}": {error}')
             return Done
         try:
             schedule = parse_schedule(spec["schedule"])
         except ValueError as error:
             message = f'unparseable schedule: "{spec["schedule"]}" : {error}'
-            self._tell(look, WARNING, "UnparseableSchedule", message)
+            self._emit(look, WARNING, "UnparseableSchedule", message)
             return Done
         await self._start_latest(look, schedule, zone)
         following = upcoming(schedule, look.last_time(), look.now, zone)
@@ -165,7 +165,7 @@ class CronJobs:
             return
         if times > MANY:
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            self._tell(look, WARNING, "TooManyMissedTimes", message)
+            self._emit(look, WARNING, "TooManyMissedTimes", message)
         name = f"{look.cronjob['metadata']['name']}-{int(at) // 60}"
         if any(reference["name"] == name for reference in look.active):
             look.status["lastScheduleTime"] = rfc3339(at)
@@ -173,7 +173,7 @@ class CronJobs:
         policy = look.spec.get("concurrencyPolicy")
         if policy == "Forbid" and look.active:
             message = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self._tell(look, NORMAL, "JobAlreadyActive", message)
+            self._emit(look, NORMAL, "JobAlreadyActive", message)
             return
         if policy == "Replace":
             for reference in look.active:
@@ -189,10 +189,10 @@ class CronJobs:
         except ApiError as error:
             if is_namespace_ending(error):
                 return
-            self._tell(look, WARNING, "FailedCreate", f"Error creating job: {error.message}")
+            self._emit(look, WARNING, "FailedCreate", f"Error creating job: {error.message}")
             raise
         look.made.append(made)
-        self._tell(look, NORMAL, "SuccessfulCreate", f"Created job {made['metadata']['name']}")
+        self._emit(look, NORMAL, "SuccessfulCreate", f"Created job {made['metadata']['name']}")
         look.active = [*look.active, _reference(made)]
         look.status["lastScheduleTime"] = rfc3339(at)
 
@@ -215,9 +215,9 @@ class CronJobs:
         except NotFound:
             return
         except ApiError as error:
-            self._tell(look, WARNING, "FailedDelete", f"Deleted job: {error.message}")
+            self._emit(look, WARNING, "FailedDelete", f"Deleted job: {error.message}")
             raise
-        self._tell(look, NORMAL, "SuccessfulDelete", f"Deleted job {name}")
+        self._emit(look, NORMAL, "SuccessfulDelete", f"Deleted job {name}")
 
     async def _prune(self, look: _Look) -> None:
         limits = (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit"))

@@ -118,7 +118,7 @@ class DaemonSets:
         if todo:
             failure = await self._carry_out(workload, todo, hash_)
             nodes, rules = self._look(workload, self._pods_now(workload, selector), hash_)
-        await self._tell(workload, status_of(workload, nodes, rules, collisions))
+        await self._write_status(workload, status_of(workload, nodes, rules, collisions))
         if failure is not None:
             raise failure
         await self._revisions.trim(workload, known, self._live(known, newest, nodes))
@@ -219,7 +219,7 @@ class DaemonSets:
         await until_ending(self._context, self._pods, gone)
         return failure
 
-    async def _tell(self, workload: Obj, status: Obj) -> None:
+    async def _write_status(self, workload: Obj, status: Obj) -> None:
         try:
             written = await set_status(self._client, DAEMON_SETS, workload, status)
         except NotFound:

@@ -1,7 +1,7 @@
 """What a DaemonSet does next, decided from what is on each node.
 
 Keeping (`keep`) comes first: one living pod on every node that takes it, none where it may not stay, finished ones
-replaced. Only when that asks for nothing, an update (`rollout`) goes on. Without surge an old pod is deleted, and its
+replaced. Only when that needs nothing, an update (`rollout`) goes on. Without surge an old pod is deleted, and its
 node counts as unavailable until the new one is there; with surge the new pod is made beside the old one, which goes
 when the new one is available. Old pods that are not available are replaced at once: nobody misses them.
 """
@@ -34,7 +34,7 @@ class OnNode:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the set asks for, in numbers; `hash` is the revision that pods should have."""
+    """The desired numbers of the set; `hash` is the revision that pods should have."""
 
     hash: str
     min_ready: int
@@ -119,7 +119,7 @@ def _too_many(alive: Sequence[Obj], rules: Rules) -> list[Obj]:
 
 
 def rollout(nodes: Iterable[OnNode], rules: Rules) -> Plan:
-    """The next steps of an update, when `keep` asks for nothing."""
+    """The next steps of an update, when `keep` has nothing to do."""
     eligible = [node for node in nodes if node.fit.run]
     return _surge(eligible, rules) if rules.max_surge else _replace(eligible, rules)
 

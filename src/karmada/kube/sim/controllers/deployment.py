@@ -34,7 +34,7 @@ _SLACK = 1.0
 
 
 class _Gone(Exception):
-    """What was to be changed is no more. The informer is about to tell, and that starts the next look."""
+    """The object to change is gone. Its deletion event will requeue the Deployment."""
 
 
 class Deployments:
@@ -239,13 +239,13 @@ class _Turn:
         except ApiError as error:
             if is_namespace_ending(error):
                 return None
-            await self._tell_create_error(meta.name(wanted), error)
+            await self._report_create_error(meta.name(wanted), error)
             raise
         await self._parent.context.until_seen(self._parent.replica_sets, [made])
         self.new = made
         self.sets.append(made)
         if replicas > 0:
-            self._tell_scaled(made, 0, replicas)
+            self._emit_scaled(made, 0, replicas)
         status: Obj = self.deployment.get("status") or {}
         if statuses.deadline(self.deployment) is not None:
             status = self._progress(status, "True", statuses.CREATED, f'Created new replica set "{meta.name(made)}"')
@@ -274,7 +274,7 @@ class _Turn:
             return replica_set
         scaled = await self._patch(replica_set, {"metadata": {"annotations": notes}, "spec": {"replicas": replicas}})
         if before != replicas:
-            self._tell_scaled(scaled, before, replicas)
+            self._emit_scaled(scaled, before, replicas)
         return scaled
 
     async def _patch(self, replica_set: Obj, patch: Obj) -> Obj:
@@ -297,7 +297,7 @@ class _Turn:
             await delete_if_exists(self._client, REPLICA_SETS, name, namespace, uid=meta.uid(replica_set))
         await until_ending(self._parent.context, self._parent.replica_sets, gone)
 
-    # what is told
+    # events
 
     def _now(self) -> float:
         return self._parent.clock.now()
@@ -323,12 +323,12 @@ class _Turn:
             raise _Gone from error
         await self._parent.context.until_seen(self._parent.deployments, [self.deployment])
 
-    def _tell_scaled(self, replica_set: Obj, before: int, after: int) -> None:
+    def _emit_scaled(self, replica_set: Obj, before: int, after: int) -> None:
         way = "up" if after > before else "down"
         message = f"Scaled {way} replica set {meta.name(replica_set)} from {before} to {after}"
         self._parent.recorder.event(self.deployment, NORMAL, "ScalingReplicaSet", message)
 
-    async def _tell_create_error(self, name: str, error: ApiError) -> None:
+    async def _report_create_error(self, name: str, error: ApiError) -> None:
         message = f'Failed to create new replica set "{name}": {error.message}'
         self._parent.recorder.event(self.deployment, WARNING, statuses.CREATE_ERROR, message)
         if statuses.deadline(self.deployment) is not None:

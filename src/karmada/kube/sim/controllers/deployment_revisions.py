@@ -29,7 +29,7 @@ _NOT_COPIED = frozenset({
 _HISTORY_LENGTH = 2000
 
 
-# --- what a Deployment asks for
+# --- the desired state of a Deployment
 
 
 def wanted(deployment: Obj) -> int:

@@ -1,4 +1,5 @@
-"""A Deployment's status: counts added up from its ReplicaSets, and the conditions that tell how far a rollout is.
+"""A Deployment's status: counts added up from its ReplicaSets, and the conditions that report the progress of a
+rollout.
 
 Available compares the available pods with the least there may be. Progressing follows a rollout: it is renewed by every
 step forward, and when none came for progressDeadlineSeconds it says so; once complete it stays until the next rollout.

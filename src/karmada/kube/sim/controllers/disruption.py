@@ -42,7 +42,7 @@ _SCALED = {
 
 
 class NoScale(Exception):
-    """How many pods there should be cannot be told."""
+    """The expected number of pods cannot be determined."""
 
 
 class Budget(NamedTuple):
@@ -199,11 +199,11 @@ class DisruptionBudgets:
             uid, replicas = await self._scale(owner, pod)
             scales[uid] = replicas
         if unmanaged:
-            self._tell_of_unmanaged(budget)
+            self._warn_of_unmanaged(budget)
         return sum(scales.values())
 
     async def _scale(self, owner: Obj, pod: Obj) -> tuple[str, int]:
-        """Uid and replicas of whoever decides how many pods there are: a Deployment for its ReplicaSets."""
+        """Uid and replicas of the scale owner: a Deployment for its ReplicaSets."""
         namespace = pod["metadata"]["namespace"]
         gvk = GVK.parse(owner["apiVersion"], owner["kind"])
         informer = self._scaled.get((gvk.group, gvk.kind))
@@ -234,7 +234,7 @@ class DisruptionBudgets:
             raise NoScale(error.message) from error
         return owner["uid"], int((scale.get("spec") or {}).get("replicas") or 0)
 
-    def _tell_of_unmanaged(self, budget: Obj) -> None:
+    def _warn_of_unmanaged(self, budget: Obj) -> None:
         selector = labels_from((budget.get("spec") or {}).get("selector"))
         message = (
             f"Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. "

@@ -87,12 +87,12 @@ class EndpointSlices:
                 raise
             except ApiError as error:
                 if not is_namespace_ending(error):
-                    self._tell(service, error)
+                    self._emit(service, error)
                     raise
         self._pacing.done(key)
         return Done
 
-    def _tell(self, service: Obj, error: ApiError) -> None:
+    def _emit(self, service: Obj, error: ApiError) -> None:
         metadata = service["metadata"]
         where = f"{metadata['namespace']}/{metadata['name']}"
         message = f"Error updating Endpoint Slices for Service {where}: {error.message}"

@@ -1,6 +1,6 @@
 """HorizontalPodAutoscalers: replicas that follow metrics.
 
-Every 15 seconds an autoscaler's target is asked for its scale, each metric for the replicas it would want, and the
+Every 15 seconds an autoscaler reads its target's scale, computes the replicas for each metric, and the
 largest of them goes through stabilisation, rates and limits (hpa_behavior) into the target's scale. The target may be
 anything that has a scale subresource. A metric that cannot be read never makes a target smaller. What recommendations
 and changes were made is remembered here only; after a restart an autoscaler starts out content with what it finds.
@@ -117,7 +117,7 @@ class HorizontalPodAutoscalers:
             return
         await self._context.until_seen(self._autoscalers, [written.object])
 
-    def _tell(self, round_: _Round, kind: str, reason: str, message: str) -> None:
+    def _emit(self, round_: _Round, kind: str, reason: str, message: str) -> None:
         self._recorder.event(round_.hpa, kind, reason, message)
 
     async def _autoscale(self, round_: _Round, history: History) -> None:
@@ -157,7 +157,7 @@ class HorizontalPodAutoscalers:
             problem = error.message
         except (ConnectionFailed, TimeoutError) as error:
             problem = str(error)
-        self._tell(round_, WARNING, "FailedGetScale", problem)
+        self._emit(round_, WARNING, "FailedGetScale", problem)
         message = f"the HPA controller was unable to get the target's current scale: {problem}"
         round_.condition("AbleToScale", False, "FailedGetScale", message)
         raise Stop
@@ -168,21 +168,21 @@ class HorizontalPodAutoscalers:
         try:
             await self._client.update(mapping.gvr, changed, subresource="scale")
         except (ApiError, ConnectionFailed, TimeoutError) as error:
-            self._tell(round_, WARNING, "FailedRescale", f"New size: {after}; reason: {reason}; error: {error}")
+            self._emit(round_, WARNING, "FailedRescale", f"New size: {after}; reason: {reason}; error: {error}")
             message = f"the HPA controller was unable to update the target scale: {error}"
             round_.condition("AbleToScale", False, "FailedUpdateScale", message)
             round_.desired = round_.status.get("desiredReplicas", 0)
             raise Stop from error
         message = f"the HPA controller was able to update the target scale to {after}"
         round_.condition("AbleToScale", True, "SucceededRescale", message)
-        self._tell(round_, NORMAL, "SuccessfulRescale", f"New size: {after}; reason: {reason}")
+        self._emit(round_, NORMAL, "SuccessfulRescale", f"New size: {after}; reason: {reason}")
         history.scaled(before, after, round_.spec.get("behavior") or {}, round_.now)
         round_.status["lastScaleTime"] = rfc3339(round_.now)
 
     # the metrics
 
     async def _follow_metrics(self, round_: _Round, history: History, scale: Obj) -> str:
-        """Set the desired replicas; the reason to tell when they are others than now."""
+        """Set the desired replicas; returns the reason for the event if they change."""
         target = self._target(round_, scale)
         wanted, name = await self._wanted(round_, target)
         decision = decide(history, round_.current, wanted, round_.bounds, round_.spec.get("behavior"), round_.now)
@@ -208,7 +208,7 @@ class HorizontalPodAutoscalers:
             except SourceFailed as failure:
                 failures.append(failure)
                 readings.append(None)
-                self._tell(round_, WARNING, failure.reason, failure.problem)
+                self._emit(round_, WARNING, failure.reason, failure.problem)
         round_.readings = [reading.status if reading is not None else {"type": ""} for reading in readings]
         best = max((reading for reading in readings if reading is not None), key=lambda r: r.replicas, default=None)
         if failures and (best is None or best.replicas < target.wanted):
@@ -216,7 +216,7 @@ class HorizontalPodAutoscalers:
             problem = f"the HPA was unable to compute the replica count: {first.problem}"
             round_.condition("ScalingActive", False, first.reason, problem)
             counted = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {first}"
-            self._tell(round_, WARNING, "FailedComputeMetricsReplicas", counted)
+            self._emit(round_, WARNING, "FailedComputeMetricsReplicas", counted)
             raise Stop
         if best is None:
             raise Stop
@@ -229,20 +229,20 @@ class HorizontalPodAutoscalers:
         status = scale.get("status") or {}
         text = status.get("selector") or ""
         if not text:
-            self._tell(round_, WARNING, "SelectorRequired", "selector is required")
+            self._emit(round_, WARNING, "SelectorRequired", "selector is required")
             self._refuse(round_, "InvalidSelector", "the HPA target's scale is missing a selector")
         try:
             selector = parse_labels(text)
         except ValueError as error:
             problem = f"couldn't convert selector into a corresponding internal selector object: {error}"
-            self._tell(round_, WARNING, "InvalidSelector", problem)
+            self._emit(round_, WARNING, "InvalidSelector", problem)
             self._refuse(round_, "InvalidSelector", problem)
         pods = self._selection.of(key.namespace, selector)
         others = self._others_with(key, selector, pods)
         if others:
             named = " ".join(str(other) for other in sorted([key, *others]))
             problem = f"pods by selector {text} are controlled by multiple HPAs: [{named}]"
-            self._tell(round_, WARNING, "AmbiguousSelector", problem)
+            self._emit(round_, WARNING, "AmbiguousSelector", problem)
             self._refuse(round_, "AmbiguousSelector", problem)
         return Target(key.namespace, text, round_.current, int(status.get("replicas") or 0), pods)
 

@@ -1,4 +1,4 @@
-"""From the replicas that metrics ask for to those an autoscaler sets: stabilisation, rates, limits.
+"""From the replicas that metrics recommend to those an autoscaler sets: stabilisation, rates, limits.
 
 Without `behavior` the highest recommendation of the last five minutes wins, and replicas at most double (or become
 four) at a time. With it, both directions have a window of their own, and policies bound how much may change per period;

@@ -37,7 +37,7 @@ class PodMetric(NamedTuple):
 
 
 class Metrics(Protocol):
-    """What an autoscaler asks; selectors are in their text form, `""` selects everything."""
+    """The metrics an autoscaler reads; selectors are in their text form, `""` selects everything."""
 
     async def resource(self, namespace: str, selector: str, resource: str, container: str) -> dict[str, PodMetric]:
         """What pods use of a resource, by pod name: all their containers together, or the one that is named."""
@@ -98,8 +98,8 @@ class MetricsClient:
     # requests
 
     async def _get(self, api: str, path: str, what: str, **query: str) -> Obj:
-        asked = {key: value for key, value in query.items() if value}
-        answer: Obj = await _worded(api, what, self._client.raw("GET", path, query=asked))
+        parameters = {key: value for key, value in query.items() if value}
+        answer: Obj = await _worded(api, what, self._client.raw("GET", path, query=parameters))
         return answer
 
     async def _custom(self, path: str, metric: str, **query: str) -> list[Obj]:
@@ -127,10 +127,10 @@ class MetricsClient:
         return f"namespaces/{namespace}/{place}" if mapping.namespaced else place
 
 
-async def _worded(api: str, what: str, asked: Awaitable[Any]) -> Any:
+async def _worded(api: str, what: str, request: Awaitable[Any]) -> Any:
     """The answer, or why there is none."""
     try:
-        return await asked
+        return await request
     except ApiError as error:
         unknown = error.message in (_UNKNOWN_RESOURCE, _UNKNOWN_PATH)
         text = f"{_UNKNOWN_RESOURCE} (get {what})" if unknown else error.message

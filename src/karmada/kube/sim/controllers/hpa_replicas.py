@@ -1,4 +1,4 @@
-"""How many replicas a metric asks for.
+"""How many replicas a metric recommends.
 
 The rule is simple: replicas in proportion to usage over target, unless that is within the tolerance. The care goes into
 pods without a reliable number. When the others suggest fewer replicas, pods without metrics are taken to be fully busy;
@@ -84,7 +84,7 @@ def _is_starting(pod: Obj, metric: PodMetric, now: float) -> bool:
 
 
 def request_of(pod: Obj, resource: str, container: str = "") -> int:
-    """What a pod, or one of its containers, asks for; MetricsError when a container does not say."""
+    """Requests of a pod, or of one of its containers; MetricsError when a container has none."""
     spec = pod.get("spec") or {}
     whole = ((spec.get("resources") or {}).get("requests") or {}).get(resource)
     if whole is not None and not container:
@@ -121,11 +121,11 @@ def by_utilization(
 
     def utilization(of: Values) -> tuple[float, int, int]:
         known = [name for name in of if name in requests]
-        asked = sum(requests[name] for name in known)
-        if not asked:
+        requested = sum(requests[name] for name in known)
+        if not requested:
             raise MetricsError("no metrics returned matched known pods")
         used = sum(of[name] for name in known)
-        percent = used * 100 // asked
+        percent = used * 100 // requested
         return percent / target, percent, used // len(known)
 
     ratio, percent, average = utilization(values)

@@ -22,7 +22,7 @@ from karmada.kube.sim.controllers.hpa_replicas import (
 
 
 class SourceFailed(Exception):
-    """`reason` and `problem` are for the condition, the exception's text for whoever counts failed metrics."""
+    """`reason` and `problem` are for the condition, the exception's text for the summary of failed metrics."""
 
     def __init__(self, reason: str, problem: str, text: str) -> None:
         super().__init__(text)
@@ -41,7 +41,7 @@ class Target(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Replicas that a metric asks for, how it is called in events, and its entry in status.currentMetrics."""
+    """Replicas that a metric recommends, its name in events, and its entry in status.currentMetrics."""
 
     replicas: int
     name: str

@@ -217,7 +217,7 @@ class Jobs:
         work.removed = pods
 
     async def _untrack(self, pods: list[Obj]) -> None:
-        """Take the finalizer away; whoever deletes the pod after this finds nothing that keeps it."""
+        """Remove the tracking finalizer, so that nothing holds the pod after its deletion."""
         if not pods:
             return
         await asyncio.gather(*(self._untrack_one(pod) for pod in pods))
@@ -280,7 +280,7 @@ class Jobs:
         if work.end is not None and not running and not found.more and not uncounted_uids(status):
             status = declare_end(status, work.end, work.now)
         await self._write(job, status)
-        self._tell(work.job, status)
+        self._emit(work.job, status)
 
     async def _write(self, job: Obj, status: Obj) -> Obj:
         try:
@@ -290,7 +290,7 @@ class Jobs:
         await self._context.until_seen(self._jobs, [written.object])
         return written.object
 
-    def _tell(self, job: Obj, status: Obj) -> None:
+    def _emit(self, job: Obj, status: Obj) -> None:
         was = get_condition((job.get("status") or {}).get("conditions"), "Suspended") or {}
         suspended = get_condition(status.get("conditions"), "Suspended") or {}
         if suspended and suspended.get("status") != was.get("status"):

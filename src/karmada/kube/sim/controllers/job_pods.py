@@ -30,11 +30,11 @@ def make_pod(job: Obj, index: int | None, *, failed: Obj | None = None, label: b
     if limits_per_index(job):
         meta["annotations"] |= counts_after(job, failed) if failed is not None else {FAILURES: "0"}
     pod["spec"]["hostname"] = f"{name}-{index}"
-    _tell_index(pod["spec"], label)
+    _expose_index(pod["spec"], label)
     return pod
 
 
-def _tell_index(spec: Obj, label: bool) -> None:
+def _expose_index(spec: Obj, label: bool) -> None:
     """Every container learns the index from its environment."""
     source = f"metadata.{'labels' if label else 'annotations'}['{INDEX}']"
     variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": source}}}

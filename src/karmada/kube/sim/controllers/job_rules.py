@@ -124,7 +124,7 @@ def pause_after(failures: int) -> float:
 
 
 def finished_at(pod: Obj) -> float:
-    """When a pod ended, as near as its status tells."""
+    """When a pod ended, as precisely as its status says."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     ends = [
         terminated["finishedAt"]

@@ -71,12 +71,12 @@ class AddressPool:
         return str(next(self._network.hosts()))
 
     def take(self, service: Obj) -> str:
-        """The address the Service asks for, else the first that no Service has."""
-        asked = (service.get("spec") or {}).get("loadBalancerIP")
-        if asked:
-            if not self._is_free(asked, service):
-                raise NoAddress(f"address {asked} is in use by another service")
-            return str(asked)
+        """spec.loadBalancerIP, else the first free address."""
+        requested = (service.get("spec") or {}).get("loadBalancerIP")
+        if requested:
+            if not self._is_free(requested, service):
+                raise NoAddress(f"address {requested} is in use by another service")
+            return str(requested)
         for address in self._all():
             if self._is_free(address, service):
                 return address

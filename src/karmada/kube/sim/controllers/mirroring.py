@@ -1,6 +1,6 @@
-"""EndpointSlice mirroring: Endpoints that a user made for a Service without selector, told in EndpointSlices, too.
+"""EndpointSlice mirroring: Endpoints that a user made for a Service without selector are mirrored into EndpointSlices.
 
-Consumers read slices only; this keeps hand-made Endpoints working. Endpoints that ask not to be mirrored, those used
+Consumers read slices only; this keeps hand-made Endpoints working. Endpoints that opt out of mirroring, those used
 as a lock for leader election, and those of Services with a selector (whose slices are made from pods) are left out.
 """
 

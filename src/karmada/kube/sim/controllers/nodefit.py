@@ -1,4 +1,4 @@
-"""Whether a pod may run on a node, by name, labels and taints; resources are not asked for.
+"""Whether a pod may run on a node, by name, labels and taints; resources are not considered.
 
 This is the part of scheduling that a DaemonSet must know, too: it makes pods only for nodes that can take them, and
 takes them back from nodes that cannot any more.
@@ -27,7 +27,7 @@ _YES, _STAY, _NO = Fit(True, True), Fit(False, True), Fit(False, False)
 
 
 def fit(pod_spec: Obj, tolerations: Collection[Obj], node: Obj) -> Fit:
-    """`tolerations` in place of the spec's own, for whoever adds some."""
+    """`tolerations` replaces the spec's own, for callers that add some."""
     if not matches_node(pod_spec, node):
         return _NO
     taints = (node.get("spec") or {}).get("taints")
@@ -37,7 +37,7 @@ def fit(pod_spec: Obj, tolerations: Collection[Obj], node: Obj) -> Fit:
 
 
 def matches_node(pod_spec: Obj, node: Obj) -> bool:
-    """The node is the one the spec names, if it names one, and what its selector and required affinity ask for."""
+    """The node is the one the spec names, if it names one, and matches its selector and required affinity."""
     metadata = node["metadata"]
     if pod_spec.get("nodeName") not in (None, "", metadata["name"]):
         return False

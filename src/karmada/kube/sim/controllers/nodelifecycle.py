@@ -102,15 +102,15 @@ class NodeLifecycle:
     # silence
 
     async def _judge(self, node: Obj) -> tuple[Obj, float | None]:
-        """The node as it is now, and in how many seconds it counts as lost unless it is heard of."""
+        """The node as it is now, and in how many seconds it becomes Unknown without a heartbeat."""
         name = node["metadata"]["name"]
         if self._liveness.beats(name):
             return node, None
         conditions = (node.get("status") or {}).get("conditions")
         ready = get_condition(conditions, "Ready")
         posted = parse_time(ready["lastHeartbeatTime"]) if ready is not None and ready.get("lastHeartbeatTime") else 0.0
-        heard = max(self._liveness.renewed(name), posted, parse_time(node["metadata"]["creationTimestamp"]))
-        left = heard + (self._grace if ready is not None else _STARTUP_GRACE) - self._clock.now()
+        last = max(self._liveness.renewed(name), posted, parse_time(node["metadata"]["creationTimestamp"]))
+        left = last + (self._grace if ready is not None else _STARTUP_GRACE) - self._clock.now()
         if left > 0:
             return node, left
         lost = lost_conditions(conditions, self._clock.now())

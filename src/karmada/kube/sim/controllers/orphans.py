@@ -2,7 +2,7 @@
 
 A workload may adopt pods (or revisions) of its namespace that its selector matches and nobody controls. Neither side
 looks at everything to find the other: orphans are indexed by each of their labels, workloads by one label that their
-selector asks for.
+selector matches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Doing less: changes that come close together are worked on once, and own writes are not taken for news.
+"""Doing less: changes that come close together are reconciled once, and own writes do not requeue.
 
 A key's first change starts a short wait; what changes meanwhile joins it. A key that keeps changing waits longer each
 time. The wait is over for good only when the work is done: a key whose work failed is not held up again, so that the
@@ -47,7 +47,7 @@ class Pacing:
 
 
 class OwnWrites:
-    """The versions a controller is just writing: to hear of them is no reason to look again."""
+    """The versions a controller is just writing: their events do not requeue the object."""
 
     def __init__(self) -> None:
         self._versions: set[str] = set()

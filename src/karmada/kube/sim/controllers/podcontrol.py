@@ -60,7 +60,7 @@ class PodControl:
         self._recorder = context.recorder(component)
 
     async def create(self, owner: Obj, pod: Obj) -> Obj:
-        """Make a pod; tells about it, and raises, when it is refused."""
+        """Create a pod; on refusal, emit an event and raise."""
         try:
             made = await self._client.create(PODS, pod)
         except ApiError as error:
@@ -84,7 +84,7 @@ class PodControl:
     async def claim(self, resource: GVR, owner: Obj, selector: LabelSelector, candidates: Iterable[Obj]) -> list[Obj]:
         """Those of the candidates that are the owner's now: its own that match, and matching orphans, adopted.
 
-        Before the first is adopted, the server is asked whether the owner is really there to stay: orphans of an owner
+        Before the first is adopted, the owner is read from the server and must not be deleting: orphans of an owner
         that was deleted a moment ago must not become its own again, or they would be deleted after it.
         """
         own_uid = owner["metadata"]["uid"]

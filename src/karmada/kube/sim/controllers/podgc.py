@@ -5,7 +5,7 @@
  - Pods that are being deleted on a node that is down and marked out of service.
  - The oldest finished pods, evicted ones first, when there are more than 12500.
 
-What did not end by itself is marked as failed first, so that whoever counts pods knows what became of it.
+What did not end by itself is marked as failed first, so that controllers that count pods see the outcome.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a pod's status says, as the questions controllers ask of it."""
+"""Predicates on a pod's status that controllers share."""
 
 from __future__ import annotations
 

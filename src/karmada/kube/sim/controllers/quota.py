@@ -1,7 +1,7 @@
 """ResourceQuota controller: says in each quota's status what it limits and how much of that is used.
 
 Only resources that some quota limits are followed, from the moment one does; a cluster without quotas keeps none of
-this in memory. Changes of objects go into the ledgers as they are heard, the status is written a moment later, so that
+this in memory. Changes of objects go into the ledgers as events arrive, the status is written a moment later, so that
 a burst of pods is one write. Admission takes the larger of this status and what it sees itself: a status that lags
 behind never lets too much through, it only frees what was deleted a little later.
 """

@@ -1,7 +1,8 @@
 """Keeping count for one ResourceQuota without counting everything again.
 
-A ledger starts from a full count and is then told of every change of an object as (old, new): what the old one counted
-for is taken off, what the new one counts for is put on. A full count now and then mends whatever went wrong meanwhile.
+A ledger starts from a full count and is then updated with every change of an object as (old, new): what the old one
+counted for is taken off, what the new one counts for is put on. A full count now and then mends whatever went wrong
+meanwhile.
 """
 
 from __future__ import annotations

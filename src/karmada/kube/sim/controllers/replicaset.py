@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: as many pods as asked for, made from one template.
+"""ReplicaSets and ReplicationControllers: the desired number of pods, made from one template.
 
 Both kinds are the same machine. It claims the active pods its selector matches, makes or deletes what the number is off
 by, and writes what it counts into the status. A failure is shown as the condition ReplicaFailure and tried again with
@@ -160,7 +160,7 @@ class _Replicas:
         try:
             written = await set_status(self._client, self.resource, owner, self._status(owner, managed))
         except NotFound:
-            return  # deleted meanwhile: nobody is left to tell
+            return  # deleted meanwhile: no status to write
         await self._context.until_seen(self._owners, [written.object])
 
     def _status(self, owner: Obj, managed: Managed) -> Obj:

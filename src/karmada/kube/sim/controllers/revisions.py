@@ -30,7 +30,7 @@ REVISION_LABEL = "controller-revision-hash"
 _TRIES = 10
 
 Labels = Callable[[str, str], dict[str, str]]
-"""From a revision's name and hash: the labels that tell it from its siblings."""
+"""From a revision's name and hash: the labels that distinguish it from its siblings."""
 
 
 class Latest(NamedTuple):
@@ -55,7 +55,7 @@ def hash_of(data: Obj, collisions: int) -> str:
 
 
 def _sorted(data: Obj) -> Obj:
-    """With keys in order: clients tell whether a revision is the one in use by comparing bytes."""
+    """With keys in order: clients compare bytes to find the revision in use."""
     sorted_copy: Obj = orjson.loads(orjson.dumps(data, option=orjson.OPT_SORT_KEYS))
     return sorted_copy
 

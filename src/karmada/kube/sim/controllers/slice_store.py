@@ -1,6 +1,6 @@
 """The EndpointSlices of one manager: finding those of a Service, and making them what a plan says.
 
-Only slices that carry the manager's label are looked at; whoever else makes slices for the same Service (another
+Only slices that carry the manager's label are managed; other controllers that make slices for the same Service (another
 controller, a user, a multi-cluster service) keeps them.
 """
 
@@ -85,7 +85,7 @@ class SliceStore:
     ) -> None:
         """Make the Service's slices hold these groups, owned by `owner`.
 
-        Without `annotations` a slice keeps those it has; `trigger` is told with every write.
+        Without `annotations` a slice keeps those it has; `trigger` is added to every write.
         """
         stamp: Obj = {"namespace": service.namespace, "ownerReferences": [make_owner(owner)]}
         stamp["labels"] = {**labels, SERVICE_NAME: service.name, MANAGED_BY: self._manager}

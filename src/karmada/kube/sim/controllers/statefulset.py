@@ -118,7 +118,7 @@ class StatefulSets:
         revisions = await self._two_revisions(workload, known)
         failure = await self._act(workload, view, revisions)
         pods = self._pods_now(workload, selector)
-        await self._tell(workload, pods, name(revisions.current), name(revisions.newest), revisions.collisions)
+        await self._write_status(workload, pods, name(revisions.current), name(revisions.newest), revisions.collisions)
         if failure is not None:
             raise failure
         await self._revisions.trim(workload, known, self._live(revisions, pods))
@@ -156,9 +156,9 @@ class StatefulSets:
         status = workload.get("status") or {}
         current, newest = status.get("currentRevision"), status.get("updateRevision")
         if current and newest:
-            await self._tell(workload, view.pods, current, newest, status.get("collisionCount") or 0)
+            await self._write_status(workload, view.pods, current, newest, status.get("collisionCount") or 0)
 
-    async def _tell(self, workload: Obj, pods: list[Obj], current: str, newest: str, collisions: int) -> None:
+    async def _write_status(self, workload: Obj, pods: list[Obj], current: str, newest: str, collisions: int) -> None:
         status = status_of(workload, pods, current, newest, collisions, self._context.clock.now())
         try:
             written = await set_status(self._client, STATEFUL_SETS, workload, status)

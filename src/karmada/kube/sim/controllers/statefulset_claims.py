@@ -84,7 +84,7 @@ class Claims:
         return made
 
     async def settle_owners(self, workload: Obj, pod: Obj, *, surplus: bool) -> None:
-        """Give the claims of a pod the owners that the retention policy asks for."""
+        """Give the claims of a pod the owners that the retention policy requires."""
         changed = []
         for _, claim in self._existing(workload, pod["metadata"]["name"]):
             if claim is None or is_deleting(claim):

@@ -76,7 +76,7 @@ class TaintEviction:
         due = leaves_at(taints, pod["spec"].get("tolerations") or (), since)
         if due == math.inf:
             if self._leaving.pop(key, None) is not None:
-                self._tell(pod, "Cancelling deletion of Pod")
+                self._emit(pod, "Cancelling deletion of Pod")
             return Done
         if due > now:
             self._leaving[key] = since
@@ -88,7 +88,7 @@ class TaintEviction:
     async def _evict(self, pod: Obj) -> None:
         metadata = pod["metadata"]
         name, namespace = metadata["name"], metadata["namespace"]
-        self._tell(pod, "Marking for deletion Pod")
+        self._emit(pod, "Marking for deletion Pod")
         try:
             if not has_condition((pod.get("status") or {}).get("conditions"), _CONDITION["type"]):
                 condition = {**_CONDITION, "lastTransitionTime": rfc3339(self._clock.now())}
@@ -98,7 +98,7 @@ class TaintEviction:
         except NotFound:
             return
 
-    def _tell(self, pod: Obj, what: str) -> None:
+    def _emit(self, pod: Obj, what: str) -> None:
         metadata = pod["metadata"]
         message = f"{what} {metadata['namespace']}/{metadata['name']}"
         self._recorder.event(pod, NORMAL, "TaintManagerEviction", message)

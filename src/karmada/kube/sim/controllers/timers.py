@@ -1,7 +1,7 @@
 """Things that take a while: how long each key still has to wait for what was begun for it.
 
-A reconciler asks `left`; the first question draws the duration and starts it. Nothing is stored: a controller that
-starts anew begins the wait anew, as whoever it stands for would.
+A reconciler calls `left`; the first call draws the duration and starts the timer. Nothing is stored: a controller that
+restarts starts the timer again, as the real component would.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Persistent volume controller: claims find volumes, volumes follow their claims.
 
-A claim without a volume takes the best free one; if there is none, whoever provisions its class is asked to make one.
+A claim without a volume takes the best free one; if there is none, the provisioner of its class is requested.
 With delayed binding all of that waits until the scheduler has written the chosen node on the claim. A volume whose
 claim is gone is released, and removed if its policy says so.
 
@@ -205,10 +205,10 @@ class VolumeBinder:
             self._recorder.event(claim, WARNING, "ProvisioningFailed", message)
             return claim
         marks: dict[str, str | None] = {BETA_STORAGE_PROVISIONER: provisioner, STORAGE_PROVISIONER: provisioner}
-        asked = await patch_if_changed(self._client, CLAIMS, claim, annotated(claim, marks), locked=True)
-        if asked.outcome == "updated":
+        patched = await patch_if_changed(self._client, CLAIMS, claim, annotated(claim, marks), locked=True)
+        if patched.outcome == "updated":
             self._recorder.event(claim, NORMAL, "ExternalProvisioning", _waiting_for(provisioner))
-        return asked.object
+        return patched.object
 
     # volumes
 

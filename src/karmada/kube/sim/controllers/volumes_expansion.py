@@ -1,6 +1,7 @@
-"""Growing volumes: a bound claim that asks for more than it has gets it after a while, if its class allows growth.
+"""Growing volumes: a bound claim that requests more than its capacity is resized after a while, if its class allows
+expansion.
 
-The claim says that it is being resized until its volume and then the claim itself tell the new size.
+The claim says that it is being resized until its volume and then the claim itself have the new size.
 """
 
 from __future__ import annotations

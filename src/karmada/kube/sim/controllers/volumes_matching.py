@@ -1,4 +1,4 @@
-"""Which volume fits a claim: the smallest that is large enough and in everything else what was asked for.
+"""Which volume fits a claim: the smallest one that satisfies every requirement of the claim.
 
 A volume that its maker reserved for the claim comes first, whatever others there are.
 """

@@ -94,7 +94,7 @@ def index_by_class(volume: Obj) -> Iterable[str]:
 
 
 def index_by_volume(claim: Obj) -> Iterable[str]:
-    """Claims that have or ask for a certain volume."""
+    """Claims that have or request a certain volume."""
     name = spec_of(claim).get("volumeName")
     return (name,) if name else ()
 

@@ -1,8 +1,8 @@
-"""The storage system of a simulated cluster: makes a volume for every claim that asks one of its provisioners.
+"""The storage system of a simulated cluster: creates a volume for every claim of its provisioners.
 
 It answers for the provisioners of the profile's classes and for the local one. Local volumes live on the node that the
 scheduler chose and can be reached from there only; without a chosen node they can be reached from everywhere, because
-nobody who could ask for a place has done so. If the chosen node is gone, the scheduler is made to choose again.
+no topology was selected. If the chosen node is gone, the scheduler is made to choose again.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ class VolumeWrites:
         return (await patch_if_changed(self._client, CLAIMS, claim, annotated(wanted, marks), locked=True)).object
 
     async def _settle(self, claim: Obj, volume: Obj) -> Obj:
-        """A claim that becomes bound has what its volume offers; later its size is the expansion's to tell."""
+        """A claim that becomes bound has what its volume offers; later its capacity belongs to the expansion
+        controller."""
         if phase_of(claim) == BOUND:
             return claim
         spec = spec_of(volume)

@@ -60,7 +60,7 @@ class FaultGate:
         self.before_leases: Callable[[], Awaitable[None]] | None = None
         """Awaited before leases are read, so that heartbeats need not be written while nobody looks."""
         self.lease_watchers: Callable[[int], None] | None = None
-        """Told how many watch leases."""
+        """Called with the number of lease watches."""
         self._lease_watches = 0
 
     def set(self, faults: tuple[Fault, ...]) -> None:

@@ -102,7 +102,7 @@ class Injector:
                 await self._do(injected)
                 self.active[name] = injected
             finally:
-                self._tell_gate()
+                self._update_gate()
             if seconds is not None:
                 injected.end = asyncio.get_running_loop().call_later(seconds, self._expire, injected)
         log.info("A fault began", fault=name, kind=type(fault).__name__)
@@ -118,7 +118,7 @@ class Injector:
                 for each in healed:
                     await self._undo(self.active[each])
             finally:
-                self._tell_gate()
+                self._update_gate()
         for each in healed:
             log.info("A fault is healed", fault=each)
         return healed
@@ -136,7 +136,7 @@ class Injector:
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    def _tell_gate(self) -> None:
+    def _update_gate(self) -> None:
         faults = tuple(injected.fault for injected in self.active.values())
         self._patient.gate.set(faults)
         unavailable = [fault for fault in faults if isinstance(fault, Unavailable)]
@@ -218,7 +218,7 @@ class Injector:
             await asyncio.sleep(fault.up)
 
     async def close(self) -> None:
-        """The cluster stops: nothing ends by itself any more, and whoever hangs is let go."""
+        """The cluster stops: faults no longer expire, and hanging requests are released."""
         self._patient.gate.set(())
         for injected in self.active.values():
             if injected.end is not None:

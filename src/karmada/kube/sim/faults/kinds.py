@@ -1,4 +1,4 @@
-"""The kinds of faults, as plain data: what `karmadactl sim fail` asks for and what a fleet stores.
+"""The kinds of faults, as plain data: what `karmadactl sim fail` sends and a fleet stores.
 
 Faults of requests (`RequestFault`) are judged at the HTTP gate and say which requests they touch; all others change
 something about the cluster itself while they last.

@@ -1,7 +1,7 @@
-"""What simulated containers say when they are asked from outside, where somebody decided that.
+"""Configured responses of simulated containers to requests from outside.
 
 Answers are made and taken away while the cluster runs, by name; the last one made that fits is given. They are for
-whoever owns the simulation and not for the users of its API: a `Forward` leads to a port of the machine it runs on.
+the owner of the simulation, not the users of its API: a `Forward` leads to a port of the machine it runs on.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Two ways carry them. Over WebSocket every message begins with the number of its channel; v5 can also say that a channel
 is closed, which is how stdin ends there; the base64 forms are for clients that have only text messages. Over SPDY each
-is a stream of its own, told apart by its headers. `Channels` is what both look like to whoever runs the command.
-From v4 on the error channel ends with a Status that tells how the command ended; before, it holds a line of text.
+is a stream of its own, identified by its headers. `Channels` hides the difference from commands.
+From v4 on the error channel ends with a Status that has the exit code; before, it holds a line of text.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAMES = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR, "error": ERROR, "r
 
 
 class Wanted(NamedTuple):
-    """Which streams the client asks for."""
+    """Which streams the client requests."""
 
     stdin: bool = False
     stdout: bool = False
@@ -58,8 +58,8 @@ class Wanted(NamedTuple):
 
     def channels(self) -> set[int]:
         stderr = self.stderr and not self.tty
-        asked = ((self.stdin, STDIN), (self.stdout, STDOUT), (stderr, STDERR), (self.tty, RESIZE))
-        return {ERROR} | {channel for on, channel in asked if on}
+        requested = ((self.stdin, STDIN), (self.stdout, STDOUT), (stderr, STDERR), (self.tty, RESIZE))
+        return {ERROR} | {channel for on, channel in requested if on}
 
 
 def success() -> Obj:
@@ -78,7 +78,7 @@ def failed(code: int, command: list[str]) -> Obj:
 
 
 class Inbox:
-    """What arrived and was not read yet; whoever brings more than a lot has to wait."""
+    """What arrived and was not read yet; a writer waits while it is full."""
 
     def __init__(self) -> None:
         self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
@@ -144,11 +144,11 @@ class Channels:
 
 
 Work = Callable[[Channels], Awaitable[Obj]]
-"""Runs a command over its channels and tells how it ended."""
+"""Runs a command over its channels and returns how it ended."""
 
 
 async def serve(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.StreamResponse:
-    """Agree on a way, run the command over it, tell how it ended. A client that leaves ends the command."""
+    """Agree on a way, run the command over it, send its exit status. A client that leaves ends the command."""
     if raw.headers.get("Upgrade", "").lower() == "websocket":
         return await _over_websocket(raw, wanted, work)
     return await _over_spdy(raw, wanted, work)
@@ -269,9 +269,9 @@ async def listen(connection: Connection) -> None:
 
 
 async def _over_spdy(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.StreamResponse:
-    asked = [part.strip() for value in raw.headers.getall(PROTOCOL_HEADER, []) for part in value.split(",")]
-    protocol = chosen(asked, SPDY_PROTOCOLS)
-    if asked and protocol is None:
+    offered = [part.strip() for value in raw.headers.getall(PROTOCOL_HEADER, []) for part in value.split(",")]
+    protocol = chosen(offered, SPDY_PROTOCOLS)
+    if offered and protocol is None:
         return web.Response(status=403, text="unable to negotiate a protocol")
     protocol = protocol or "channel.k8s.io"
 

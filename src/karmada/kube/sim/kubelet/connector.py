@@ -1,7 +1,8 @@
 """The API server's way into simulated pods: logs, exec, attach, port-forward, and the proxies.
 
-It answers as an API server in front of kubelets would: it picks the container, tells apart pods that are nowhere yet
-from those whose node is lost, and hands the rest to the node's kubelet, which here is one object for all nodes.
+It answers as an API server in front of kubelets would: it picks the container, distinguishes pods that are not
+scheduled yet from those whose node is lost, and hands the rest to the node's kubelet, which here is one object for all
+nodes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ KUBELET_PORT = 10250
 
 
 class PodConnector:
-    """`answers` are what containers were told to say; `load` is for the pages of nodes."""
+    """`answers` are the configured responses of containers; `load` is for the pages of nodes."""
 
     def __init__(self, context: Context, load: LoadModel | None = None, answers: Answers | None = None) -> None:
         self._context = context

@@ -2,7 +2,7 @@
 
 The API server comes here for logs, exec and port-forward, a metrics server for what pods use. Each node gets a port of
 its own at one address, and its status says where. Callers are who their client certificate (signed by the cluster's
-own authority) or their token says, and what they may do is asked of the API server, as kubelets do it.
+own authority) or their token says, and they are authorised by the API server, as kubelets do it.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ class KubeletServer:
             return web.Response(text="Unauthorized", status=401)
         verb = _VERBS.get(raw.method, raw.method.lower())
         subresource = _SUBRESOURCES.get(path.strip("/").split("/")[0], "proxy")
-        asked = {"verb": verb, "version": "v1", "resource": "nodes", "subresource": subresource, "name": node}
-        spec: Obj = {"user": user.name, "groups": list(user.groups), "uid": user.uid, "resourceAttributes": asked}
+        attributes = {"verb": verb, "version": "v1", "resource": "nodes", "subresource": subresource, "name": node}
+        spec: Obj = {"user": user.name, "groups": list(user.groups), "uid": user.uid, "resourceAttributes": attributes}
         spec["extra"] = {key: list(values) for key, values in user.extra.items()}
         body = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": "SubjectAccessReview", "spec": spec}
         answer = await self._client.create(ACCESS_REVIEWS, body, "")

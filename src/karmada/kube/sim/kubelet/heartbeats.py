@@ -3,7 +3,7 @@
 A kubelet renews its node's Lease every ten seconds; for thousands of simulated nodes those writes would be all that a
 cluster does. So they are virtual: every node has a phase within the ten seconds, hence its last beat follows from the
 clock, and nothing is written while nobody looks. `materialise` writes what would have been written by now, for somebody
-who is about to read; while someone outside watches leases (or the profile asks for it) every beat is written when it is
+who is about to read; while someone outside watches leases (or the profile requires it) every beat is written when it is
 due, one tenth of the nodes each second. A node that fails stops beating at that moment; one that works again also posts
 its conditions anew, since they were set to Unknown meanwhile.
 """
@@ -45,14 +45,14 @@ class Liveness(Protocol):
         """When the node last gave a sign of life, in wall time; 0 when it never did."""
 
     def beats(self, node_name: str) -> bool:
-        """It is known to go on by itself: nobody has to look again before `subscribe` tells of a change."""
+        """It is known to go on by itself: no resync is needed before `subscribe` reports a change."""
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with the name of each node that fails or works again."""
 
 
 class LeaseLiveness:
-    """What Leases in kube-node-lease tell, for nodes whose kubelets are somewhere else.
+    """Liveness from Leases in kube-node-lease, for nodes whose kubelets are elsewhere.
 
     Counted from the moment a renewal was seen, not from the time it names: clocks of nodes may be wrong.
     """
@@ -84,7 +84,7 @@ def _renew_time(lease: Obj) -> str:
 
 
 class VirtualHeartbeats:
-    """A component; also tells kubelets and the node lifecycle which nodes work."""
+    """A component; kubelets and the node lifecycle learn from it which nodes are alive."""
 
     name = "heartbeats"
 
@@ -107,7 +107,7 @@ class VirtualHeartbeats:
         self._task: asyncio.Task[None] | None = None
         self._writing: asyncio.Task[None] | None = None
 
-    # what is asked
+    # queries
 
     def renewed(self, node_name: str) -> float:
         if node_name in self._stopped:
@@ -133,7 +133,7 @@ class VirtualHeartbeats:
     def subscribe(self, listener: Callable[[str], None]) -> None:
         self._listeners.append(listener)
 
-    # what is told
+    # notifications
 
     def fail(self, nodes: Iterable[str]) -> None:
         """These nodes give no sign of life from now on, and nothing happens on them."""
@@ -141,14 +141,14 @@ class VirtualHeartbeats:
             if name not in self._stopped:
                 self._stopped[name] = self.renewed(name)
                 self._post_later(name)
-                self._tell(name)
+                self._notify(name)
 
     def heal(self, nodes: Iterable[str]) -> None:
         for name in nodes:
             if self._stopped.pop(name, None) is not None:
                 self._back[name] = self._clock.now()
                 self._post_later(name)
-                self._tell(name)
+                self._notify(name)
 
     def watched(self, watchers: int) -> None:
         """How many outside watch leases now; while there are any, every beat is written."""
@@ -157,7 +157,7 @@ class VirtualHeartbeats:
         self._watchers = watchers
         self._wake.set()
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         for listener in self._listeners:
             listener(name)
 
@@ -212,7 +212,7 @@ class VirtualHeartbeats:
     async def materialise(self, nodes: Iterable[str] | None = None) -> None:
         """Write what kubelets would have written by now: for these nodes, or for all.
 
-        Whoever asks for all while that is under way waits for its end.
+        A concurrent caller waits for the same renewal.
         """
         if nodes is not None:
             await self._each([name for name in nodes if self._is_ours(name)], self._bring_up_to_date)

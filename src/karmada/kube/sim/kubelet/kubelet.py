@@ -1,9 +1,9 @@
 """The kubelets of all simulated nodes: one reconciler that lets pods live and writes down how they fare.
 
 A pod's life is worked out in podlifecycle; here it meets the API: what the pod needs is looked up, the status that
-follows is patched if it differs, events are told, and the queue wakes the pod's key when its next step is due. A pod at
-rest has no timer and keeps nothing but a `Record`: what it holds of its node, and the version in which it was found to
-be right, so that the echo of our own write costs one comparison. The pods of a node without power are left alone.
+follows is patched if it differs, events are emitted, and the queue wakes the pod's key when its next step is due. A pod
+at rest has no timer and keeps nothing but a `Record`: what it holds of its node, and the version in which it was found
+to be right, so that the echo of our own write costs one comparison. The pods of a node without power are left alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from karmada.kube.sim.controllers.podstate import is_terminal, node_name
 from karmada.kube.sim.kubelet import mounts
 from karmada.kube.sim.kubelet.managed import internal_ip, is_managed
 from karmada.kube.sim.kubelet.nodestate import Addresses, NodeState, is_taken, refusal, requests_of
-from karmada.kube.sim.kubelet.podlifecycle import Surroundings, Told, advance
+from karmada.kube.sim.kubelet.podlifecycle import PodEvent, Surroundings, advance
 from karmada.kube.sim.kubelet.podstatus import patch_of, rejection, status_of
 from karmada.kube.sim.kubelet.run import NEVER, Run, accept, restore
 
@@ -37,7 +37,7 @@ _RESOURCES: dict[mounts.Kind, GVR] = {
     "secret": GVR("", "v1", "secrets"),
 }
 _LOOK_AGAIN_SECONDS = 120.0
-"""A pod that lacks something is looked at when it appears, and told about again after so long."""
+"""A pod that lacks something is reconciled when it appears; the event is repeated after so long."""
 _RESIZABLE_SINCE = 33
 _HEEDED = ("deletionTimestamp", "deletionGracePeriodSeconds", "annotations", "labels", "finalizers")
 """What a pod's life depends on besides its spec."""
@@ -148,7 +148,7 @@ class Kubelet:
         if record is not None:
             pod = _newest(pod, record)
             if record.rest > _version(pod):
-                return Done  # news that is older than what we wrote since
+                return Done  # an event older than our own write
         try:
             if is_terminal(pod):
                 return await self._clear(key, pod)
@@ -172,7 +172,7 @@ class Kubelet:
         return node
 
     def _state(self, node: Obj) -> NodeState:
-        """What the node has given away, counted from its pods when it is first asked for."""
+        """What the node has given away, counted from its pods on first use."""
         name = node["metadata"]["name"]
         state = self._states.get(name)
         if state is None:
@@ -245,7 +245,7 @@ class Kubelet:
         return record
 
     def _recount(self, node: Obj) -> None:
-        """Let go of what is gone without our having heard of it yet."""
+        """Release what is gone although its deletion event has not arrived."""
         name = node["metadata"]["name"]
         present = {key_of(pod): pod for pod in self._pods.by_index(BY_NODE, name)}
         for key, record in list(self._records.items()):
@@ -255,7 +255,7 @@ class Kubelet:
                     self._drop(key)
 
     async def _refuse(self, pod: Obj, reason: str, message: str) -> None:
-        self._tell(pod, [Told(WARNING, reason, message)])
+        self._emit(pod, [PodEvent(WARNING, reason, message)])
         minor, now = self._context.profile.minor, self._clock.now()
         status = rejection(pod, reason, f"Pod was rejected: {message}", minor, now)
         await self._patch(pod, status)
@@ -272,7 +272,7 @@ class Kubelet:
             seen = run.pod
             around, lacking = await self._surroundings(key, run, node)
             around.ended, record.ended = record.ended, {}
-            self._tell(pod, [*lacking, *advance(run, outcome, around)])
+            self._emit(pod, [*lacking, *advance(run, outcome, around)])
             if run.sandbox and not run.ip:
                 self._give_address(run, node, record)
             if run.stopped or not is_deleting(run.pod):
@@ -313,8 +313,8 @@ class Kubelet:
             PODS, metadata["name"], metadata["namespace"], body, type="strategic", subresource="status"
         )
 
-    def _tell(self, pod: Obj, told: Iterable[Told]) -> None:
-        for event in told:
+    def _emit(self, pod: Obj, events: Iterable[PodEvent]) -> None:
+        for event in events:
             self._recorder.event(pod, *event, host=node_name(pod))
 
     # going
@@ -330,16 +330,16 @@ class Kubelet:
         if not metadata.get("deletionTimestamp"):
             return
         if metadata.get("finalizers") and metadata.get("deletionGracePeriodSeconds") == 0:
-            return  # whoever put the finalizer there has the last word
+            return  # the finalizer's owner deletes it
         await self._client.delete(PODS, metadata["name"], metadata["namespace"], grace_period=0, uid=metadata["uid"])
 
     # ConfigMaps and Secrets
 
-    async def _surroundings(self, key: Key, run: Run, node: Obj) -> tuple[Surroundings, list[Told]]:
+    async def _surroundings(self, key: Key, run: Run, node: Obj) -> tuple[Surroundings, list[PodEvent]]:
         """What the pod finds now, and complaints about what it does not find."""
         profile = self._context.profile
         mount_error = ""
-        complaints: list[Told] = []
+        complaints: list[PodEvent] = []
         config_errors: dict[str, str] = {}
         if not is_deleting(run.pod):
             if not run.mounted:
@@ -347,7 +347,7 @@ class Kubelet:
                     wrong = await self._problem(key, reference)
                     if wrong:
                         mount_error = mounts.mount_message(reference, wrong)
-                        complaints.append(Told(WARNING, "FailedMount", mount_error))
+                        complaints.append(PodEvent(WARNING, "FailedMount", mount_error))
             idle = [container.spec for container in run.containers if container.state == "waiting"]
             for reference in mounts.environment_references(idle):
                 wrong = await self._problem(key, reference)
@@ -382,7 +382,7 @@ class Kubelet:
             return None
 
     def _follow(self, kind: mounts.Kind) -> None:
-        """Hear of these objects from now on; most clusters never need it."""
+        """Watch these objects from now on; most clusters never need it."""
         if kind not in self._followed:
             self._followed.add(kind)
             informer = self._context.informers.of(_RESOURCES[kind], metadata_only=True)
@@ -400,7 +400,7 @@ class Kubelet:
 
 
 def _newest(pod: Obj, record: Record) -> Obj:
-    """Our own last write may be newer than what the informer has heard."""
+    """Our own last write may be newer than the informer."""
     if record.run is None:
         return pod
     ours = record.run.pod
@@ -412,7 +412,7 @@ def _version(pod: Obj) -> int:
 
 
 def _changed_by_others(seen: Obj, written: Obj) -> bool:
-    """The answer to a status write tells of it; the news of it is older than the write and will be passed over."""
+    """Requeue from the response of a status write: its event counts as our own write and is skipped."""
     if written is seen:
         return False
     before, after = seen["metadata"], written["metadata"]

@@ -26,7 +26,7 @@ RETAINED = 10_000
 _NANO = 10**9
 _SPREAD = 0.4
 _LATE = 1e-6
-"""Clocks tell no nanoseconds: so much later a line is surely there."""
+"""Clocks have no nanoseconds: after this long a line is surely there."""
 _LISTS = ("containers", "initContainers", "ephemeralContainers")
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _PULLING = {
@@ -94,7 +94,7 @@ def container_named(pod: Obj, name: str) -> Obj | None:
 
 
 def chosen_container(pod: Obj, name: str) -> Obj:
-    """The container that was asked for, or the only one."""
+    """The requested container, or the only one."""
     spec = pod.get("spec") or {}
     if name:
         found = container_named(pod, name)
@@ -132,7 +132,7 @@ class Output:
     pod: str
     container: str
     run: str
-    """Tells this run from others."""
+    """Distinguishes this run from others."""
     started: int
     """In nanoseconds, as is `ended`."""
     ended: int | None
@@ -175,7 +175,7 @@ class Output:
 
 
 def output_of(pod: Obj, container: str, text: str | None, *, previous: bool) -> Output:
-    """The run of a container whose log is asked for; BadRequest when there is none."""
+    """The run of a container whose log is requested; BadRequest when there is none."""
     name = meta.name(pod)
     status = status_of(pod, container)
     state = (status or {}).get("state") or {}
@@ -248,7 +248,7 @@ async def followed(
 ) -> AsyncIterator[bytes]:
     """The lines there are, then each as it comes.
 
-    `until(seconds)` waits so long, or less if the container ends; it tells when that was, in nanoseconds.
+    `until(seconds)` waits so long, or less if the container ends; it returns the time in nanoseconds.
     """
     cut = _Cut(options.limit)
     silent = options.stream == "Stderr"

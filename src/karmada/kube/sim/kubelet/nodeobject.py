@@ -1,4 +1,4 @@
-"""What a simulated node looks like: all that a kubelet tells about its machine when it registers, made up from a pool.
+"""What a simulated node looks like: what a kubelet reports about its machine when it registers, generated from a pool.
 
 Whatever would differ between two machines (ids, addresses) follows from the node's name and its slot, a small number
 that also fixes its range of pod addresses; so a node that is made again is the same.

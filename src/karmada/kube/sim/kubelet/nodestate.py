@@ -1,7 +1,7 @@
 """What a node has given away: addresses and resources of the pods on it, and the images it has pulled.
 
 Kept in memory, a few numbers per pod, and counted up and down as pods come and go. After a restart it is counted anew
-from the pods that are there; so it is, too, before a pod is refused, since what went may not have been heard of yet.
+from the pods that are there; so it is, too, before a pod is refused, since deletion events may be on their way.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Addresses:
 
 def requests_of(pod: Obj) -> dict[str, int]:
     """cpu in thousandths, everything else in whole units; the pod itself counts as one of `pods`."""
-    asked = {
+    requested = {
         name: amount.milli() if name == "cpu" else amount.value()
         for name, amount in pod_resources(pod["spec"], "requests").items()
     }
-    asked["pods"] = 1
-    return asked
+    requested["pods"] = 1
+    return requested
 
 
 @dataclass(slots=True)
@@ -91,13 +91,13 @@ def refusal(pod: Obj, node: Obj, requests: Mapping[str, int], used: Mapping[str,
         return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     for name in sorted(requests, key=_by_rank):
-        asked = requests[name]
-        if not asked or (name not in allocatable and name in _BASIC):
+        requested = requests[name]
+        if not requested or (name not in allocatable and name in _BASIC):
             continue
         quantity = Quantity.parse(allocatable.get(name, "0"))
         there = quantity.milli() if name == "cpu" else quantity.value()
-        if used.get(name, 0) + asked > there:
-            detail = f"requested: {asked}, used: {used.get(name, 0)}, capacity: {there}"
+        if used.get(name, 0) + requested > there:
+            detail = f"requested: {requested}, used: {used.get(name, 0)}, capacity: {there}"
             return f"OutOf{name}", f"Node didn't have enough resource: {name}, {detail}"
     return None
 

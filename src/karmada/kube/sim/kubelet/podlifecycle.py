@@ -1,6 +1,6 @@
 """A pod's life on its node: given what runs, the time and the pod's outcome, what happens now and what is due next.
 
-`advance` moves a Run on to the present and returns what there is to tell as events; it reads and writes nothing else.
+`advance` moves a Run on to the present and returns the events to emit; it reads and writes nothing else.
 Init containers go one by one, a sidecar stays and lets the next one begin once it has started; then all others begin at
 once. A container's way is: its image is pulled, it is created and started, it becomes ready; it may end, and is then
 started again at once the first time and after growing pauses later. Timers are set where a state begins (`_begin`,
@@ -50,7 +50,7 @@ _PROBE_FAILURE = "HTTP probe failed with statuscode: 503"
 _PULL_REASONS = (ERR_PULL, PULL_BACK_OFF)
 
 
-class Told(NamedTuple):
+class PodEvent(NamedTuple):
     """An event about the pod."""
 
     type: str
@@ -63,7 +63,7 @@ class Surroundings:
     """What a pod finds on its node at a moment."""
 
     now: float
-    """Wall time, for what is told."""
+    """Wall time, for events and status."""
     tick: float
     """Monotonic time, for what is due."""
     latencies: Latencies
@@ -79,10 +79,10 @@ class Surroundings:
     """Containers whose process somebody ended from within, and with which code."""
 
 
-def advance(run: Run, outcome: Outcome, around: Surroundings) -> list[Told]:
+def advance(run: Run, outcome: Outcome, around: Surroundings) -> list[PodEvent]:
     turn = _Turn(run, outcome, around)
     turn.take()
-    return turn.told
+    return turn.events
 
 
 def pause_before(restarts: int, ran: float) -> float:
@@ -96,10 +96,10 @@ class _Turn:
     def __init__(self, run: Run, outcome: Outcome, around: Surroundings) -> None:
         self.run, self.pod, self.outcome, self.around = run, run.pod, outcome, around
         self.tick = around.tick
-        self.told: list[Told] = []
+        self.events: list[PodEvent] = []
 
-    def _tell(self, type_: str, reason: str, message: str) -> None:
-        self.told.append(Told(type_, reason, message))
+    def _emit(self, type_: str, reason: str, message: str) -> None:
+        self.events.append(PodEvent(type_, reason, message))
 
     def _draw(self, delay: Delay) -> float:
         return delay.draw(self.around.random)
@@ -162,7 +162,7 @@ class _Turn:
             return True
         if run.deadline_due <= self.tick:
             message = "Pod was active on the node longer than the specified deadline"
-            self._tell(NORMAL, "DeadlineExceeded", message)
+            self._emit(NORMAL, "DeadlineExceeded", message)
             self._give_up(Final("DeadlineExceeded", message))
             return True
         if self.outcome.kind == "evicted" and run.evict_due == NEVER and run.sandbox:
@@ -171,7 +171,7 @@ class _Turn:
             message = self.outcome.message or (
                 "The node was low on resource: memory. Threshold quantity: 100Mi, available: 61532Ki. "
             )
-            self._tell(WARNING, "Evicted", message)
+            self._emit(WARNING, "Evicted", message)
             self._give_up(Final("Evicted", message, disrupted=True))
             return True
         return False
@@ -192,7 +192,7 @@ class _Turn:
             run.deadline_due = run.evict_due = NEVER
             for container in run.containers:
                 if container.state == "running":
-                    self._tell(NORMAL, "Killing", f"Stopping container {container.name}")
+                    self._emit(NORMAL, "Killing", f"Stopping container {container.name}")
                 container.plan("")
                 container.ready_due = container.exit_due = container.resize_due = NEVER
         if run.stop_due <= self.tick:
@@ -274,7 +274,7 @@ class _Turn:
         if self._concerned(container, "never-ready"):
             if container.ready or since == self.around.now:
                 said = self.outcome.message or _PROBE_FAILURE
-                self._tell(WARNING, "Unhealthy", f"Readiness probe failed: {said}")
+                self._emit(WARNING, "Unhealthy", f"Readiness probe failed: {said}")
             container.ready, container.ready_due, container.started = False, NEVER, True
         elif self._concerned(container, "ready-after"):
             container.ready_due = self._at(since + self.outcome.after)
@@ -340,7 +340,7 @@ class _Turn:
             container.ready = not container.ready
             container.ready_due = self.tick + self.outcome.after
             if not container.ready:
-                self._tell(WARNING, "Unhealthy", f"Readiness probe failed: {_PROBE_FAILURE}")
+                self._emit(WARNING, "Unhealthy", f"Readiness probe failed: {_PROBE_FAILURE}")
         else:
             container.ready, container.ready_due = True, NEVER
 
@@ -369,7 +369,7 @@ class _Turn:
         return container.resources is not None and container.resources != (container.spec.get("resources") or {})
 
     def _replace(self, container: Container, image: str) -> None:
-        self._tell(NORMAL, "Killing", f"Container {container.name} definition changed, will be restarted")
+        self._emit(NORMAL, "Killing", f"Container {container.name} definition changed, will be restarted")
         self._end(container, 0, COMPLETED)
         container.image = image
         self._begin(container)
@@ -388,13 +388,13 @@ class _Turn:
             pull = 0.0
         else:
             container.pulled_in = pull = self._draw(around.latencies.pull) * (0.1 if name in around.images else 1.0)
-            self._tell(NORMAL, "Pulling", f'Pulling image "{image}"')
+            self._emit(NORMAL, "Pulling", f'Pulling image "{image}"')
         if self._concerned(container, "slow-start") and self.outcome.delay is not None:
             pull, start = self._draw(self.outcome.delay), 0.0
         container.plan("start", self.tick + pull + start)
 
     def _pull_in_vain(self, container: Container) -> None:
-        self._tell(NORMAL, "Pulling", f'Pulling image "{container.image}"')
+        self._emit(NORMAL, "Pulling", f'Pulling image "{container.image}"')
         container.plan("pull-failed", self.tick + self._draw(self.around.latencies.pull))
 
     def _pull_failed(self, container: Container) -> None:
@@ -407,14 +407,14 @@ class _Turn:
         message = f'Failed to pull image "{image}": {cause}'
         container.pulls += 1
         container.state, container.reason, container.message = "waiting", ERR_PULL, cause
-        self._tell(WARNING, "Failed", message)
-        self._tell(WARNING, "Failed", f"Error: {ERR_PULL}")
+        self._emit(WARNING, "Failed", message)
+        self._emit(WARNING, "Failed", f"Error: {ERR_PULL}")
         container.plan("pull-back-off", self.tick + SHOWN_SECONDS)
 
     def _pull_back_off(self, container: Container) -> None:
         container.reason, container.message = PULL_BACK_OFF, f'Back-off pulling image "{container.image}"'
-        self._tell(NORMAL, "BackOff", container.message)
-        self._tell(WARNING, "Failed", f"Error: {PULL_BACK_OFF}")
+        self._emit(NORMAL, "BackOff", container.message)
+        self._emit(WARNING, "Failed", f"Error: {PULL_BACK_OFF}")
         container.plan("pull-again", self.tick + pause_before(container.pulls, 0.0))
 
     def _crash_back_off(self, container: Container) -> None:
@@ -425,7 +425,7 @@ class _Turn:
         container.state, container.reason = "waiting", CRASH_LOOP
         shown = format_duration(pause)
         container.message = f"back-off {shown} restarting failed container={container.name} pod={where}"
-        self._tell(WARNING, "BackOff", f"Back-off restarting failed container {container.name} in pod {where}")
+        self._emit(WARNING, "BackOff", f"Back-off restarting failed container {container.name} in pod {where}")
         container.plan("start", self._at(container.finished_at + pause))
 
     def _config_error(self, container: Container) -> str:
@@ -435,7 +435,7 @@ class _Turn:
 
     def _start(self, container: Container) -> None:
         self.run.sandbox = True
-        self._tell_pulled(container)
+        self._emit_pulled(container)
         error = self._config_error(container)
         if container.state == "terminated":
             container.last = end_of(container, self.run.uid)
@@ -449,24 +449,24 @@ class _Turn:
         container.started = not container.spec.get("startupProbe")
         container.ready = False
         container.resources = container.spec.get("resources") or {}
-        self._tell(NORMAL, "Created", f"Created container: {container.name}")
-        self._tell(NORMAL, "Started", f"Started container {container.name}")
+        self._emit(NORMAL, "Created", f"Created container: {container.name}")
+        self._emit(NORMAL, "Started", f"Started container {container.name}")
         self._plan_exit(container)
         self._plan_ready(container, since=container.started_at)
 
     def _fail_to_create(self, container: Container, error: str) -> None:
         container.state, container.reason, container.message = "waiting", CONFIG_ERROR, error
-        self._tell(WARNING, "Failed", f"Error: {error}")
+        self._emit(WARNING, "Failed", f"Error: {error}")
 
-    def _tell_pulled(self, container: Container) -> None:
+    def _emit_pulled(self, container: Container) -> None:
         image, seconds = container.image, container.pulled_in
         if seconds is not None:
             took = format_duration(round(seconds, 3))
             size = f"Image size: {image_size(image)} bytes."
             message = f'Successfully pulled image "{image}" in {took} ({took} including waiting). {size}'
-            self._tell(NORMAL, "Pulled", message)
+            self._emit(NORMAL, "Pulled", message)
         elif container.reason != CONFIG_ERROR:
-            self._tell(NORMAL, "Pulled", f'Container image "{image}" already present on machine')
+            self._emit(NORMAL, "Pulled", f'Container image "{image}" already present on machine')
         container.pulled_in = None
         self.around.images.add(full_name(image))
 

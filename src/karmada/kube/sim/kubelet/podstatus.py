@@ -54,9 +54,9 @@ def status_of(run: Run, host_ip: str, minor: int, now: float) -> Obj:
         status["podIP"], status["podIPs"] = run.ip, [{"ip": run.ip}]
     waiting = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
     for key, roles in _LISTS:
-        told = [_container_status(container, run.uid, waiting, minor) for container in run.of(*roles)]
-        if told:
-            status[key] = told
+        entry = [_container_status(container, run.uid, waiting, minor) for container in run.of(*roles)]
+        if entry:
+            status[key] = entry
     status["conditions"] = _conditions(run, phase, minor, now)
     return status
 
@@ -107,7 +107,7 @@ def end_of(container: Container, pod_uid: str) -> Obj:
 def _container_status(container: Container, pod_uid: str, waiting: str, minor: int) -> Obj:
     """A container that has run before keeps its ids while it waits to run again."""
     has_run = container.state != "waiting" or container.last is not None
-    told: Obj = {
+    entry: Obj = {
         "name": container.name,
         "image": full_name(container.image) if has_run else container.image,
         "imageID": image_id(container.image) if has_run else "",
@@ -118,14 +118,14 @@ def _container_status(container: Container, pod_uid: str, waiting: str, minor: i
         "lastState": {"terminated": container.last} if container.last is not None else {},
     }
     if has_run:
-        told["containerID"] = container_id(pod_uid, container.name, container.restarts)
+        entry["containerID"] = container_id(pod_uid, container.name, container.restarts)
     if container.state == "running" and container.resources is not None and minor >= _HAS_RESOURCES:
-        told["resources"] = container.resources
+        entry["resources"] = container.resources
         if container.resources.get("requests"):
-            told["allocatedResources"] = container.resources["requests"]
+            entry["allocatedResources"] = container.resources["requests"]
     if minor >= _HAS_MOUNTS and container.spec.get("volumeMounts"):
-        told["volumeMounts"] = [_mount(mount) for mount in container.spec["volumeMounts"]]
-    return told
+        entry["volumeMounts"] = [_mount(mount) for mount in container.spec["volumeMounts"]]
+    return entry
 
 
 def _state(container: Container, pod_uid: str, waiting: str) -> Obj:
@@ -133,18 +133,18 @@ def _state(container: Container, pod_uid: str, waiting: str) -> Obj:
         return {"running": {"startedAt": rfc3339(container.started_at)}}
     if container.state == "terminated":
         return {"terminated": end_of(container, pod_uid)}
-    told: Obj = {"reason": container.reason or waiting}
+    entry: Obj = {"reason": container.reason or waiting}
     if container.message:
-        told["message"] = container.message
-    return {"waiting": told}
+        entry["message"] = container.message
+    return {"waiting": entry}
 
 
 def _mount(mount: Obj) -> Obj:
-    told: Obj = {"name": mount["name"], "mountPath": mount["mountPath"]}
+    entry: Obj = {"name": mount["name"], "mountPath": mount["mountPath"]}
     if mount.get("readOnly"):
-        told["readOnly"] = True
-        told["recursiveReadOnly"] = "Disabled"
-    return told
+        entry["readOnly"] = True
+        entry["recursiveReadOnly"] = "Disabled"
+    return entry
 
 
 # --- conditions

@@ -150,7 +150,7 @@ async def _channels(socket: web.WebSocketResponse, ports: list[int], text: bool,
         if wrong:
             await send(2 * index + 1, wrong.encode())
 
-    async def hear() -> None:
+    async def receive() -> None:
         async for message in socket:
             if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY) or not message.data:
                 continue
@@ -161,4 +161,4 @@ async def _channels(socket: web.WebSocketResponse, ports: list[int], text: bool,
     async def all_talks() -> None:
         await asyncio.gather(*(talk(index, port) for index, port in enumerate(ports)))
 
-    await attended(hear(), all_talks())
+    await attended(receive(), all_talks())

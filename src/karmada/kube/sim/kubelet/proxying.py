@@ -91,7 +91,7 @@ def first_port(pod: Obj) -> int:
 
 
 def base_redirect(request: Request) -> RawResult | None:
-    """Whoever asks for …/proxy is sent to …/proxy/, so that relative links lead inside."""
+    """Redirect …/proxy to …/proxy/, so that relative links stay inside."""
     info = request.info
     if info.rest or info.path.endswith("/") or request.method not in ("GET", "HEAD") or request.in_process:
         return None

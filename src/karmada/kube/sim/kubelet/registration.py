@@ -78,7 +78,7 @@ class NodeRegistration:
         for name in self._places:
             add(Key("", name))
 
-    # what people ask for
+    # requests
 
     def set_pools(self, pools: Iterable[NodePool]) -> None:
         """Have exactly the nodes of these pools. ValueError when they cannot all have pod addresses."""
@@ -96,7 +96,7 @@ class NodeRegistration:
             self._add(Key("", name))
 
     async def settled(self) -> None:
-        """Wait until every node is as the pools ask for."""
+        """Wait until every node matches its pool."""
         await self._settled.wait()
 
     def select(self, nodes: Iterable[str] = (), *, pool: str = "", zone: str = "") -> list[str]:

@@ -45,7 +45,7 @@ class Container:
     exit_code: int = 0
     restarts: int = 0
     last: Obj | None = None
-    """How the run before this one ended, as the status tells it."""
+    """How the run before this one ended, as in the status."""
     resources: Obj | None = None
     """What it was given when it started or was last resized."""
     pulls: int = 0
@@ -150,31 +150,31 @@ def accept(pod: Obj, now: float) -> Run:
 
 
 def restore(pod: Obj) -> Run:
-    """A pod of which the node has told before."""
+    """A pod with a status from this node."""
     status = pod.get("status") or {}
-    told = {
+    reported = {
         entry["name"]: entry
         for kind in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
         for entry in status.get(kind) or ()
     }
     run = Run(pod, parse_time(status["startTime"]))
-    run.containers = [_restored(spec, role, told.get(spec["name"])) for role, spec in specs(pod)]
+    run.containers = [_restored(spec, role, reported.get(spec["name"])) for role, spec in specs(pod)]
     run.ip = status.get("podIP") or ""
     run.sandbox = run.mounted = bool(run.ip)
     return run
 
 
-def _restored(spec: Obj, role: Role, told: Obj | None) -> Container:
+def _restored(spec: Obj, role: Role, reported: Obj | None) -> Container:
     container = Container(spec, role, spec.get("image") or "")
-    if told is None:
+    if reported is None:
         return container
-    state = told.get("state") or {}
-    if told.get("image") and full_name(told["image"]) != full_name(container.image):
-        container.image = told["image"]
-    container.restarts = told.get("restartCount") or 0
-    container.ready, container.started = bool(told.get("ready")), bool(told.get("started"))
-    container.resources = told.get("resources")
-    container.last = (told.get("lastState") or {}).get("terminated")
+    state = reported.get("state") or {}
+    if reported.get("image") and full_name(reported["image"]) != full_name(container.image):
+        container.image = reported["image"]
+    container.restarts = reported.get("restartCount") or 0
+    container.ready, container.started = bool(reported.get("ready")), bool(reported.get("started"))
+    container.resources = reported.get("resources")
+    container.last = (reported.get("lastState") or {}).get("terminated")
     if "running" in state:
         container.state, container.started_at = "running", _time(state["running"].get("startedAt"))
     elif "terminated" in state:

@@ -40,7 +40,7 @@ async def interactive(machine: Machine, io: TerminalIo) -> int:
 
 
 def is_shell(machine: Machine, command: list[str]) -> bool:
-    """A shell without a script, which would talk to whoever is at the terminal."""
+    """A shell without a script, which would read from the terminal."""
     wants = len(command) == 1 and posixpath.basename(command[0]) in SHELLS
     return wants and machine.reply(command[0]) is None
 

@@ -181,7 +181,7 @@ def contents(obj: Obj | None) -> Files:
 
 
 def picked(found: Files, items: Iterable[Obj] | None) -> Files:
-    """All keys under their own names, or those asked for under the paths asked for."""
+    """All keys under their own names, or the listed items under their paths."""
     if not items:
         return found
     return {item["path"]: found[item["key"]] for item in items if item["key"] in found}

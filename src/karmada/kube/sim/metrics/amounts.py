@@ -41,7 +41,7 @@ Amount: TypeAlias = str | Series
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What one source asks of its pods, sorted: of each, and of all together."""
+    """The load that one source sets, sorted: of each, and of all together."""
 
     each: dict[str, Amount] = {}
     together: dict[str, Amount] = {}
@@ -84,7 +84,7 @@ def demand_of(words: Mapping[str, Amount]) -> Demand:
 
 @lru_cache(maxsize=4096)
 def annotated(text: str) -> Demand:
-    """What an annotation asks for; nothing, and a line in the log, when it cannot be read."""
+    """The load in an annotation; nothing, and a log line, when it cannot be parsed."""
     try:
         return demand_of(parse_words(text))
     except ValueError as error:

@@ -101,7 +101,7 @@ class ResourceMetrics:
 
 
 def _selected(objects: list[Obj], query: Query) -> list[Obj]:
-    """Those that the query's selectors ask for, in order of their names."""
+    """Those that match the query's selectors, by name."""
     try:
         labels = parse_labels(query.get("labelSelector"))
         fields = parse_fields(query.get("fieldSelector"))
@@ -134,7 +134,7 @@ class AdaptedMetrics:
 
     @property
     def generation(self) -> int:
-        """Which metrics there are is looked up when somebody asks what is served."""
+        """The metrics are looked up on every discovery request."""
         known = (self._load.pod_metrics(), self._load.external_metrics(), self._custom.object_metrics())
         if known != self._known:
             self._known = known
@@ -217,7 +217,7 @@ def _api_service(version: GroupVersion, service: ServiceName) -> Obj:
 
 
 def _reader_role() -> Obj:
-    """Whoever may view a namespace may see what its pods use."""
+    """The right to view a namespace includes the metrics of its pods."""
     into = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true" for role in ("admin", "edit", "view")}
     rule = {
         "apiGroups": [METRICS.group],

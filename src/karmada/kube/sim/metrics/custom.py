@@ -148,7 +148,7 @@ def _item(
 
 
 def _label_selector(series: LabelSelector) -> Obj | None:
-    """What was asked of the series, in the form of an object; None if nothing was."""
+    """The metric selector of the request as an object; None if there is none."""
     if series.everything:
         return None
     return {"matchLabels": dict(series.equalities)}

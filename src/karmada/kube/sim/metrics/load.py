@@ -1,6 +1,6 @@
-"""The load model: what is asked of the pods of a cluster, by settings made while it runs and by annotations.
+"""The load model: what the pods of a cluster use, by settings made while it runs and by annotations.
 
-Nothing is worked out here: a `Reading` (in reading.py) does that when somebody asks.
+Nothing is worked out here: a `Reading` (in reading.py) does that on request.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def index_by_load(obj: Obj) -> Iterable[str]:
 
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A target and what is asked of it. An empty part of the target matches everything.
+    """A target and its load. An empty part of the target matches everything.
 
     `kind` and `name` name a workload anywhere above the pods, a Pod, or (for `object`) any object at all.
     """

@@ -1,6 +1,6 @@
-"""A reading: what every pod and node uses at one moment, worked out when somebody asks and not before.
+"""A reading: what every pod and node uses at one moment, computed on request.
 
-What a pod uses is asked of, in this order: settings (the more exactly one names the pod, the earlier it counts, then
+The usage of a pod comes from, in this order: settings (the more exactly one names the pod, the earlier it counts, then
 the younger), the pod's own annotation, the annotations of its workload from the top down. For each measure (cpu,
 memory, a custom metric) the first that speaks of it decides. A pod of which nothing is said idles. A total is shared
 by the ready pods of whatever it was said of: of the setting's target, or of the workload.
@@ -54,7 +54,7 @@ class Measured(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Something that asks for load: `key` and `members` say whose ready pods share its totals."""
+    """A source of load: `key` and `members` say whose ready pods share its totals."""
 
     demand: Demand
     since: float
@@ -85,7 +85,7 @@ class Reading:
         return self.usage(pod, names) if names else None
 
     def usage(self, pod: Obj, names: list[str]) -> list[Measured]:
-        """What these of its containers use, whoever measures it."""
+        """Usage of these containers, whichever API reports it."""
         sources = list(self._sources(pod))
         cpu, memory = (self._divided(pod, names, resource, sources) for resource in RESOURCES)
         return [Measured(name, cpu[name], _whole_kibi(memory[name])) for name in names]
@@ -118,7 +118,8 @@ class Reading:
     # nodes
 
     def node(self, node: Obj) -> dict[str, int] | None:
-        """Nano units by resource: its pods and its own needs, at most what it has; None when nobody can ask it."""
+        """Nano units by resource: its pods and its own needs, at most what it has; None when the node is not
+        reachable."""
         name = meta.name(node)
         if self._lost(name):
             return None
@@ -139,7 +140,7 @@ class Reading:
         ready = meta.get_condition(((node or {}).get("status") or {}).get("conditions"), "Ready")
         return ready is not None and ready.get("status") != "True"
 
-    # who asks what of a pod
+    # sources of load of a pod
 
     def _sources(self, pod: Obj) -> Iterator[_Source]:
         for name, rule in self._rules:

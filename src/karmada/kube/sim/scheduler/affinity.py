@@ -1,7 +1,7 @@
 """Pods that must be near others, or must not: required pod affinity and anti-affinity.
 
 A topology key splits the nodes into domains (the nodes with the same value of that label); a term speaks of the domain
-a node is in. What a pod asks of all nodes is worked out once per decision, as sets of good and bad domains; looking at
+a node is in. The terms of a pod are evaluated once per decision, as sets of good and bad domains; looking at
 a node is then a few dict look-ups. Anti-affinity works in both directions, so the terms of pods that run already are
 kept by term, not by pod.
 """

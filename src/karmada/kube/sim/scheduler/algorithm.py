@@ -44,7 +44,7 @@ class Choice(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """`refused` counts the nodes by what they say; `at_all` is said where no node was asked."""
+    """`refused` counts the nodes by reason; `at_all` is the reason where no node was tried."""
 
     total: int
     refused: dict[Refusal, int]
@@ -123,7 +123,7 @@ class _Search:
         return None
 
     def look_at(self, group: Group, most: int) -> None:
-        """Take those of a group that will do; of nodes that no filter tells apart no more than `most`."""
+        """Take those of a group that will do; of nodes that are equal for all filters no more than `most`."""
         refusal = kind_refuses(self._info.needs, group.kind, self._texts)
         if refusal is not None:
             self.refuse(refusal, len(group.nodes))
@@ -274,7 +274,7 @@ class Algorithm:
         return Choice(node, (volumes.choice(node) or NO_VOLUMES) if volumes is not None else NO_VOLUMES)
 
     def refuses(self, info: PodInfo, node: Node) -> Refusal | None:
-        """What one node says to a pod, all filters asked; for preemption, which changes the state in between."""
+        """Why one node refuses a pod, by all filters; for preemption, which changes the state in between."""
         if node.group is None:
             return NOT_SELECTED
         volumes = self._volumes.check(info) if info.claims else None

@@ -35,7 +35,7 @@ class _Assumed:
 
 
 class Binder:
-    """`undone(info, why)` is called after a decision was taken back; `why` is empty where nobody needs to be told."""
+    """`undone(info, why)` is called after a decision was taken back; `why` is empty where no event is needed."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Binder:
         try:
             await self._client.create_subresource(PODS, info.key.name, info.key.namespace, "binding", binding)
         except (NotFound, Conflict):
-            self._undo(assumed, "")  # gone, going, or placed by somebody else: the informer will tell
+            self._undo(assumed, "")  # gone, going, or placed by somebody else: the informer will report it
         except (ApiError, ConnectionFailed) as error:
             self._undo(assumed, f'binding rejected: running Bind plugin "DefaultBinder": {_text(error)}')
         else:

@@ -1,6 +1,6 @@
 """The filters that look at one node at a time: cordons, taints, selectors, host ports, resources.
 
-What depends on a node's kind alone is asked once per kind and needs, and remembered with the needs.
+What depends on a node's kind alone is computed once per kind and needs, and cached with the needs.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Texts:
             else NOT_SELECTED
         )
         self.oversized_is_final = minor >= _OVERSIZED_FINAL
-        """A request larger than the whole node is known to be hopeless, whoever runs there."""
+        """A request larger than the whole node can never fit, whatever runs there."""
         self._named_taints = minor < _TAINTS_UNNAMED
         self._tainted: dict[str, Refusal] = {}
 

@@ -73,7 +73,7 @@ class Node:
 
 
 class Group:
-    """Nodes that no filter on labels, taints or resources can tell apart."""
+    """Nodes that are equal for every filter on labels, taints and resources."""
 
     __slots__ = ("key", "kind", "nodes", "position", "usage")
 

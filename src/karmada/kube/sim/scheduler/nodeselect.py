@@ -54,7 +54,7 @@ class Term:
 
     @property
     def looks_at_node(self) -> bool:
-        """It can tell apart nodes that have the same labels but for their hostname."""
+        """It can distinguish nodes that differ only in their hostname label."""
         return self.fields is not EVERYTHING or any(r.key == HOSTNAME for r in self.labels.requirements)
 
 
@@ -91,7 +91,7 @@ class NodeSelection:
 
 
 def selection_of(spec: Obj) -> NodeSelection | None:
-    """What a pod asks of its node's labels and name; None when it asks nothing."""
+    """Requirements of a pod on its node's labels and name; None when it has none."""
     node_affinity = ((spec.get("affinity") or {}).get("nodeAffinity")) or {}
     required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if not spec.get("nodeSelector") and required is None:

@@ -1,7 +1,7 @@
 """Preemption: which pods of lower priority would have to go so that a pod fits, and on which node that hurts least.
 
 A node is tried out by taking all its lesser pods away. If the pod then fits, they are put back one by one, the most
-important first and before them those whose disruption budget is used up; whoever does not fit any more is a victim.
+important first and before them those whose disruption budget is used up; those that do not fit any more are victims.
 """
 
 from __future__ import annotations

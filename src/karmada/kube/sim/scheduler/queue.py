@@ -1,8 +1,8 @@
 """Pods that wait for a node: those to look at now, those that pause after a failure, those that wait for a change.
 
-Ready pods leave by priority, then by age. A pod that found no node waits until something changes that may help it, told
-by the filters that refused it; it is then ready once its pause since the last attempt is over (1 s, doubled to 10 s).
-A pod for which nothing changes is tried again after five minutes all the same.
+Ready pods leave by priority, then by age. A pod that found no node waits until something changes that may help it,
+reported by the filters that refused it; it is then ready once its pause since the last attempt is over (1 s, doubled to
+10 s). A pod for which nothing changes is tried again after five minutes all the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SchedulingQueue:
         self._waiting: dict[Key, PodInfo] = {}
         self._by_plugin: dict[str, dict[Key, PodInfo]] = {}
         self._in_hand: dict[Key, int] = {}
-        """Pods being worked on, and how many changes had been told when they were taken."""
+        """Pods being worked on, and how many changes had been reported when they were taken."""
         self._again: set[Key] = set()
         """Pods in hand that are to be looked at again whatever comes of it."""
         self._changes = 0

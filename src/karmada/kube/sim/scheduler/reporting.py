@@ -1,4 +1,4 @@
-"""What the scheduler tells about pods: conditions in their status, and events.
+"""What the scheduler reports about pods: conditions in their status, and events.
 
 The condition is written only when it says something new, and keeps the moment of the first failure: others measure by
 it how long a pod has been waiting.

@@ -1,7 +1,7 @@
 """Amounts of resources as plain integers: cpu in thousandths, bytes, whole units of everything else.
 
 A pod's `Request` and a node's `Usage` are tuples, so that nodes with equal usage can be found by hashing. The two
-`*_score` amounts are those that scores look at: a pod that asks for nothing still counts as a little there, otherwise
+`*_score` amounts are those that scores look at: a pod without requests still counts as a little there, otherwise
 all such pods would land on one node.
 """
 
@@ -111,7 +111,7 @@ def _merged(one: Extended, other: Extended, times: int) -> Extended:
 
 
 def fits(request: Request, allocatable: Allocatable, usage: Usage) -> bool:
-    """A resource that is not asked for may be overdrawn."""
+    """A resource that is not requested may be overcommitted."""
     return (
         usage[0] < allocatable[0]
         and (not request[0] or usage[1] + request[0] <= allocatable[1])
@@ -121,10 +121,12 @@ def fits(request: Request, allocatable: Allocatable, usage: Usage) -> bool:
     )
 
 
-def _missing(asked: Extended, allocatable: Extended, used: Extended) -> list[tuple[str, bool]]:
+def _missing(requested: Extended, allocatable: Extended, used: Extended) -> list[tuple[str, bool]]:
     have, taken = dict(allocatable), dict(used)
     return [
-        (name, amount > have.get(name, 0)) for name, amount in asked if amount + taken.get(name, 0) > have.get(name, 0)
+        (name, amount > have.get(name, 0))
+        for name, amount in requested
+        if amount + taken.get(name, 0) > have.get(name, 0)
     ]
 
 
@@ -134,14 +136,14 @@ def shortage(request: Request, allocatable: Allocatable, usage: Usage, *, oversi
     oversized = False
     if usage.pods >= allocatable.pods:
         reasons.append("Too many pods")
-    for name, asked, used, have in (
+    for name, requested, used, have in (
         (_CPU, request.cpu, usage.cpu, allocatable.cpu),
         (_MEMORY, request.memory, usage.memory, allocatable.memory),
         (_EPHEMERAL, request.ephemeral, usage.ephemeral, allocatable.ephemeral),
     ):
-        if asked and used + asked > have:
+        if requested and used + requested > have:
             reasons.append(f"Insufficient {name}")
-            oversized = oversized or asked > have
+            oversized = oversized or requested > have
     for name, hopeless in _missing(request.extended, allocatable.extended, usage.extended):
         reasons.append(f"Insufficient {name}")
         oversized = oversized or hopeless

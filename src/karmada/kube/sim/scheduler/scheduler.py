@@ -181,7 +181,7 @@ class Scheduler:
         self._outbox.send(partial(self._try_again, info, why))
 
     async def _try_again(self, info: PodInfo, why: str) -> None:
-        """First the bad news, then the queue, so that they cannot overtake a later binding."""
+        """First the failures, then the queue, so that a failure cannot overwrite a later binding."""
         if why and self._is_free(info):
             try:
                 await self._reporter.failed(info, why, reason=ERROR)
@@ -315,7 +315,7 @@ class Scheduler:
         return lambda info: bool(info.plugins & _BEYOND_ONE_NODE) or refused_by(info) is None
 
     def _refused_on(self, name: str) -> Callable[[PodInfo], str | None]:
-        """By which filter a node refuses a pod; asked once for all that need the same."""
+        """By which filter a node refuses a pod; computed once for all pods with the same needs."""
         node = self.state.nodes.get(name)
         known: dict[object, str | None] = {}
 

@@ -1,8 +1,8 @@
 """Topology spread: no domain may have many more matching pods than the emptiest one.
 
-Only nodes the pod could use by their labels (and taints, when asked for) count, and only those that have all the labels
-the constraints speak of. Domains without a single matching pod count as well, which is why the domains come from the
-kinds of nodes and not from the pods.
+Only nodes the pod could use by their labels (and taints, when nodeTaintsPolicy says so) count, and only those that have
+all the labels the constraints speak of. Domains without a single matching pod count as well, which is why the domains
+come from the kinds of nodes and not from the pods.
 """
 
 from __future__ import annotations

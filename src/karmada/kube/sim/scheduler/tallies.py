@@ -1,7 +1,7 @@
 """How many pods that match a selector are on each node, kept up to date as pods come and go.
 
-Pod affinity and topology spread ask this for every pod they place. A `Tally` is counted once, by looking at all pods,
-and from then on follows every assignment; those not asked for in a while are given up.
+Pod affinity and topology spread need this for every pod they place. A `Tally` is counted once, by looking at all pods,
+and from then on follows every assignment; those not used for a while are dropped.
 """
 
 from __future__ import annotations

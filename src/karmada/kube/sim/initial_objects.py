@@ -12,7 +12,7 @@ _DNS_LABELS = {"k8s-app": "kube-dns"}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
-def furniture(profile: Profile) -> Iterator[Obj]:
+def initial_objects(profile: Profile) -> Iterator[Obj]:
     yield from map(_storage_class, profile.storage_classes)
     if profile.system_pods:
         yield from _dns(str(ipaddress.ip_network(profile.service_cidr)[10]))
