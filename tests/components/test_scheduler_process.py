@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from karmada.components.scheduler import Election, SchedulerProcess, main
+from karmada.components.election import Election
+from karmada.components.scheduler import SchedulerProcess, main
 from karmada.features import default_gates
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.clock import RealClock

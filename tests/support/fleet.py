@@ -203,9 +203,7 @@ class Fleet:
 
     async def rest(self) -> None:
         """Until nothing is under way any more."""
-        execution = next(
-            c for c in self.plane.manager._leading + self.plane.manager._everywhere if c.name == "execution-controller"
-        )
+        execution = next(c for c in self.plane.manager.components if c.name == "execution-controller")
         queues = [controller.queue for controller in self.plane.manager.controllers.values()]
         for _ in range(2):
             await eventually(

@@ -22,8 +22,8 @@ from karmada.kube.runtime.manager import Component, Manager
 from karmada.kube.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
+    from karmada.components.election import Election
     from karmada.components.parts import Part
-    from karmada.kube.runtime.leader import LeaderElector
     from karmada.scheduler.estimators.protocol import RemoteEstimator
     from karmada.scheduler.service.core import Options
 
@@ -44,7 +44,6 @@ class Assembly:
         clock: Clock | None = None,
         metrics: Metrics | None = None,
         health: Health | None = None,
-        elector: LeaderElector | None = None,
     ) -> None:
         clock = clock or RealClock()
         self.metrics = metrics or Metrics()
@@ -53,32 +52,42 @@ class Assembly:
             clock=clock,
             metrics=self.metrics,
             health=health,
-            elector=elector,
             transform=without_managed_fields,
             on_demand=MANY,
         )
         self.context = Context(connect, self.manager.informers, clock, gates or default_gates(), settings or Settings())
         self._added: set[Component] = set()
 
-    def add_controllers(self) -> None:
+    def add_controllers(self, election: Election | None = None) -> None:
         """Every controller that settings and gates enable."""
         from karmada.components.parts import Shared, all_parts
 
-        self.add(all_parts(Shared(self.context)))
+        self.add(all_parts(Shared(self.context)), election)
 
-    def add_scheduler(self, options: Options | None = None, remote: Sequence[RemoteEstimator] = ()) -> None:
+    def add_scheduler(
+        self,
+        options: Options | None = None,
+        remote: Sequence[RemoteEstimator] = (),
+        election: Election | None = None,
+    ) -> None:
         from karmada.scheduler.service.scheduler import scheduler_parts
 
-        self.add(scheduler_parts(self.context, options, remote))
+        self.add(scheduler_parts(self.context, options, remote), election)
 
-    def add(self, parts: Iterable[Part]) -> None:
-        """What the parts share starts before them and stops after them."""
+    def add(self, parts: Iterable[Part], election: Election | None = None) -> None:
+        """Run these parts, with an election only while its lease is held.
+
+        What parts share starts before them and stops after them, on every replica.
+        """
+        manager = self.manager
+        elector = election and election.elector(manager.client, manager.clock, self.metrics)
+        team = manager.team(elector) if elector else None
         made = list(parts)
         for component in self.context.components():
             if component not in self._added:
                 self._added.add(component)
-                self.manager.add_component(component)
+                manager.add_component(component)
         for part in made:
-            self.manager.add_part(part)
+            manager.add_part(part, team=team)
         for collector in {part.metrics for part in made if hasattr(part, "metrics")}:
             self.metrics.registry.register(collector)

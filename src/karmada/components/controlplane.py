@@ -1,29 +1,30 @@
 """The control plane in one process: the embedded API server with Karmada's kinds, and every controller on it.
 
-Controllers work in-process: an informer and the server share the same objects. Several such processes may share an
-etcd; then a lease says which of them runs the controllers, and the others stand by.
+Controllers work in-process: an informer and the server share the same objects. Controllers and scheduler each hold a
+lease while they run: of several such processes on one etcd, or beside a karmada-scheduler or karmada-controller-manager
+of its own process, one works and the others stand by.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import uuid
 
-from karmada.apiserver.mount import SYSTEM_NAMESPACE, until_served
+from karmada.apiserver.mount import until_served
+from karmada.components import election
 from karmada.components.assembly import Assembly
+from karmada.components.election import Election, of_the_only_server
 from karmada.components.server import control_plane_server
-from karmada.controllers.context import CONTROLLER_MANAGER, Context, Settings
+from karmada.controllers.context import Context, Settings
 from karmada.features import default_gates
 from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.runtime.features import FeatureGates
-from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.config import ServerConfig
 
+_NAMESPACES = GroupResource("", "namespaces")
 _RETRY_SECONDS = 1.0
 log = get_logger("control-plane")
 
@@ -46,13 +47,15 @@ class ControlPlane:
         self._turns: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
+        """Until the API is served and, unless another process holds the leases, everything runs."""
         await self.server.start()
         await until_served(self.server)
-        if self.server.config.shares_storage:
-            self._turns = asyncio.create_task(self._take_turns(), name="control plane")
-        else:
-            self.manager = self._assemble(None)
-            await self.manager.start()
+        manager = self.manager = self._assemble()
+        alone = not self.server.config.shares_storage
+        if alone:
+            await manager.start()
+            await manager.stood()
+        self._turns = asyncio.create_task(self._take_turns(manager, started=alone), name="control plane")
 
     async def stop(self) -> None:
         if self._turns is not None:
@@ -61,31 +64,35 @@ class ControlPlane:
             await self.manager.stop()
         await self.server.stop()
 
-    def _assemble(self, elector: LeaderElector | None) -> Manager:
+    def _assemble(self) -> Manager:
         assembly = Assembly(
             lambda name: self.server.client(user_agent=name),
             settings=self.settings,
             gates=self.gates,
             clock=self.clock,
-            elector=elector,
         )
         self.context = assembly.context
-        assembly.add_controllers()
-        assembly.add_scheduler()
+        assembly.add_controllers(self._election(election.CONTROLLERS))
+        assembly.add_scheduler(election=self._election(election.SCHEDULER))
         self.server.metrics.others = lambda: assembly.metrics.expose()[0]
         return assembly.manager
 
-    async def _take_turns(self) -> None:
-        """Stand for election, work while elected, stand again."""
-        identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
+    def _election(self, lease: str) -> Election:
+        if self.server.config.shares_storage:
+            return Election(name=lease)
+        system = self.server.cache.get(_NAMESPACES, "", "kube-system")
+        assert system is not None, "a server that has started has its namespaces"
+        return of_the_only_server(lease, system["metadata"]["uid"])
+
+    async def _take_turns(self, manager: Manager, *, started: bool) -> None:
+        """Work while elected; when a lease is lost, stop everything and stand again."""
         while True:
-            client = self.server.client(user_agent=CONTROLLER_MANAGER)
-            elector = LeaderElector(client, CONTROLLER_MANAGER, SYSTEM_NAMESPACE, identity, clock=self.clock)
-            self.manager = self._assemble(elector)
             try:
-                await self.manager.run()
-            except LeadershipLost:
-                log.info("Another process runs the controllers now")
+                await (manager.work() if started else manager.run())
+            except LeadershipLost as error:
+                log.info("Another process took over", err=str(error))
             except Exception as error:
                 log.exception("The controllers stopped, trying again", error)
             await self.clock.sleep(_RETRY_SECONDS)
+            manager, started = self._assemble(), False
+            self.manager = manager

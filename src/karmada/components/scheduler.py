@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import sys
-import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from karmada.components.election import DEFAULT_SCHEDULER, Election, scheduler_lease
+
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
     from karmada.kube.runtime.features import FeatureGates
-    from karmada.kube.runtime.leader import LeaderElector
     from karmada.kube.runtime.serving import ObservabilityServer
     from karmada.scheduler.estimators.protocol import RemoteEstimator
     from karmada.scheduler.service.core import Options
@@ -29,17 +27,6 @@ if TYPE_CHECKING:
 
 COMPONENT = "karmada-scheduler"
 Address = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Election:
-    """The lease that says which of several processes works; times in seconds."""
-
-    name: str = COMPONENT
-    namespace: str = "karmada-system"
-    lease_duration: float = 15.0
-    renew_deadline: float = 10.0
-    retry_period: float = 2.0
 
 
 class SchedulerProcess:
@@ -72,25 +59,10 @@ class SchedulerProcess:
             gates=gates,
             metrics=self.metrics,
             health=self.health,
-            elector=self._elector(election) if election is not None else None,
         )
         self.manager = assembly.manager
-        assembly.add_scheduler(options, remote)
+        assembly.add_scheduler(options, remote, election)
         self.endpoints = self._endpoints(metrics_address, health_address)
-
-    def _elector(self, election: Election) -> LeaderElector:
-        from karmada.kube.runtime.leader import LeaderElector
-
-        return LeaderElector(
-            self.client,
-            election.name,
-            election.namespace,
-            f"{socket.gethostname()}_{uuid.uuid4()}",
-            lease_duration=election.lease_duration,
-            renew_deadline=election.renew_deadline,
-            retry_period=election.retry_period,
-            metrics=self.metrics,
-        )
 
     def _endpoints(self, metrics: Address | None, health: Address | None) -> list[ObservabilityServer]:
         """One server for both when they have one address."""
@@ -168,11 +140,15 @@ _COMPATIBLE = "Accepted for compatibility"
 @click.group(
     invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
 )
-@click.option("--scheduler-name", default="default-scheduler", help="Which bindings: those with this schedulerName.")
+@click.option("--scheduler-name", default=DEFAULT_SCHEDULER, help="Which bindings: those with this schedulerName.")
 @click.option("--kubeconfig", default="", help="How the control plane is reached.  [default: as kubectl]")
 @click.option("--master", default="", help="The control plane's address, in place of the kubeconfig's.")
 @_switch("--leader-elect", True, "Work only while holding the lease.")
-@click.option("--leader-elect-resource-name", default=COMPONENT, help="The lease; another for every scheduler name.")
+@click.option(
+    "--leader-elect-resource-name",
+    default="",
+    help="Name of the lease.  [default: karmada-scheduler, for a scheduler of another name karmada-scheduler-NAME]",
+)
 @click.option("--leader-elect-resource-namespace", default="karmada-system", help="The lease's namespace.")
 @_duration("--leader-elect-lease-duration", "15s", "How long others wait before they take over.")
 @_duration("--leader-elect-renew-deadline", "10s", "How long the lease is believed in without renewal.")
@@ -289,7 +265,7 @@ def _process(flags: dict[str, Any]) -> SchedulerProcess:
         limits=_limits(flags),
     )
     election = Election(
-        name=flags["leader_elect_resource_name"],
+        name=flags["leader_elect_resource_name"] or scheduler_lease(flags["scheduler_name"]),
         namespace=flags["leader_elect_resource_namespace"],
         lease_duration=flags["leader_elect_lease_duration"],
         renew_deadline=flags["leader_elect_renew_deadline"],

@@ -185,3 +185,52 @@ def test_at_no_moment_do_two_candidates_believe_to_lead(steps: list[tuple[int, s
             await candidate.kill()
 
     asyncio.run(run())
+
+
+async def test_a_lease_of_the_same_identity_is_taken_over_at_once(fake: FakeApi, clock: FakeClock) -> None:
+    first = Candidate(fake, clock, "the store's")
+    await clock.advance(1)
+    await first.kill()
+    again = LeaderElector(Client(FakeTransport(fake)), "lock", "ns", "the store's", clock=clock)
+    assert await again.try_acquire()
+    assert fake.objects[(LEASES, "ns", "lock")]["spec"]["leaseTransitions"] == 0
+    other = LeaderElector(Client(FakeTransport(fake)), "lock", "ns", "another", clock=clock)
+    assert not await other.try_acquire()
+
+
+async def test_a_held_lease_is_renewed_every_renew_period_and_after_a_failure_sooner(
+    fake: FakeApi, clock: FakeClock
+) -> None:
+    transport = FakeTransport(fake)
+    original, writes, broken = transport.call, [], [False]
+
+    async def call(request: Call) -> Any:
+        if request.method == "PUT":
+            writes.append(clock.monotonic())
+        if broken[0]:
+            raise ServiceUnavailable("not now")
+        return await original(request)
+
+    transport.call = call  # type: ignore[method-assign]
+    times = {"lease_duration": 60.0, "renew_deadline": 40.0, "renew_period": 20.0}
+    elector = LeaderElector(Client(transport), "lock", "ns", "me", clock=clock, **times)
+    assert await elector.try_acquire()
+    began = clock.monotonic()
+    holding = asyncio.ensure_future(elector.hold())
+    for _ in range(41):
+        await clock.advance(1)
+    assert [moment - began for moment in writes] == [20, 40]
+    broken[0] = True
+    for _ in range(21):
+        await clock.advance(1)
+    broken[0] = False
+    for _ in range(4):
+        await clock.advance(1)
+    assert [moment - began for moment in writes[2:]] == [60, 62, 64]
+    assert elector.leading
+    holding.cancel()
+
+
+def test_a_renewal_leaves_time_for_a_second_try() -> None:
+    with pytest.raises(ValueError, match="for a second try"):
+        LeaderElector(Client(FakeTransport(FakeApi())), "lock", "ns", "me", renew_period=9)

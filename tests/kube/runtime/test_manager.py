@@ -223,3 +223,91 @@ async def test_a_reconcile_under_way_ends_at_once_when_the_lease_is_lost(
     with pytest.raises(LeadershipLost):
         await run
     assert ended == ["began a", "ended a"]
+
+
+# teams: parts with leases of their own
+
+
+def with_two_teams(client: Client, clock: FakeClock, name: str, log: list[str]) -> Manager:
+    manager = Manager(client, clock=clock)
+    for lease in ("controllers", "scheduler"):
+        team = manager.team(LeaderElector(client, lease, "ns", name, clock=clock))
+        manager.add_component(Part(f"{lease} of {name}", log), needs_leader=True, team=team)
+    return manager
+
+
+async def test_each_team_runs_under_its_own_lease(client: Client, clock: FakeClock) -> None:
+    log: list[str] = []
+    other = Manager(client, clock=clock)
+    team = other.team(LeaderElector(client, "scheduler", "ns", "b", clock=clock))
+    other.add_component(Part("scheduler of b", log), needs_leader=True, team=team)
+    await other.start()
+    await other.stood()
+    both = with_two_teams(client, clock, "a", log)
+    await both.start()
+    await both.stood()
+    assert log == ["start scheduler of b", "start controllers of a"]
+    await other.stop()
+    await clock.advance(5)
+    assert log[2:] == ["stop scheduler of b", "start scheduler of a"]
+    await both.stop()
+    assert log[4:] == ["stop scheduler of a", "stop controllers of a"]
+
+
+async def test_a_manager_that_loses_one_lease_stops_all_teams_and_gives_up_the_other_lease(
+    client: Client, clock: FakeClock
+) -> None:
+    log: list[str] = []
+    run = asyncio.ensure_future(with_two_teams(client, clock, "a", log).run())
+    await clock.advance(0.1)
+    assert log == ["start controllers of a", "start scheduler of a"]
+    lease = await client.get(LEASES, "scheduler", "ns")
+    await client.update(LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief"}})
+    await clock.advance(10)
+    with pytest.raises(LeadershipLost, match=r"lost the lease scheduler$"):
+        await run
+    assert log[2:] == ["stop scheduler of a", "stop controllers of a"]
+    assert (await client.get(LEASES, "controllers", "ns"))["spec"]["holderIdentity"] == ""
+    assert (await client.get(LEASES, "scheduler", "ns"))["spec"]["holderIdentity"] == "thief"
+
+
+async def test_teams_whose_leases_are_free_are_told_together_what_there_is(client: Client, clock: FakeClock) -> None:
+    looks: list[str] = []
+
+    def shown(obj: Obj) -> Obj:
+        looks.append(obj["metadata"]["name"])
+        return obj
+
+    class Idle:
+        watches = (Watch(PODS),)
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def reconcile(self, key: Key) -> None:
+            """Nothing to do."""
+
+    await client.create(PODS, pod("a"))
+    manager = Manager(client, clock=clock, transform=shown, on_demand=(PODS,))
+    for lease in ("one", "two", "three"):
+        manager.add(Idle(lease), team=manager.team(LeaderElector(client, lease, "ns", "me", clock=clock)))
+    manager.informers.start()
+    await manager.informers.wait_synced()
+    looks.clear()
+    await manager.start()
+    await manager.stood()
+    assert looks == ["a"]
+    await manager.stop()
+
+
+async def test_what_fails_while_a_team_starts_is_raised_to_who_waits_for_it(client: Client) -> None:
+    class Broken(Part):
+        async def start(self) -> None:
+            raise RuntimeError("broken")
+
+    manager = Manager(client, elector=LeaderElector(client, "lock", "ns", "a"))
+    manager.add_component(Broken("b", []), needs_leader=True)
+    await manager.start()
+    with pytest.raises(RuntimeError, match="broken"):
+        await manager.stood()
+    await manager.stop()

@@ -1,7 +1,7 @@
 """Leader election on a Lease: of all candidates with one lease name, at most one believes to lead.
 
 A candidate never compares its clock with another's: it notes when it *saw* the lease change, and takes over when the
-record has not changed for its whole lease duration. The holder renews every `retry_period` and gives up when no renewal
+record has not changed for its whole lease duration. The holder renews every `renew_period` and gives up when no renewal
 succeeded for `renew_deadline`, counted from the moment before the renewal was sent. As the deadline is shorter than the
 lease, a holder that is cut off has stopped believing before anyone else can start; `leading` itself asks the clock, so
 even a process that was suspended in between does not believe longer. All writes are compare-and-swap on the
@@ -44,13 +44,17 @@ class LeaderElector:
         lease_duration: float = 15.0,
         renew_deadline: float = 10.0,
         retry_period: float = 2.0,
+        renew_period: float | None = None,
         metrics: Metrics | None = None,
     ) -> None:
+        """`renew_period` is how often a lease that is held is renewed (default: every `retry_period`)."""
         if not lease_duration > renew_deadline > retry_period * 1.2 > 0:
             raise ValueError(
                 "leader election needs lease_duration > renew_deadline > 1.2 * retry_period > 0, "
                 f"got {lease_duration:g}, {renew_deadline:g}, {retry_period:g}"
             )
+        if renew_period is not None and not renew_deadline > renew_period + retry_period:
+            raise ValueError("leader election needs renew_deadline > renew_period + retry_period, for a second try")
         if not identity:
             raise ValueError("leader election needs an identity")
         self.name = name
@@ -61,6 +65,7 @@ class LeaderElector:
         self._lease_duration = lease_duration
         self._renew_deadline = renew_deadline
         self._retry_period = retry_period
+        self._renew_period = retry_period if renew_period is None else renew_period
         self._gauge = metrics.leading.labels(name) if metrics else None
         self.log = get_logger("leader").bind(lease=f"{namespace}/{name}", identity=identity)
         self._observed: Obj | None = None
@@ -83,11 +88,17 @@ class LeaderElector:
     async def acquire(self) -> None:
         """Returns when this candidate leads."""
         self.log.info("Waiting for the lease")
-        while not await self._attempt(self._renew_deadline):
+        while not await self.try_acquire():
             await self._clock.sleep(self._pause())
+
+    async def try_acquire(self) -> bool:
+        """One attempt; whether this candidate leads now."""
+        if not await self._attempt(self._renew_deadline):
+            return False
         self.log.info("Lease acquired")
         if self._gauge is not None:
             self._gauge.set(1)
+        return True
 
     def _pause(self) -> float:
         """Until the next try: a little at random, but not beyond the moment the lease that was seen runs out."""
@@ -97,13 +108,16 @@ class LeaderElector:
 
     async def hold(self) -> None:
         """Renews; returns when the lease is lost."""
+        pause = self._renew_period
         try:
             while self._renewed_at is not None:
                 deadline = self._renewed_at + self._renew_deadline
-                await self._clock.sleep(min(self._retry_period, deadline - self._clock.monotonic()))
+                await self._clock.sleep(min(pause, deadline - self._clock.monotonic()))
                 left = deadline - self._clock.monotonic()
-                if left <= 0 or (not await self._attempt(left) and self.leader != self.identity):
+                renewed = left > 0 and await self._attempt(left)
+                if left <= 0 or (not renewed and self.leader != self.identity):
                     break
+                pause = self._renew_period if renewed else self._retry_period
         finally:
             if not self.leading or self.leader != self.identity:
                 self._step_down()

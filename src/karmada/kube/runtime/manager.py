@@ -1,15 +1,17 @@
 """The manager: puts a process together, starts it in order and takes it down cleanly.
 
-Informers start first and must sync; then come the components that run on every replica, then, once this process leads
-(or at once when no election was asked for), the controllers, in the order they were added, each lot after all of it has
-been told what there is. Stopping goes the other way round. A manager that loses its lease stops what needs it and `run`
-raises LeadershipLost: a process that led must not go on as if nothing had happened.
+Informers start first and must sync; then come the components that run on every replica, then the controllers, in the
+order they were added. Controllers may be in teams, each with a lease: a team starts once this process holds its lease.
+All of a team is told what there is before any of it works; teams whose leases were free at the start begin together.
+Stopping goes the other way round. A manager that loses one of its leases stops everything and `run` raises
+LeadershipLost: a process that led must not go on as if nothing had happened.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from karmada.kube.client.client import Client
@@ -50,6 +52,14 @@ class Listener(Protocol):
     def listen(self) -> None: ...
 
 
+@dataclass(slots=True, eq=False)
+class Team:
+    """Components that run while this process holds a lease; without an elector, always."""
+
+    elector: LeaderElector | None = None
+    components: list[Component] = field(default_factory=list)
+
+
 class Manager:
     def __init__(
         self,
@@ -70,12 +80,12 @@ class Manager:
         self.health = health or Health()
         self.controllers: dict[str, Controller] = {}
         self._metrics = metrics
-        self._elector = elector
         self._sync_timeout = sync_timeout
         self._everywhere: list[Component] = []
-        self._leading: list[Component] = []
+        self._teams = [Team(elector)]
         self._started: list[Component] = []
         self._leader_task: asyncio.Task[None] | None = None
+        self._stood = asyncio.Event()
         self._over = asyncio.Event()
         self._failure: Exception | None = None
         self.health.add_ready("informer-sync", lambda: self.informers.synced)
@@ -83,7 +93,12 @@ class Manager:
 
     # putting together
 
-    def add(self, reconciler: Reconciler, *, workers: int | None = None) -> Controller:
+    def team(self, elector: LeaderElector) -> Team:
+        """A team with a lease of its own, for `add` and its like; without one they add to the manager's first team."""
+        self._teams.append(Team(elector))
+        return self._teams[-1]
+
+    def add(self, reconciler: Reconciler, *, workers: int | None = None, team: Team | None = None) -> Controller:
         """Run a reconciler; on the leader only, unless it says `needs_leader = False`."""
         if reconciler.name in self.controllers:
             raise ValueError(f"a controller named {reconciler.name!r} was already added")
@@ -91,18 +106,26 @@ class Manager:
         metrics = self._metrics.controller(reconciler.name, queue) if self._metrics else None
         controller = Controller(reconciler, self.informers, workers=workers, clock=self.clock, metrics=metrics)
         self.controllers[reconciler.name] = controller
-        self.add_component(controller, needs_leader=controller.needs_leader)
+        self.add_component(controller, needs_leader=controller.needs_leader, team=team)
         return controller
 
-    def add_part(self, part: Reconciler | Component) -> None:
+    def add_part(self, part: Reconciler | Component, *, team: Team | None = None) -> None:
         """Run a reconciler, or on the leader a component."""
         if hasattr(part, "reconcile"):
-            self.add(cast("Reconciler", part))
+            self.add(cast("Reconciler", part), team=team)
         else:
-            self.add_component(part, needs_leader=True)
+            self.add_component(part, needs_leader=True, team=team)
 
-    def add_component(self, component: Component, *, needs_leader: bool = False) -> None:
-        (self._leading if needs_leader else self._everywhere).append(component)
+    def add_component(self, component: Component, *, needs_leader: bool = False, team: Team | None = None) -> None:
+        if needs_leader:
+            (team or self._teams[0]).components.append(component)
+        else:
+            self._everywhere.append(component)
+
+    @property
+    def components(self) -> list[Component]:
+        """Everything that was added, whether it runs or stands by."""
+        return [*self._everywhere, *(component for team in self._teams for component in team.components)]
 
     # life
 
@@ -111,10 +134,23 @@ class Manager:
         self.informers.start()
         await self._sync()
         await self._start_all(self._everywhere)
-        if self._elector is None:
-            await self._start_all(self._leading)
-        else:
-            self._leader_task = asyncio.create_task(self._lead(self._elector), name="manager leader")
+        await self._start_teams([team for team in self._teams if team.elector is None])
+        candidates = [team for team in self._teams if team.elector is not None and team.components]
+        if candidates:
+            self._leader_task = asyncio.create_task(self._lead(candidates), name="manager leader")
+
+    async def stood(self) -> None:
+        """Until the first attempt at every lease was made and the teams that won theirs run; raises what failed."""
+        if self._leader_task is None:
+            return
+        over = asyncio.create_task(self._over.wait())
+        stood = asyncio.create_task(self._stood.wait())
+        try:
+            await asyncio.wait({over, stood}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await cancel_and_wait(over, stood)
+        if self._failure is not None:
+            raise self._failure
 
     async def _sync(self) -> None:
         try:
@@ -138,26 +174,48 @@ class Manager:
             await component.start()
             log.v(1).info("Started", component=component.name)
 
-    async def _lead(self, elector: LeaderElector) -> None:
-        try:
-            await elector.acquire()
-            await self._work_while(elector)
-            self._fail(LeadershipLost(f"lost the lease {elector.name}"))
-        except Exception as error:
-            log.exception("Leading failed", error)
-            self._fail(error)
+    async def _start_teams(self, teams: Iterable[Team]) -> None:
+        await self._start_all([component for team in teams for component in team.components])
 
-    async def _work_while(self, elector: LeaderElector) -> None:
-        """Start what needs the lease while it is being renewed; returns when it is lost."""
-        holding = asyncio.create_task(elector.hold(), name="manager lease")
-        starting = asyncio.create_task(self._start_all(self._leading), name="manager start")
+    async def _lead(self, candidates: list[Team]) -> None:
+        """Work in the teams whose leases are held, wait for the other leases; ends with the first that is lost."""
+        working: list[asyncio.Task[None]] = []
         try:
-            await asyncio.wait({holding, starting}, return_when=asyncio.FIRST_COMPLETED)
+            won = await asyncio.gather(*(_elector(team).try_acquire() for team in candidates))
+            first = [team for team, held in zip(candidates, won, strict=True) if held]
+            working.append(asyncio.create_task(self._work(first, self._stood), name="manager lease"))
+            others = (team for team in candidates if team not in first)
+            working.extend(asyncio.create_task(self._stand(team), name="manager candidate") for team in others)
+            await asyncio.gather(*working)
+        except Exception as error:
+            if not isinstance(error, LeadershipLost):
+                log.exception("Leading failed", error)
+            self._fail(error)
+        finally:
+            await cancel_and_wait(*working)
+
+    async def _stand(self, team: Team) -> None:
+        await _elector(team).acquire()
+        await self._work([team], asyncio.Event())
+
+    async def _work(self, teams: list[Team], started: asyncio.Event) -> None:
+        """Start teams while their leases are being renewed; LeadershipLost when one is lost."""
+        holding = [asyncio.create_task(_elector(team).hold(), name="manager lease") for team in teams]
+        starting = asyncio.create_task(self._start_teams(teams), name="manager start")
+        try:
+            await asyncio.wait({*holding, starting}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
-                await holding
+                started.set()
+                if not holding:
+                    return
+                ended, _ = await asyncio.wait(holding, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    task.result()
         finally:
-            await cancel_and_wait(holding, starting)
+            await cancel_and_wait(*holding, starting)
+        lost = ", ".join(elector.name for team in teams if not (elector := _elector(team)).leading)
+        raise LeadershipLost(f"lost the lease {lost}")
 
     def _fail(self, error: Exception) -> None:
         self._failure = error
@@ -181,8 +239,9 @@ class Manager:
                     await component.stop()
             except Exception as error:
                 log.exception("A component did not stop cleanly", error, component=component.name)
-        if self._elector is not None:
-            await self._elector.release()
+        for team in self._teams:
+            if team.elector is not None:
+                await team.elector.release()
         await self.informers.stop()
 
     def finish(self) -> None:
@@ -190,9 +249,17 @@ class Manager:
         self._over.set()
 
     async def run(self) -> None:
-        """Start, work until `finish` (or a cancellation), stop; raises what made the work impossible."""
+        """Start, then `work`."""
         try:
             await self.start()
+        except BaseException:
+            await self.stop()
+            raise
+        await self.work()
+
+    async def work(self) -> None:
+        """After `start`: until `finish` (or a cancellation), then stop; raises what made the work impossible."""
+        try:
             await self._over.wait()
         finally:
             await self.stop()
@@ -209,3 +276,8 @@ class Manager:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+
+def _elector(team: Team) -> LeaderElector:
+    assert team.elector is not None
+    return team.elector

@@ -1,0 +1,81 @@
+"""The leases of the control plane: of several processes with the same parts, one runs them and the others stand by.
+
+The controllers run under the Lease `karmada-controller-manager`, the scheduler `default-scheduler` under the Lease
+`karmada-scheduler`; the all-in-one takes both, so that it and a component in another process never do the same work.
+"""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from karmada.kube.client.client import Client
+    from karmada.kube.objects.clock import Clock
+    from karmada.kube.runtime.leader import LeaderElector
+    from karmada.kube.runtime.metrics import Metrics
+
+NAMESPACE: Final = "karmada-system"
+CONTROLLERS: Final = "karmada-controller-manager"
+SCHEDULER: Final = "karmada-scheduler"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+def scheduler_lease(scheduler: str) -> str:
+    """The lease of a scheduler by its name: schedulers of different names work side by side."""
+    return SCHEDULER if scheduler == DEFAULT_SCHEDULER else f"{SCHEDULER}-{scheduler}"
+
+
+def process_identity() -> str:
+    """Another one for every process that ever runs."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """A lease and how it is held; times in seconds."""
+
+    name: str
+    namespace: str = NAMESPACE
+    identity: str = ""
+    """Who holds it; empty: an identity of this process alone."""
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    renew_period: float | None = None
+    """How often it is renewed, when that is not every `retry_period`."""
+
+    def elector(self, client: Client, clock: Clock, metrics: Metrics) -> LeaderElector:
+        from karmada.kube.runtime.leader import LeaderElector
+
+        return LeaderElector(
+            client,
+            self.name,
+            self.namespace,
+            self.identity or process_identity(),
+            clock=clock,
+            lease_duration=self.lease_duration,
+            renew_deadline=self.renew_deadline,
+            retry_period=self.retry_period,
+            renew_period=self.renew_period,
+            metrics=metrics,
+        )
+
+
+def of_the_only_server(name: str, store: str) -> Election:
+    """The lease of the process whose own server is the only one on its store.
+
+    While that process is away, nobody can reach the API, so nobody waits for the lease to expire: it lasts long and is
+    renewed rarely, since every renewal is a write to the disk. The identity is the store's: only one process can have
+    the store open, so a record with this identity was left by a process that has ended, and is taken over at once.
+    """
+    return Election(
+        name=name,
+        identity=f"karmada_{store}",
+        lease_duration=60.0,
+        renew_deadline=40.0,
+        retry_period=2.0,
+        renew_period=20.0,
+    )

@@ -1,0 +1,112 @@
+"""Of several processes with the same parts one works: the all-in-one takes the leases that the components take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from karmada.components.controlplane import ControlPlane
+from karmada.components.election import CONTROLLERS, NAMESPACE, SCHEDULER, Election, scheduler_lease
+from karmada.components.scheduler import SchedulerProcess
+from karmada.features import default_gates
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.times import micro_time
+from karmada.kube.runtime.leader import LEASES
+from karmada.kube.server.config import ServerConfig
+from karmada.scheduler.service.core import Options
+from tests.support.eventually import eventually
+
+NAMESPACES = GVR("", "v1", "namespaces")
+SCHEDULING = "default-scheduler-resourcebindings"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates are made once for all tests."""
+    return tmp_path_factory.mktemp("plane")
+
+
+@asynccontextmanager
+async def all_in_one(folder: Path, storage: str = "memory://") -> AsyncIterator[ControlPlane]:
+    plane = ControlPlane(ServerConfig(data_dir=folder, storage=storage, port=0))
+    try:
+        await plane.start()
+        yield plane
+    finally:
+        await plane.stop()
+
+
+@asynccontextmanager
+async def scheduler_beside(plane: ControlPlane) -> AsyncIterator[SchedulerProcess]:
+    config = load_config(plane.server.kubeconfig)
+    process = SchedulerProcess(config, Options(), default_gates(), election=Election(name=SCHEDULER))
+    stopping = asyncio.Event()
+    task = asyncio.create_task(process.run(stopping))
+    try:
+        yield process
+    finally:
+        stopping.set()
+        await task
+
+
+async def holder(plane: ControlPlane, lease: str) -> str:
+    found = await plane.server.client(user_agent="tests").get(LEASES, lease, NAMESPACE)
+    return str(found["spec"]["holderIdentity"])
+
+
+def works(manager: object, name: str) -> bool:
+    return bool(manager.controllers[name]._tasks)  # type: ignore[attr-defined]
+
+
+async def test_the_all_in_one_holds_both_leases_when_it_is_ready(folder: Path) -> None:
+    async with all_in_one(folder) as plane:
+        system = await plane.server.client(user_agent="tests").get(NAMESPACES, "kube-system")
+        identity = f"karmada_{system['metadata']['uid']}"
+        assert [await holder(plane, lease) for lease in (CONTROLLERS, SCHEDULER)] == [identity, identity]
+        assert works(plane.manager, SCHEDULING)
+        assert works(plane.manager, "binding-controller")
+
+
+async def test_a_scheduler_beside_the_all_in_one_stands_by(folder: Path) -> None:
+    async with all_in_one(folder) as plane, scheduler_beside(plane) as other:
+        await eventually(lambda: other.manager.informers.synced, within=10)
+        await eventually(lambda: other.manager._stood.is_set(), within=10)
+        assert works(plane.manager, SCHEDULING)
+        assert not works(other.manager, SCHEDULING)
+
+
+async def test_the_all_in_one_does_not_schedule_while_another_scheduler_does(tmp_path: Path) -> None:
+    storage = f"sqlite://{tmp_path}/state.db"
+    async with all_in_one(tmp_path, storage) as plane:
+        await plane.manager.stop()  # type: ignore[union-attr]
+        client = plane.server.client(user_agent="tests")
+        lease = await client.get(LEASES, SCHEDULER, NAMESPACE)
+        held = {"holderIdentity": "another", "renewTime": micro_time(0), "leaseDurationSeconds": 15}
+        await client.update(LEASES, {**lease, "spec": {**lease["spec"], **held}})
+    async with all_in_one(tmp_path, storage) as plane:
+        assert works(plane.manager, "binding-controller")
+        assert not works(plane.manager, SCHEDULING)
+        assert await holder(plane, SCHEDULER) == "another"
+
+
+async def test_a_crashed_all_in_one_takes_its_own_leases_over_at_once(tmp_path: Path) -> None:
+    storage = f"sqlite://{tmp_path}/state.db"
+    async with all_in_one(tmp_path, storage) as plane:
+        before = [await holder(plane, lease) for lease in (CONTROLLERS, SCHEDULER)]
+        for team in plane.manager._teams:  # type: ignore[union-attr]
+            team.elector = None  # as if it had no time to release them
+    async with all_in_one(tmp_path, storage) as plane:
+        assert [await holder(plane, lease) for lease in (CONTROLLERS, SCHEDULER)] == before
+        assert works(plane.manager, SCHEDULING)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "lease"), [("default-scheduler", "karmada-scheduler"), ("batch", "karmada-scheduler-batch")]
+)
+def test_schedulers_of_different_names_have_different_leases(scheduler: str, lease: str) -> None:
+    assert scheduler_lease(scheduler) == lease
