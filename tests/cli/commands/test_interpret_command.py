@@ -9,8 +9,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from karmada.cli.changing.editor import Rejected
 from karmada.cli.commands.interpret import interpret
-from karmada.cli.commands.interpret_edit import Malformed, from_lua, to_lua
+from karmada.cli.commands.interpret_edit import from_lua, to_lua
 
 SCRIPTS = {
     "retention": """\
@@ -350,6 +351,6 @@ def test_a_customization_as_lua_and_back_is_the_same(docs: bool) -> None:
     ],
 )
 def test_lua_that_is_no_customization(text: str, told: str) -> None:
-    with pytest.raises(Malformed) as error:
+    with pytest.raises(Rejected) as error:
         from_lua(text, {})
     assert str(error.value).startswith(told)

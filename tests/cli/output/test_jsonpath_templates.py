@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from karmada.cli.output.jsonpath_template import JSONPathError, go_text, parse, relaxed
+from karmada.cli.output.jsonpath_template import go_text, parse, relaxed
+from karmada.kube.objects.jsonpath import JSONPathError
 
 OBJ: dict[str, Any] = {
     "kind": "Deployment",

@@ -7,9 +7,10 @@ The user's text is never discarded unless it was used.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -18,11 +19,38 @@ from karmada.cli.targeting import connect
 if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
 
+T = TypeVar("T")
 _HEADER = """\
 # The saved text is sent to the server. Lines that begin with a '#' are ignored, and an empty file cancels
 # the edit. If the server rejects it, this file opens again with the error.
 #
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Comments:
+    """How errors stand in a text: each line after `error`; lines that begin with `mark` are not part of the text."""
+
+    mark: str = "#"
+    error: str = "# "
+    header: str = _HEADER
+
+    def remove(self, text: str) -> str:
+        return "".join(f"{line}\n" for line in text.splitlines() if not line.startswith(self.mark))
+
+    def above(self, reasons: Sequence[str], *, header: bool) -> str:
+        errors = "".join(f"{self.error}{line}\n" for reason in reasons for line in reason.splitlines())
+        if not self.header:
+            return errors
+        return self.header + (f"{errors}{self.mark}\n" if errors else "") if header or errors else ""
+
+
+class Rejected(Exception):
+    """The edited text cannot be used."""
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__("\n".join(reasons))
+        self.reasons = reasons
 
 
 def editor_command() -> tuple[str, list[str]]:
@@ -46,15 +74,19 @@ def launch(path: Path) -> None:
         raise connect.failure(f'there was a problem with the editor "{name}"')
 
 
-def without_comments(text: str) -> str:
-    return "".join(f"{line}\n" for line in text.splitlines() if not line.startswith("#"))
-
-
 class Draft:
     """A text being edited; `open` returns the edited text."""
 
-    def __init__(self, text: str, *, suffix: str = ".yaml", windows_line_endings: bool = False) -> None:
-        self._original = without_comments(text)
+    def __init__(
+        self,
+        text: str,
+        *,
+        suffix: str = ".yaml",
+        windows_line_endings: bool = False,
+        comments: Comments = Comments(),  # noqa: B008 - it is frozen
+    ) -> None:
+        self._comments = comments
+        self._original = comments.remove(text)
         self._text = text
         self._suffix = suffix
         self._newline = "\r\n" if windows_line_endings else "\n"
@@ -65,7 +97,7 @@ class Draft:
 
         `reasons` are the errors of the last text. Failure when it comes back unchanged.
         """
-        before = without_comments(self._text)
+        before = self._comments.remove(self._text)
         edited = self._edited(reasons)
         if edited == self._original:
             click.echo("Edit cancelled, no changes made.", err=True)
@@ -85,8 +117,7 @@ class Draft:
         import tempfile
 
         self.discard()
-        errors = "".join(f"# {line}\n" for reason in reasons for line in reason.splitlines())
-        comments = _HEADER + (f"{errors}#\n" if errors else "") if self._suffix != ".json" or errors else ""
+        comments = self._comments.above(reasons, header=self._suffix != ".json")
         handle, name = tempfile.mkstemp(prefix="karmadactl-edit-", suffix=self._suffix)
         self._path = Path(name)
         with os.fdopen(handle, "w", newline=self._newline, encoding="utf-8") as file:
@@ -97,7 +128,7 @@ class Draft:
             self.discard()
             raise
         try:
-            return without_comments(self._path.read_text(encoding="utf-8"))
+            return self._comments.remove(self._path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             self.keep()
             raise connect.failure("what was saved is not UTF-8") from error
@@ -116,23 +147,51 @@ class Draft:
             self._path = None
 
 
-def edit_objects(objs: Sequence[Obj], *, windows_line_endings: bool = False) -> list[Obj] | None:
-    """The edited objects; None when nothing was changed."""
-    from karmada.cli.targeting.files import parse_objects
+async def edit_until_accepted(draft: Draft, accept: Callable[[str], Awaitable[T]]) -> T | None:
+    """The result of `accept`; as long as it raises Rejected the editor opens again. None when the edit was cancelled.
 
-    draft = Draft(as_text(objs, "yaml"), windows_line_endings=windows_line_endings)
-    reasons: list[str] = []
+    The file stays for the caller to discard or to keep.
+    """
+    reasons: Sequence[str] = ()
     while True:
-        edited = draft.open(reasons)
-        if edited is None:
+        text = draft.open(reasons)
+        if text is None:
             return None
         try:
-            found = parse_objects(edited.encode(), "the edited file")
-        except connect.Failure as error:
-            reasons = [connect.reason(error)]
-            continue
-        draft.discard()
+            return await accept(text)
+        except Rejected as rejected:
+            reasons = rejected.reasons
+
+
+async def edit_objects(
+    objs: Sequence[Obj],
+    *,
+    output: str = "yaml",
+    windows_line_endings: bool = False,
+    check: Callable[[list[Obj]], None] = lambda _objs: None,
+) -> list[Obj] | None:
+    """The edited objects, which `check` may reject; None when nothing was changed."""
+
+    async def accept(text: str) -> list[Obj]:
+        found = parsed(text)
+        check(found)
         return found
+
+    draft = Draft(as_text(objs, output), suffix=f".{output}", windows_line_endings=windows_line_endings)
+    found = await edit_until_accepted(draft, accept)
+    if found is not None:
+        draft.discard()
+    return found
+
+
+def parsed(text: str) -> list[Obj]:
+    """The objects of an edited text; Rejected when it is malformed."""
+    from karmada.cli.targeting.files import parse_objects
+
+    try:
+        return parse_objects(text.encode(), "the edited file")
+    except connect.Failure as error:
+        raise Rejected(connect.reason(error)) from error
 
 
 def as_text(objs: Sequence[Obj], output: str) -> str:

@@ -17,16 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="(POD | TYPE/NAME)")
-@connect.connection_flags
-@connect.namespace_flag
-@scopes.one_cluster_flags
-@click.option("-c", "--container", default="", help="The container [the pod's default or first container].")
-@click.option("-i", "--stdin", is_flag=True, help="Pass standard input to the process.")
-@click.option("-t", "--tty", is_flag=True, help="Standard input is a terminal.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only the output of the process.")
-@click.option(
-    "--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait until a pod runs [1m]."
-)
+@remote_commands.flags("process", tty="Standard input is a terminal.")
 def attach(
     words: tuple[str, ...],
     kubeconfig: str,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karmada.cli.changing import writing
-from karmada.cli.changing.editor import Draft, as_text
+from karmada.cli.changing.editor import Draft, Rejected, as_text, edit_until_accepted, parsed
 from karmada.cli.output.printing import qualified_name
 from karmada.cli.targeting import connect
-from karmada.cli.targeting.files import Source, file_flags, parse_objects, read_files
+from karmada.cli.targeting.files import Source, file_flags, read_files
 from karmada.cli.targeting.selection import Chosen, Selection, choose
 
 if TYPE_CHECKING:
@@ -101,38 +101,33 @@ class _Editing:
             suffix=f".{flags['output']}",
             windows_line_endings=flags["windows_line_endings"],
         )
-        outcome = _Outcome()
-        while True:
-            text = draft.open(outcome.reasons)
-            if text is None:
-                return
-            outcome = await self._save(session, chosen, originals, draft, text)
-            if outcome.reasons:
-                continue
-            if outcome.lost:
-                raise connect.failure(f'The edits you made on deleted resources have been saved to "{draft.path}"')
-            if outcome.failed:
-                raise connect.failure(f"changes that could not be saved are in {draft.path}; retry with apply -f")
-            draft.discard()
+        outcome = await edit_until_accepted(draft, lambda text: self._save(session, chosen, originals, draft, text))
+        if outcome is None:
             return
+        if outcome.lost:
+            raise connect.failure(f'The edits you made on deleted resources have been saved to "{draft.path}"')
+        if outcome.failed:
+            raise connect.failure(f"changes that could not be saved are in {draft.path}; retry with apply -f")
+        draft.discard()
 
     async def _save(
         self, session: Session, chosen: Sequence[Chosen], originals: Sequence[Obj], draft: Draft, text: str
     ) -> _Outcome:
         outcome = _Outcome()
         try:
-            edited = parse_objects(text.encode(), "the edited file")
-        except connect.Failure as error:
+            edited = parsed(text)
+        except Rejected as error:
             what = _title(chosen[0])
             click.echo(f"error: {what} is invalid", err=True)
-            outcome.reasons = [f"{what} was not valid:\n* {connect.reason(error)}"]
-            return outcome
+            raise Rejected(f"{what} was not valid:\n* {error}") from error
         for obj in edited:
             place = _place_of(obj, originals)
             if place is None or not _same_identity(obj, originals[place]):
                 draft.keep()
                 raise connect.failure("At least one of apiVersion, kind and name was changed")
             await self._send(session, chosen[place], originals[place], obj, outcome)
+        if outcome.reasons:
+            raise Rejected(*outcome.reasons)
         return outcome
 
     async def _send(self, session: Session, one: Chosen, old: Obj, new: Obj, outcome: _Outcome) -> None:

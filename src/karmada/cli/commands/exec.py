@@ -14,17 +14,8 @@ from karmada.cli.targeting import scope as scopes
 
 @click.command("exec", cls=AfterDashes, options_metavar="[-c CONTAINER] [flags] -- COMMAND [args...]")
 @click.argument("words", nargs=-1, metavar="(POD | TYPE/NAME)")
-@connect.connection_flags
-@connect.namespace_flag
-@scopes.one_cluster_flags
-@click.option("-c", "--container", default="", help="The container [the pod's default or first container].")
-@click.option("-i", "--stdin", is_flag=True, help="Pass standard input to the command.")
-@click.option("-t", "--tty", is_flag=True, help="Allocate a terminal for the command.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only the output of the command.")
+@remote_commands.flags("command", tty="Allocate a terminal for the command.")
 @click.option("-f", "--filename", "filenames", multiple=True, help="A file with the object whose pod to use.")
-@click.option(
-    "--pod-running-timeout", type=connect.Duration(), default="1m0s", help="How long to wait until a pod runs [1m]."
-)
 def exec_(
     words: tuple[str, ...],
     kubeconfig: str,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from karmada.cli.changing.editor import Comments, Draft, Rejected, edit_until_accepted
 from karmada.cli.commands.interpret import API_VERSION, KIND, Customization
 from karmada.cli.output.printing import qualified_name
 from karmada.cli.targeting import connect
@@ -63,18 +64,11 @@ _ERROR = "-- error: "
 _FIELDS = ("name", "apiVersion", "kind")
 
 
-class Malformed(Exception):
-    """The edited text is invalid."""
-
-
 def edit(customizations: list[Customization], flags: dict[str, Any]) -> None:
     customization = _only(customizations, flags)
-    text = to_lua(customization.obj, docs=flags["show_doc"])
-    edited = _edited(text, customization)
-    if edited is None:
-        click.echo("Edit cancelled, no changes made.", err=True)
-        return
-    _save(customization, edited, flags)
+    edited = connect.run(_edited(to_lua(customization.obj, docs=flags["show_doc"]), customization))
+    if edited is not None:
+        _save(customization, edited, flags)
 
 
 def _only(customizations: list[Customization], flags: dict[str, Any]) -> Customization:
@@ -109,7 +103,7 @@ def to_lua(obj: Obj, *, docs: bool = False) -> str:
 
 
 def from_lua(text: str, before: Obj) -> Obj:
-    """The customization as the text has it; what the text says nothing of stays. Raises Malformed."""
+    """The customization as the text has it; what the text says nothing of stays. Raises Rejected."""
     from karmada.interpreter.lua.layer import RULES
 
     fields: dict[str, str] = {}
@@ -126,10 +120,10 @@ def from_lua(text: str, before: Obj) -> Obj:
             if line not in _OURS and not line.startswith(_ERROR):
                 scripts[rule].append(line)
         elif line.strip() and not line.startswith("--"):
-            raise Malformed(f"line {number}: text before the first ---@rule line: {line.strip()}")
+            raise Rejected(f"line {number}: text before the first ---@rule line: {line.strip()}")
     missing = [field for field in _FIELDS if not fields.get(field)]
     if missing:
-        raise Malformed(f"---@{missing[0]} is not set")
+        raise Rejected(f"---@{missing[0]} is not set")
     texts = {RULES[name]: "\n".join(lines).strip("\n") for name, lines in scripts.items()}  # type: ignore[index]
     spec = {
         **(before.get("spec") or {}),
@@ -143,9 +137,9 @@ def _rule(name: str, number: int, scripts: dict[str, list[str]]) -> str:
     from karmada.interpreter.lua.layer import RULES
 
     if name not in RULES:
-        raise Malformed(f"line {number}: there is no rule {name}; use one of: {', '.join(RULES)}")
+        raise Rejected(f"line {number}: there is no rule {name}; use one of: {', '.join(RULES)}")
     if name in scripts:
-        raise Malformed(f"line {number}: rule {name} is set twice")
+        raise Rejected(f"line {number}: rule {name} is set twice")
     scripts[name] = []
     return name
 
@@ -153,35 +147,23 @@ def _rule(name: str, number: int, scripts: dict[str, list[str]]) -> str:
 # editing
 
 
-def _edited(text: str, customization: Customization) -> Obj | None:
-    """The customization as the person left it; None when it was left as it was."""
-    import os
-    import tempfile
+async def _edited(text: str, customization: Customization) -> Obj | None:
+    """The edited customization; None when the edit was cancelled."""
 
-    from karmada.cli.changing.editor import launch
-
-    handle, name = tempfile.mkstemp(prefix="karmadactl-interpret-", suffix=".lua")
-    os.close(handle)
-    path = Path(name)
-    wrong, last = "", text
-    while True:
-        path.write_text(f"{_ERROR}{wrong}\n{last}" if wrong else last)
-        launch(path)
-        edited = "".join(f"{line}\n" for line in path.read_text().splitlines() if not line.startswith(_ERROR))
-        if edited == text or not edited.strip():
-            path.unlink()
-            return None
-        if wrong and edited == last:
-            raise connect.failure(f'{wrong}\nA copy of your changes has been stored to "{path}"')
-        last = edited
+    async def accept(edited: str) -> Obj:
         try:
             obj = from_lua(edited, customization.obj)
             _judge(obj, customization)
-        except Malformed as error:
-            wrong = str(error).replace("\n", " ")
-            continue
-        path.unlink()
+        except Rejected as error:
+            click.echo(f"error: {error}", err=True)
+            raise
         return obj
+
+    draft = Draft(text, suffix=".lua", comments=Comments(mark=_ERROR, error=_ERROR, header=""))
+    found = await edit_until_accepted(draft, accept)
+    if found is not None:
+        draft.discard()
+    return found
 
 
 def _judge(obj: Obj, customization: Customization) -> None:
@@ -192,12 +174,12 @@ def _judge(obj: Obj, customization: Customization) -> None:
         script = script_of(obj, operation)
         problem = LuaScript(script).problem() if script else ""
         if problem:
-            raise Malformed(f"{operation}: {problem}")
+            raise Rejected(f"{operation}: {problem}")
     if not customization.path and (obj["metadata"]["name"], obj["spec"]["target"]) != (
         customization.name,
         customization.obj["spec"]["target"],
     ):
-        raise Malformed("name, apiVersion and kind of a customization on the server cannot be changed")
+        raise Rejected("name, apiVersion and kind of a customization on the server cannot be changed")
 
 
 # saving

@@ -39,7 +39,7 @@ def printed(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    from karmada.cli.output.printing import go_value
+    from karmada.kube.objects.go_values import go_value
 
     if value is None or value is MISSING:
         return "<nil>"
@@ -118,7 +118,7 @@ def _len(value: Any) -> int:
 
 
 def _go_type(value: Any) -> str:
-    from karmada.cli.output.jsonpath_template import go_type
+    from karmada.kube.objects.go_values import go_type
 
     return "int" if type(value) is int else go_type(value)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from karmada.cli.output.gotemplate_functions import FUNCTIONS
-from karmada.cli.output.jsonpath_template import unescape
+from karmada.kube.objects.jsonpath import unescape
 
 NAME = "output"
 """What kubectl calls its templates."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from karmada.cli.targeting import connect
+from karmada.kube.objects.go_values import go_value
 from karmada.kube.objects.quoting import go_quote
 from karmada.kube.objects.types import Obj
 
@@ -194,7 +195,8 @@ def _jsonpath_as_json(text: str, allow_missing: bool, managed_fields: bool) -> P
 
 
 def _parsed(text: str) -> Template:
-    from karmada.cli.output.jsonpath_template import JSONPathError, parse
+    from karmada.cli.output.jsonpath_template import parse
+    from karmada.kube.objects.jsonpath import JSONPathError
 
     try:
         return parse(text)
@@ -203,7 +205,7 @@ def _parsed(text: str) -> Template:
 
 
 def _executed(template: Template, render: Callable[..., str], obj: Obj, allow_missing: bool) -> str:
-    from karmada.cli.output.jsonpath_template import JSONPathError
+    from karmada.kube.objects.jsonpath import JSONPathError
 
     try:
         return render(obj, allow_missing=allow_missing)
@@ -288,7 +290,8 @@ def _columns_of_file(path: str) -> list[tuple[str, str]]:
 
 
 def _column(path: str) -> Template:
-    from karmada.cli.output.jsonpath_template import JSONPathError, parse, relaxed
+    from karmada.cli.output.jsonpath_template import parse, relaxed
+    from karmada.kube.objects.jsonpath import JSONPathError
 
     try:
         return parse(relaxed(path))
@@ -297,21 +300,10 @@ def _column(path: str) -> Template:
 
 
 def _cell(path: Template, obj: Obj) -> str:
-    from karmada.cli.output.jsonpath_template import JSONPathError
+    from karmada.kube.objects.jsonpath import JSONPathError
 
     try:
         values = path.find(obj)
     except JSONPathError as error:
         raise connect.failure(str(error)) from error
     return ",".join(go_value(value) if value is not None else "<none>" for value in values) or "<none>"
-
-
-def go_value(value: Any) -> str:
-    """As Go's %v prints it."""
-    from karmada.cli.output.jsonpath_template import go_scalar
-
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{go_value(value[key])}' for key in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(go_value(item) for item in value)}]"
-    return "<nil>" if value is None else go_scalar(value)

@@ -197,7 +197,7 @@ def _text(cell: Any) -> str:
         return ""
     if isinstance(cell, str):
         return first_line(cell)
-    from karmada.cli.output.printing import go_value
+    from karmada.kube.objects.go_values import go_value
 
     return go_value(cell)
 

@@ -10,18 +10,43 @@ import contextlib
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from karmada.cli.streams import local_terminal
 from karmada.cli.streams.streaming import Input, plain_output
 from karmada.cli.targeting import connect
+from karmada.cli.targeting import scope as scopes
 
 if TYPE_CHECKING:
     from karmada.cli.streams.local_terminal import Size
     from karmada.cli.targeting.session import Session
     from karmada.kube.client.websocket import RemoteCommand
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def flags(process: str, *, tty: str) -> Callable[[F], F]:
+    """The flags of exec and attach; `process` is what their help calls the remote side, `tty` the help of --tty."""
+    timeout = "How long to wait until a pod runs [1m]."
+    options = (
+        connect.connection_flags,
+        connect.namespace_flag,
+        scopes.one_cluster_flags,
+        click.option("-c", "--container", default="", help="The container [the pod's default or first container]."),
+        click.option("-i", "--stdin", is_flag=True, help=f"Pass standard input to the {process}."),
+        click.option("-t", "--tty", is_flag=True, help=tty),
+        click.option("-q", "--quiet", is_flag=True, help=f"Print only the output of the {process}."),
+        click.option("--pod-running-timeout", type=connect.Duration(), default="1m0s", help=timeout),
+    )
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""JSONPath as Kubernetes uses it in printer columns, scale paths, selectable fields and custom columns.
+"""JSONPath as Kubernetes uses it in printer columns, scale paths, selectable fields and kubectl's templates.
 
-A path is compiled once into steps; each step maps a value to the values it leads to, and what is absent or of another
-type leads nowhere, so that `find` never fails. Paths of plain fields, the usual case, skip the steps and walk dicts.
-Understood: .a.b  ['a.b']  [0]  [-1]  [1:3]  [0,2]  ['a','b']  [*]  .*  ..a  [?(@.a=="x")]  with \\. for a dot in a
-name; `$`, the leading dot and surrounding braces may be left out.
+One dialect, that of client-go: a path is parsed into steps, and each step maps values to the values it leads to. What
+cannot be followed (an index out of bounds, a comparison of different types) is an error with client-go's text; a
+missing field is one only where the caller wants it. `Path`, for the server, finds nothing in such cases, and paths of
+plain fields, the usual case, walk dicts without steps. Templates around paths are in karmada.cli.output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,321 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-Step = Callable[[Any], Iterator[Any]]
+from karmada.kube.objects.go_values import go_type, go_value
+
+Values = list[Any]
+Step = Callable[[Values, bool], Values]
+"""From values to values; whether missing fields are fine."""
+
+_FIELD = re.compile(r"(?:\\.|[^\\\s.,\[\]$@{}])*")
+IDENTIFIER = re.compile(r"\w+")
+_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?(?![\w.])")
+_QUOTED = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
+_SLICE = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
+_OPERATION = re.compile(r"==|!=|<=|>=|<|>")
+_UNESCAPE = re.compile(r"\\(.)")
+_ESCAPE = re.compile(r"\\(?:([abfnrtv\\'\"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))")
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+
+
+class JSONPathError(ValueError):
+    """The text is client-go's."""
+
+
+def follow(steps: list[Step], values: Values, allow_missing: bool) -> Values:
+    for step in steps:
+        values = step(values, allow_missing)
+    return values
+
+
+# steps
+
+
+class Field:
+    """The step to a member of an object."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, values: Values, allow_missing: bool) -> Values:
+        found = [value[self.name] for value in values if isinstance(value, dict) and self.name in value]
+        if not found and not allow_missing:
+            raise JSONPathError(f"{self.name} is not found")
+        return found
+
+
+def _children(value: Any) -> Values:
+    if isinstance(value, dict):
+        return [value[key] for key in sorted(value)]
+    return value if isinstance(value, list) else []
+
+
+def _wildcard(values: Values, _: bool) -> Values:
+    return [child for value in values for child in _children(value)]
+
+
+def _recursive(values: Values, _: bool) -> Values:
+    found: Values = []
+
+    def visit(value: Any) -> None:
+        if isinstance(value, dict | list):
+            found.append(value)
+        for child in _children(value):
+            visit(child)
+
+    for value in values:
+        visit(value)
+    return found
+
+
+def _slice_step(start: int | None, end: int | None, step_by: int, single: bool) -> Step:
+    def step(values: Values, _: bool) -> Values:
+        found: Values = []
+        for value in values:
+            if value is None:
+                continue
+            if not isinstance(value, list):
+                raise JSONPathError(f"{go_type(value)} is not array or slice")
+            found += _cut(value, start, end, step_by, single)
+        return found
+
+    return step
+
+
+def _cut(value: list[Any], start: int | None, end: int | None, step_by: int, single: bool) -> list[Any]:
+    length = len(value)
+    first = (start or 0) + (length if (start or 0) < 0 else 0)
+    if single:
+        last = first + 1
+    elif end is None:
+        last = length
+    else:
+        last = end + length if end < 0 else end
+    if first == last:
+        return []
+    for bound, index in ((first < 0 or first >= length, first), (last < 0 or last > length, last - 1)):
+        if bound:
+            raise JSONPathError(f"array index out of bounds: index {index}, length {length}")
+    if first > last:
+        raise JSONPathError(f"starting index {first} is greater than ending index {last}")
+    return value[first:last:step_by]
+
+
+def same(values: Values, _: bool) -> Values:
+    return values
+
+
+def _union(alternatives: list[list[Step]]) -> Step:
+    def step(values: Values, allow_missing: bool) -> Values:
+        return [found for steps in alternatives for found in follow(steps, values, allow_missing)]
+
+    return step
+
+
+def _constant(constant: Any) -> Step:
+    return lambda values, _: [constant for _ in values]
+
+
+def failing(message: str) -> Step:
+    def step(_values: Values, _allow_missing: bool) -> Values:
+        raise JSONPathError(message)
+
+    return step
+
+
+def _filter(left: list[Step], compare: str, right: list[Step]) -> Step:
+    def passes(item: Any, allow_missing: bool) -> bool:
+        if not compare:
+            return bool(follow(left, [item], True))
+        lefts, rights = follow(left, [item], allow_missing), follow(right, [item], allow_missing)
+        if len(lefts) > 1 or len(rights) > 1:
+            raise JSONPathError("can only compare one element at a time")
+        return bool(lefts and rights) and _holds(lefts[0], compare, rights[0])
+
+    def step(values: Values, allow_missing: bool) -> Values:
+        found: Values = []
+        for value in values:
+            if value is None:
+                continue
+            if not isinstance(value, list):
+                raise JSONPathError(f"{go_value(value)} is not array or slice and cannot be filtered")
+            found += [item for item in value if passes(item, allow_missing)]
+        return found
+
+    return step
+
+
+def _sort_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+def _holds(left: Any, compare: str, right: Any) -> bool:
+    if isinstance(left, dict | list) or isinstance(right, dict | list):
+        raise JSONPathError("invalid type for comparison")
+    if _sort_of(left) != _sort_of(right):
+        raise JSONPathError("incompatible types for comparison")
+    return _COMPARE[compare](left, right)
+
+
+# the text
+
+
+class Parser:
+    """Reads the steps of a path; `at` is the position in the text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def quoted(self) -> str:
+        match = _QUOTED.match(self.text, self.at)
+        if match is None:
+            raise JSONPathError("unterminated quoted string")
+        self.at = match.end()
+        return match[0]
+
+    def step(self) -> list[Step]:
+        text, at = self.text, self.at
+        if text.startswith("..", at):
+            self.at += 2
+            return [_recursive, *([] if text[self.at : self.at + 1] in ("[", "") else self.name())]
+        if text[at] == ".":
+            self.at += 1
+            return self.name()
+        if text[at] == "[":
+            return self.bracket()
+        if text[at] in "$@":
+            self.at += 1
+            return []
+        if number := _NUMBER.match(text, at):
+            self.at = number.end()
+            return [_constant(float(number[0]) if number[1] else int(number[0]))]
+        if word := IDENTIFIER.match(text, at):
+            self.at = word.end()
+            if word[0] in ("true", "false"):
+                return [_constant(word[0] == "true")]
+            return [failing(f"unrecognized identifier {word[0]}")]
+        raise _unrecognized(text[at])
+
+    def name(self) -> list[Step]:
+        match = _FIELD.match(self.text, self.at)
+        assert match is not None  # it may be empty
+        self.at = match.end()
+        if not match[0]:
+            return []
+        return [_wildcard if match[0] == "*" else Field(_UNESCAPE.sub(r"\1", match[0]))]
+
+    def bracket(self) -> list[Step]:
+        inner = self.inside()
+        if inner.startswith("?(") and inner.endswith(")"):
+            return [self.filter(inner[2:-1])]
+        parts = _split(inner)
+        if len(parts) > 1:
+            return [_union([Parser(f"[{part.strip()}]").steps() for part in parts])]
+        if inner == "*":
+            inner = ":"
+        if len(inner) > 1 and inner[0] == inner[-1] and inner[0] in "'\"" and inner[0] not in inner[1:-1]:
+            return Parser(f".{inner[1:-1]}").steps()
+        match = _SLICE.fullmatch(inner)
+        if match is None:
+            raise JSONPathError(f"invalid array index {inner}")
+        start, end, by = match.groups()
+        step_by = int(by[1:]) if by and len(by) > 1 else 1
+        if step_by <= 0:
+            raise JSONPathError("step must be > 0")
+        last = int(end[1:]) if end and len(end) > 1 else None
+        return [_slice_step(int(start) if start not in ("", "-") else None, last, step_by, single=end is None)]
+
+    def inside(self) -> str:
+        """The text up to the closing bracket; moves behind it."""
+        depth, start = 0, self.at
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character in "'\"":
+                self.quoted()
+                continue
+            depth += (character == "[") - (character == "]")
+            self.at += 1
+            if depth == 0:
+                return self.text[start + 1 : self.at - 1].strip()
+        raise JSONPathError("unterminated array")
+
+    def filter(self, text: str) -> Step:
+        for at in _outside_quotes(text):
+            match = _OPERATION.match(text, at)
+            if match:
+                return _filter(_operand(text[:at]), match[0], _operand(text[match.end() :]))
+        for at in _outside_quotes(text):
+            if text[at] == "~":
+                raise _unrecognized(text[at])
+        return _filter(_operand(text), "", [])
+
+    def steps(self) -> list[Step]:
+        """Everything as the steps of one action."""
+        steps: list[Step] = []
+        while self.at < len(self.text):
+            if self.text[self.at].isspace():
+                self.at += 1
+            else:
+                steps += self.step()
+        return steps
+
+
+def _unrecognized(character: str) -> JSONPathError:
+    return JSONPathError(f"unrecognized character in action: U+{ord(character):04X} {character!r}")
+
+
+def _operand(text: str) -> list[Step]:
+    text = text.strip()
+    if text[:1] in ("'", '"'):
+        parser = Parser(text)
+        quoted = parser.quoted()
+        if parser.at == len(text):
+            return [_constant(unquote(quoted))]
+    return Parser(text).steps()
+
+
+def _outside_quotes(text: str) -> Iterator[int]:
+    at = 0
+    while at < len(text):
+        quoted = _QUOTED.match(text, at)
+        if quoted:
+            at = quoted.end()
+        else:
+            yield at
+            at += 1
+
+
+def _split(text: str) -> list[str]:
+    commas = [at for at in _outside_quotes(text) if text[at] == ","]
+    return [text[start + 1 : end] for start, end in zip([-1, *commas], [*commas, len(text)], strict=True)]
+
+
+def unquote(quoted: str) -> str:
+    return unescape(quoted[1:-1])
+
+
+def unescape(text: str) -> str:
+    """The escapes of Go's strings."""
+
+    def one(match: re.Match[str]) -> str:
+        letter, *codes = match.groups()
+        if letter:
+            return _ESCAPES.get(letter, letter)
+        octal = codes.pop()
+        return chr(int(octal, 8)) if octal else chr(int(next(code for code in codes if code), 16))
+
+    return _ESCAPE.sub(one, text)
+
+
+# compiled paths
 
 _MISSING = object()
 
@@ -24,295 +338,43 @@ class Path:
 
     __slots__ = ("_steps", "fields", "text")
 
-    def __init__(self, text: str, steps: tuple[Step, ...], fields: tuple[str, ...] | None) -> None:
+    def __init__(self, text: str, steps: list[Step]) -> None:
         self.text = text
-        self.fields = fields
+        names = [step.name for step in steps if isinstance(step, Field)]
+        self.fields = tuple(names) if len(names) == len(steps) else None
         self._steps = steps
 
-    def find(self, obj: Any) -> list[Any]:
-        """All values the path leads to."""
+    def find(self, obj: Any) -> Values:
+        """All values the path leads to; none when it cannot be followed."""
         if self.fields is not None:
-            value = _walk(obj, self.fields)
+            value = self._walk(obj, self.fields)
             return [] if value is _MISSING else [value]
-        return list(_follow(self._steps, 0, obj))
+        try:
+            return follow(self._steps, [obj], True)
+        except JSONPathError:
+            return []
 
     def first(self, obj: Any) -> Any:
         """The first value, None when there is none."""
-        if self.fields is not None:
-            value = _walk(obj, self.fields)
-            return None if value is _MISSING else value
-        return next(_follow(self._steps, 0, obj), None)
+        found = self.find(obj)
+        return found[0] if found else None
+
+    @staticmethod
+    def _walk(value: Any, fields: tuple[str, ...]) -> Any:
+        for name in fields:
+            if not isinstance(value, dict):
+                return _MISSING
+            value = value.get(name, _MISSING)
+        return value
 
     def __repr__(self) -> str:
         return f"Path({self.text!r})"
 
 
-def _walk(value: Any, fields: tuple[str, ...]) -> Any:
-    for name in fields:
-        if not isinstance(value, dict):
-            return _MISSING
-        value = value.get(name, _MISSING)
-    return value
-
-
-def _follow(steps: tuple[Step, ...], at: int, value: Any) -> Iterator[Any]:
-    if at == len(steps):
-        yield value
-        return
-    for found in steps[at](value):
-        yield from _follow(steps, at + 1, found)
-
-
-# --- steps -----------------------------------------------------------------------------------------------------------
-
-
-def _field(name: str) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, dict) and name in value:
-            yield value[name]
-
-    return step
-
-
-def _children(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
-
-
-def _descend(value: Any) -> Iterator[Any]:
-    yield value
-    for child in _children(value):
-        yield from _descend(child)
-
-
-def _index(number: int) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, list) and -len(value) <= number < len(value):
-            yield value[number]
-
-    return step
-
-
-def _slice(bounds: slice) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, list):
-            yield from value[bounds]
-
-    return step
-
-
-def _union(steps: list[Step]) -> Step:
-    def step(value: Any) -> Iterator[Any]:
-        for one in steps:
-            yield from one(value)
-
-    return step
-
-
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
-}  # fmt: skip
-
-
-def _sort_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    return "number" if isinstance(value, (int, float)) else type(value).__name__
-
-
-def _filter(left: Path, compare: str, right: Path | None, constant: Any) -> Step:
-    """Keeps the items of a list for which the comparison holds; without a comparison, those that have the path."""
-    test = _COMPARISONS.get(compare)
-
-    def step(value: Any) -> Iterator[Any]:
-        if not isinstance(value, list):
-            return
-        for item in value:
-            found = left.find(item)
-            if not found:
-                continue
-            if test is None:
-                yield item
-                continue
-            wanted = constant if right is None else right.first(item)
-            if _sort_of(found[0]) == _sort_of(wanted):
-                if test(found[0], wanted):
-                    yield item
-            elif compare == "!=":
-                yield item
-
-    return step
-
-
-# --- the text --------------------------------------------------------------------------------------------------------
-
-_NAME = re.compile(r"(?:[^\\.\[\]{}$@\s]|\\.)+")
-_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
-_SLICE = re.compile(r"\s*(-?[0-9]+)?\s*:\s*(-?[0-9]+)?\s*(?::\s*(-?[0-9]+)?\s*)?")
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
-_OPERATION = re.compile(r"==|!=|<=|>=|<|>")
-_UNESCAPE = re.compile(r"\\(.)")
-
-
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.steps: list[Step] = []
-        self.fields: list[str] | None = []
-
-    def fail(self, why: str) -> ValueError:
-        return ValueError(f"invalid JSONPath {self.text!r}: {why}")
-
-    def path(self) -> Path:
-        text = self.text
-        if text[:1] in ("$", "@"):
-            self.at = 1
-        elif text and text[0] not in ".[":
-            self.name()
-        while self.at < len(text):
-            self.step()
-        return Path(text, tuple(self.steps), None if self.fields is None else tuple(self.fields))
-
-    def step(self) -> None:
-        text = self.text
-        if text.startswith("..", self.at):
-            self.at += 2
-            self.add(_descend)
-            if text[self.at : self.at + 1] != "[":
-                self.name()
-        elif text[self.at] == ".":
-            self.at += 1
-            if self.at < len(text) and text[self.at] == "[":
-                return
-            if self.text != ".":
-                self.name()
-        elif text[self.at] == "[":
-            self.bracket()
-        else:
-            raise self.fail(f"unexpected {text[self.at]!r}")
-
-    def add(self, step: Step, field: str | None = None) -> None:
-        self.steps.append(step)
-        if field is None:
-            self.fields = None
-        elif self.fields is not None:
-            self.fields.append(field)
-
-    def name(self) -> None:
-        match = _NAME.match(self.text, self.at)
-        if match is None:
-            raise self.fail("a field name is missing")
-        self.at = match.end()
-        if match[0] == "*":
-            self.add(_children)
-        else:
-            name = _UNESCAPE.sub(r"\1", match[0])
-            self.add(_field(name), name)
-
-    def bracket(self) -> None:
-        inner = self.inside_brackets()
-        if inner == "*":
-            self.add(_children)
-        elif inner.startswith("?"):
-            self.add(self.filter(inner[1:].strip()))
-        elif quoted := _QUOTED.fullmatch(inner):
-            name = _unquote(quoted)
-            self.add(_field(name), name)
-        elif bounds := _SLICE.fullmatch(inner):
-            numbers = [int(number) if number else None for number in bounds.groups()]
-            if numbers[2] == 0:
-                raise self.fail("the step of a slice cannot be 0")
-            self.add(_slice(slice(*numbers)))
-        else:
-            members = [self.member(part.strip()) for part in _split(inner)]
-            self.add(members[0] if len(members) == 1 else _union(members))
-
-    def inside_brackets(self) -> str:
-        """The text up to the closing bracket; moves behind it."""
-        depth, at = 0, self.at
-        while at < len(self.text):
-            character = self.text[at]
-            quoted = _QUOTED.match(self.text, at) if character in "'\"" else None
-            if quoted:
-                at = quoted.end()
-                continue
-            depth += (character == "[") - (character == "]")
-            at += 1
-            if depth == 0:
-                inner = self.text[self.at + 1 : at - 1].strip()
-                self.at = at
-                return inner
-        raise self.fail("unterminated bracket")
-
-    def member(self, part: str) -> Step:
-        if _NUMBER.fullmatch(part) and "." not in part:
-            return _index(int(part))
-        if quoted := _QUOTED.fullmatch(part):
-            return _field(_unquote(quoted))
-        raise self.fail(f"invalid array index {part!r}")
-
-    def filter(self, text: str) -> Step:
-        if not (text.startswith("(") and text.endswith(")")):
-            raise self.fail("a filter needs parentheses")
-        left, compare, right = _comparison(text[1:-1])
-        if not left.startswith("@"):
-            raise self.fail("a filter must begin with @")
-        if not compare:
-            return _filter(_compile(left), "", None, None)
-        if right.startswith("@"):
-            return _filter(_compile(left), compare, _compile(right), None)
-        return _filter(_compile(left), compare, None, self.constant(right))
-
-    def constant(self, text: str) -> Any:
-        if quoted := _QUOTED.fullmatch(text):
-            return _unquote(quoted)
-        if _NUMBER.fullmatch(text):
-            return float(text) if "." in text else int(text)
-        if text in ("true", "false"):
-            return text == "true"
-        raise self.fail(f"unrecognized value {text!r} in a filter")
-
-
-def _unquote(match: re.Match[str]) -> str:
-    return _UNESCAPE.sub(r"\1", match[1] if match[1] is not None else match[2])
-
-
-def _outside_quotes(text: str) -> Iterator[int]:
-    at = 0
-    while at < len(text):
-        quoted = _QUOTED.match(text, at) if text[at] in "'\"" else None
-        if quoted:
-            at = quoted.end()
-        else:
-            yield at
-            at += 1
-
-
-def _split(text: str) -> list[str]:
-    """At commas outside quotes."""
-    commas = [at for at in _outside_quotes(text) if text[at] == ","]
-    return [text[start + 1 : end] for start, end in zip([-1, *commas], [*commas, len(text)], strict=True)]
-
-
-def _comparison(text: str) -> tuple[str, str, str]:
-    for at in _outside_quotes(text):
-        match = _OPERATION.match(text, at)
-        if match:
-            return text[:at].strip(), match[0], text[match.end() :].strip()
-    return text.strip(), "", ""
-
-
-def _compile(text: str) -> Path:
-    return _Parser(text).path()
-
-
 @lru_cache(maxsize=2048)
 def compile_path(text: str) -> Path:
-    """Raises ValueError on bad syntax."""
+    """A path with or without braces, `$` and the leading dot; raises JSONPathError on bad syntax."""
     inner = text.strip()
     if inner.startswith("{") and inner.endswith("}"):
         inner = inner[1:-1].strip()
-    return _compile(inner)
+    return Path(text, Parser(inner if inner[:1] in ("", ".", "[", "$", "@") else f".{inner}").steps())

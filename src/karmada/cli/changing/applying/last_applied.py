@@ -11,7 +11,7 @@ from karmada.cli.changing import writing
 from karmada.cli.output.printing import print_flags, printer, qualified_name
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect
-from karmada.cli.targeting.files import Source, file_flags, parse_objects, read_files
+from karmada.cli.targeting.files import Source, file_flags, read_files
 from karmada.cli.targeting.selection import Chosen, Selection, choose
 
 if TYPE_CHECKING:
@@ -203,6 +203,7 @@ def edit_last_applied(words: tuple[str, ...], **flags: Any) -> None:
 
 
 async def _edit(words: Sequence[str], sources: Sequence[Source], flags: dict[str, Any]) -> None:
+    from karmada.cli.changing.editor import edit_objects
     from karmada.cli.targeting.session import control_plane
 
     failures = writing.Failures()
@@ -216,7 +217,12 @@ async def _edit(words: Sequence[str], sources: Sequence[Source], flags: dict[str
                 f"`{program.command()} apply set-last-applied --create-annotation`"
             )
         before = [_tidy(_parsed(_annotation(one.obj), one.name)) for one in known.values()]
-        edited = _edited(before, flags, known)
+        edited = await edit_objects(
+            before,
+            output=flags["output"],
+            windows_line_endings=flags["windows_line_endings"],
+            check=lambda found: _check_known(found, known),
+        )
         if edited is None:
             return
         for obj in edited:
@@ -241,26 +247,9 @@ def _tidy(obj: Obj) -> Obj:
     return {**obj, "metadata": metadata}
 
 
-def _edited(before: Sequence[Obj], flags: dict[str, Any], known: dict[tuple[str, ...], Chosen]) -> list[Obj] | None:
-    """None when nothing was changed; invalid text is opened again."""
-    from karmada.cli.changing.editor import Draft, as_text
+def _check_known(found: Sequence[Obj], known: dict[tuple[str, ...], Chosen]) -> None:
+    from karmada.cli.changing.editor import Rejected
 
-    text = as_text(before, flags["output"])
-    suffix = ".json" if flags["output"] == "json" else ".yaml"
-    draft = Draft(text, suffix=suffix, windows_line_endings=flags["windows_line_endings"])
-    reasons: list[str] = []
-    while True:
-        edited = draft.open(reasons)
-        if edited is None:
-            return None
-        try:
-            found = parse_objects(edited.encode(), "the edited file")
-        except connect.Failure as error:
-            reasons = [connect.reason(error)]
-            continue
-        strange = [qualified_name(obj) for obj in found if _key(obj) not in known]
-        if strange:
-            reasons = [f"{name} is not one of the edited objects" for name in strange]
-            continue
-        draft.discard()
-        return found
+    strange = [qualified_name(obj) for obj in found if _key(obj) not in known]
+    if strange:
+        raise Rejected(*(f"{name} is not one of the edited objects" for name in strange))

@@ -49,7 +49,7 @@ def _edited(sources: list[Source], windows_line_endings: bool) -> list[Source]:
     """The objects as an editor leaves them; none when nothing was saved."""
     from karmada.cli.changing.editor import edit_objects
 
-    edited = edit_objects([source.obj for source in sources], windows_line_endings=windows_line_endings)
+    edited = connect.run(edit_objects([source.obj for source in sources], windows_line_endings=windows_line_endings))
     return [Source(obj, sources[0].name) for obj in edited or ()]
 
 
