@@ -26,12 +26,13 @@ from karmada.controllers.dependencies import dependency_parts
 from karmada.controllers.detector.parts import detector_parts
 from karmada.controllers.execution.controller import Execution
 from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
-from karmada.controllers.namespace_sync import NamespaceSync
+from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer
 from karmada.controllers.templates import Templates
 from karmada.controllers.unified_auth import UnifiedAuth
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.native.layer import Native
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Component
 from karmada.overrides.engine import Overrides
@@ -98,6 +99,10 @@ def _always(_context: Context) -> bool:
     return True
 
 
+def _nothing(_reference: Obj) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     name: str
@@ -118,6 +123,7 @@ def _cluster_api(shared: Shared) -> list[Part]:
 
 def _binding(shared: Shared) -> list[Part]:
     context, templates = shared.context, shared.templates
+    synced = SyncedNamespaces(context) if is_enabled("namespace", context.settings.controllers) else _nothing
     return [
         Binding(
             context,
@@ -126,6 +132,7 @@ def _binding(shared: Shared) -> list[Part]:
             templates,
             Triggers(context.informers, kind.gvr, shared.overrides, templates.light),
             shared.override,
+            synced,
         )
         for kind in KINDS
     ]

@@ -64,6 +64,21 @@ def named_namespaces(policy: Obj) -> set[str] | None:
     return names
 
 
+class SyncedNamespaces:
+    """Which Namespaces are synced to every cluster; their Works are not deleted for a placement."""
+
+    def __init__(self, context: Context) -> None:
+        self._namespaces = context.informers.of(NAMESPACES)
+        self._skipped = Skipped(context.settings.skipped_propagating_namespaces)
+
+    def __call__(self, reference: Obj) -> bool:
+        """`reference` is the spec.resource of a binding."""
+        if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Namespace"):
+            return False
+        namespace = self._namespaces.get(Key("", reference["name"]))
+        return namespace is not None and propagates_itself(namespace) and not self._skipped(reference["name"])
+
+
 class NamespaceSync:
     name = CONTROLLER
 

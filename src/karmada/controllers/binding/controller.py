@@ -11,7 +11,7 @@ to wait for a Work to go does its end wake the binding up.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from karmada.api import well_known
 from karmada.api.work import Work
@@ -27,7 +27,7 @@ from karmada.controllers.works import WorkBeingDeleted, Works
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
@@ -53,14 +53,19 @@ class Binding:
         templates: Templates,
         triggers: Triggers,
         override: Override | None = None,
+        synced: Callable[[Obj], bool] = lambda _reference: False,
     ) -> None:
-        """`triggers` tell which bindings come out differently when override policies or clusters change."""
+        """`triggers` map changes of override policies and clusters to the bindings that render differently.
+
+        `synced` says of a template whether another controller wants it in every cluster.
+        """
         self.name = kind.controller
         self.workers = max(_WORKERS, context.settings.concurrent_resourcebinding_syncs)
         self._kind = kind
         self._client = context.client
         self._interpreter = interpreter
         self._override = override
+        self._synced = synced
         self._templates = templates
         self._carries_state = context.gates.enabled("StatefulFailoverInjection")
         self._recorder = context.recorder(kind.controller)
@@ -114,7 +119,7 @@ class Binding:
 
     async def _clean_up(self, binding: Obj) -> None:
         """The Works finish by themselves; the binding does not wait for them."""
-        await self._delete(self._works_of(binding))
+        await self._remove(binding, self._works_of(binding))
         await remove_finalizer(self._client, self._kind.gvr, binding, self._kind.finalizer)
 
     async def _remove_orphans(self, binding: Obj, works: list[Obj]) -> bool:
@@ -128,11 +133,32 @@ class Binding:
         if not orphans:
             return False
         try:
-            await self._delete(orphans)
+            await self._remove(binding, orphans)
         except ApiError as error:
             self._recorder.event(binding, WARNING, "CleanupWorkFailed", str(error))
             raise
         return True
+
+    async def _remove(self, binding: Obj, works: Sequence[Obj]) -> None:
+        """Delete Works; those of a Namespace that is synced everywhere stay, since all of its content would go too."""
+        if not works or not self._synced(binding["spec"]["resource"]):
+            await self._delete(works)
+            return
+        await asyncio.gather(*(self._release(work) for work in works))
+        clusters = ", ".join(sorted(filter(None, map(_cluster, works))))
+        text = f"Namespaces are synced to every cluster: it stays in {clusters}, whatever the placement says."
+        self._recorder.event(binding, NORMAL, "NamespaceKept", text)
+
+    async def _release(self, work: Obj) -> None:
+        """From now on the Work is none of this binding's."""
+        metadata = work["metadata"]
+        marks = dict.fromkeys(filter(None, (self._kind.name_annotation, self._kind.namespace_annotation)))
+        patch = {"metadata": {"uid": metadata["uid"], "labels": {self._kind.id_label: None}, "annotations": marks}}
+        try:
+            written = await self._client.patch(Work.gvr, metadata["name"], metadata["namespace"], patch)
+        except NotFound:
+            return
+        self._written.wrote(written)
 
     async def _delete(self, works: Iterable[Obj]) -> None:
         going = [work for work in works if not meta.is_deleting(work)]
