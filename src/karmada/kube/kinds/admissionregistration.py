@@ -1,9 +1,10 @@
-"""Webhook configurations and admission policies: defaults and rules. Calling them is admission's business."""
+"""Webhook configurations and admission policies: defaults and rules. Admission calls and evaluates them."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from karmada.kube.kinds import admission_expressions as expressions
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.resource import Strategy
@@ -62,16 +63,12 @@ def default_policy(obj: Obj) -> None:
         _default_scope(constraints.get("excludeResourceRules"))
 
 
-def default_mutating_policy(obj: Obj) -> None:
-    default_policy(obj)
-    fill_text(obj["spec"], "reinvocationPolicy", "Never")
-
-
 def default_binding(obj: Obj) -> None:
     resources = (obj.get("spec") or {}).get("matchResources")
     if resources is not None:
         _default_match(resources)
         _default_scope(resources.get("resourceRules"))
+        _default_scope(resources.get("excludeResourceRules"))
 
 
 # --- rules
@@ -108,7 +105,7 @@ def _webhook(errors: list[FieldError], path: str, webhook: Obj) -> None:
         checks.label_selector(errors, f"{path}.{key}", webhook.get(key))
     for index, rule in enumerate(webhook.get("rules") or ()):
         _rule(errors, f"{path}.rules[{index}]", rule)
-    _match_conditions(errors, f"{path}.matchConditions", webhook.get("matchConditions") or [])
+    expressions.match_conditions(errors, f"{path}.matchConditions", webhook.get("matchConditions"))
     client_config(errors, f"{path}.clientConfig", webhook.get("clientConfig") or {})
 
 
@@ -156,20 +153,30 @@ def _rule(errors: list[FieldError], path: str, rule: Obj) -> None:
         for index, value in enumerate(values):
             if not value and key != "apiGroups":
                 errors.append(required(f"{path}.{key}[{index}]"))
+    _resources(errors, f"{path}.resources", rule.get("resources") or [])
     scope = rule.get("scope")
     if scope is not None and scope not in ("*", "Cluster", "Namespaced"):
         errors.append(not_supported(f"{path}.scope", scope, ("*", "Cluster", "Namespaced")))
 
 
-def _match_conditions(errors: list[FieldError], path: str, conditions: list[Obj]) -> None:
-    seen: set[str] = set()
-    for index, condition in enumerate(conditions):
-        name = condition.get("name") or ""
-        checks.named(errors, f"{path}[{index}].name", name, names.qualified_name)
-        if name in seen:
-            errors.append(duplicate(f"{path}[{index}].name", name))
-        seen.add(name)
-        checks.needed(errors, f"{path}[{index}].expression", (condition.get("expression") or "").strip())
+def _resources(errors: list[FieldError], path: str, resources: list[str]) -> None:
+    """Wildcards must not stand beside what they include."""
+    whole, parts = set(), set()
+    for index, text in enumerate(resources):
+        name, slash, part = text.partition("/")
+        if name in whole and text != "*/*":
+            errors.append(invalid(f"{path}[{index}]", text, f"if '{name}/*' is present, must not specify {text}"))
+        if slash and part in parts and text != "*/*":
+            errors.append(invalid(f"{path}[{index}]", text, f"if '*/{part}' is present, must not specify {text}"))
+        if part == "*" and name != "*":
+            whole.add(name)
+        if name == "*" and slash and part != "*":
+            parts.add(part)
+    if len(resources) > 1 and "*/*" in resources:
+        errors.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+    if "*" in resources and any("/" not in text and text != "*" for text in resources):
+        detail = "if '*' is present, must not specify other resources without subresources"
+        errors.append(invalid(path, resources, detail))
 
 
 def client_config(errors: list[FieldError], path: str, config: Obj) -> None:
@@ -224,43 +231,76 @@ def _url(errors: list[FieldError], path: str, text: str) -> None:
 def validate_policy(obj: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     spec = obj.get("spec") or {}
-    _policy_match(errors, spec)
+    declared = _policy(errors, spec)
     if not spec.get("validations") and not spec.get("auditAnnotations"):
-        detail = "validations or auditAnnotations must be non-empty; at least one is required"
-        errors.append(required("spec.validations", detail))
+        detail = "validations or auditAnnotations must contain at least one item"
+        errors += [required(f"spec.{key}", detail) for key in ("validations", "auditAnnotations")]
+        return errors
     for index, validation in enumerate(spec.get("validations") or ()):
-        expression = (validation.get("expression") or "").strip()
-        checks.needed(errors, f"spec.validations[{index}].expression", expression, "expression is not specified")
+        expressions.validation(errors, f"spec.validations[{index}]", validation, declared)
+    name, annotations = obj["metadata"].get("name") or "", spec.get("auditAnnotations") or []
+    expressions.audit_annotations(errors, "spec.auditAnnotations", annotations, name, declared)
     return errors
 
 
 def validate_mutating_policy(obj: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     spec = obj.get("spec") or {}
-    _policy_match(errors, spec)
-    if not spec.get("mutations"):
+    declared = _policy(errors, spec)
+    mutations = spec.get("mutations")
+    if not mutations:
         errors.append(required("spec.mutations", "mutations must contain at least one item"))
+    for index, mutation in enumerate(mutations or ()):
+        expressions.mutation(errors, f"spec.mutations[{index}]", mutation, declared)
+    checks.one_of(errors, "spec.reinvocationPolicy", spec.get("reinvocationPolicy"), ("IfNeeded", "Never"))
     return errors
 
 
-def _policy_match(errors: list[FieldError], spec: Obj) -> None:
-    policy = spec.get("failurePolicy")
-    if policy not in _POLICIES:
-        errors.append(not_supported("spec.failurePolicy", policy, _POLICIES))
-    kind = spec.get("paramKind")
-    if kind is not None:
-        for key in ("apiVersion", "kind"):
-            checks.needed(errors, f"spec.paramKind.{key}", kind.get(key))
+def _policy(errors: list[FieldError], spec: Obj) -> expressions.Declared:
+    """What validating and mutating policies have in common; the variables that their expressions may use."""
+    checks.one_of(errors, "spec.failurePolicy", spec.get("failurePolicy"), _POLICIES)
+    declared = expressions.Declared(spec)
+    if spec.get("paramKind") is not None:
+        _param_kind(errors, "spec.paramKind", spec["paramKind"])
     constraints = spec.get("matchConstraints")
     if constraints is None:
         errors.append(required("spec.matchConstraints"))
     else:
-        rules = constraints.get("resourceRules") or []
-        if not rules:
+        _match_resources(errors, "spec.matchConstraints", constraints)
+        if not constraints.get("resourceRules"):
             errors.append(required("spec.matchConstraints.resourceRules"))
-        for index, rule in enumerate(rules):
-            _rule(errors, f"spec.matchConstraints.resourceRules[{index}]", rule)
-    _match_conditions(errors, "spec.matchConditions", spec.get("matchConditions") or [])
+    expressions.match_conditions(errors, "spec.matchConditions", spec.get("matchConditions"), declared)
+    declared.check_variables(errors, "spec.variables", spec.get("variables") or [])
+    return declared
+
+
+def _param_kind(errors: list[FieldError], path: str, found: Obj) -> None:
+    version, kind = found.get("apiVersion") or "", found.get("kind") or ""
+    if not version:
+        errors.append(required(f"{path}.apiVersion"))
+    elif version.count("/") > 1:
+        errors.append(invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+    else:
+        group, _, number = version.rpartition("/")
+        if group:
+            checks.add_invalid(errors, f"{path}.apiVersion", group, names.dns1123_subdomain(group))
+        checks.add_invalid(errors, f"{path}.apiVersion", number, names.dns1035_label(number))
+    if not kind:
+        errors.append(required(f"{path}.kind"))
+    else:
+        wrong = names.dns1035_label(kind.lower())
+        details = [f"may have mixed case, but should otherwise match: {', '.join(wrong)}"] if wrong else []
+        checks.add_invalid(errors, f"{path}.kind", kind, details)
+
+
+def _match_resources(errors: list[FieldError], path: str, found: Obj) -> None:
+    if found.get("matchPolicy") is not None:
+        checks.one_of(errors, f"{path}.matchPolicy", found["matchPolicy"], _MATCH_POLICIES)
+    for key in ("namespaceSelector", "objectSelector"):
+        checks.label_selector(errors, f"{path}.{key}", found.get(key))
+    for key in ("resourceRules", "excludeResourceRules"):
+        for index, rule in enumerate(found.get(key) or ()):
+            _rule(errors, f"{path}.{key}[{index}]", rule)
 
 
 def validate_binding(obj: Obj) -> list[FieldError]:
@@ -334,7 +374,7 @@ VALIDATING_BINDING = Strategy(
     unconditional_update=False,
 )
 MUTATING_POLICY = Strategy(
-    default=default_mutating_policy,
+    default=default_policy,
     validate=validate_mutating_policy,
     generation=lambda obj: obj.get("spec"),
     unconditional_update=False,

@@ -22,6 +22,7 @@ from karmada.kube.server.addresses.allocator import Allocator
 from karmada.kube.server.addresses.claims import Claims
 from karmada.kube.server.addresses.service_routing import ServiceRouter
 from karmada.kube.server.admission.chain import Chain, default_chain
+from karmada.kube.server.admission.mutating_policies import MutatingPolicies
 from karmada.kube.server.admission.policies import ValidatingPolicies
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.aggregation.aggregator import Aggregator
@@ -112,6 +113,7 @@ class ApiServer(ServerCore):
             configuration=config.admission_configuration,
             others=[
                 *(hook(cache, self.registry, self.webhooks, self.authorizer) for hook in hooks),
+                MutatingPolicies(cache, self.registry, self.authorizer),
                 ValidatingPolicies(cache, self.registry, self.authorizer),
             ],
         )

@@ -17,6 +17,7 @@ from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, Interna
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.addresses.service_routing import ServiceRouter
+from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, DELETE, UPDATE, Attributes
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.app import ApiServer
@@ -678,7 +679,7 @@ async def test_earlier_webhooks_that_ask_for_it_see_later_changes_once_more(
         hooks.hook("changes", labelling("b")),
         hooks.hook("after", **again),
     )  # fmt: skip
-    await run(mutating, write(config_map()))
+    await Chain([mutating]).admit(write(config_map()))
     assert hooks.order == ["never", "again", "changes", "after", "again"]
     assert hooks.asked[-1][1]["request"]["object"]["metadata"]["labels"] == {"app": "web", "a": "yes", "b": "yes"}
 
@@ -687,7 +688,7 @@ async def test_nobody_is_asked_again_when_nothing_changed(hooks: Hooks, mutating
     same = patching({"op": "replace", "path": "/metadata/labels/app", "value": "web"})
     again = {"reinvocationPolicy": "IfNeeded"}
     hooks.configure("Mutating", "a", hooks.hook("one", **again), hooks.hook("two", same, **again))
-    await run(mutating, write(config_map()))
+    await Chain([mutating]).admit(write(config_map()))
     assert hooks.order == ["one", "two"]
 
 

@@ -22,6 +22,7 @@ from karmada.kube.schema.cel.syntax import (
     Logic,
     MakeList,
     MakeMap,
+    MakeObject,
     Select,
     SyntaxIssue,
     parse,
@@ -50,7 +51,9 @@ def describe(text: str, issues: list[SyntaxIssue]) -> str:
 class Checker:
     """Checks one expression; `used` then holds the outer variables that it refers to, `size` its number of slots."""
 
-    def __init__(self, variables: Mapping[str, Type]) -> None:
+    def __init__(self, variables: Mapping[str, Type], *, patches: bool = False) -> None:
+        self.patches = patches
+        """Whether the types of mutating policies are known."""
         self.scope: dict[str, tuple[int, Type]] = {}
         self.issues: list[SyntaxIssue] = []
         self.used: set[str] = set()
@@ -203,6 +206,22 @@ class Checker:
         key = self.same([(key, False) for key, _, _ in expr.entries])
         return t.map_of(key, self.same([(value, optional) for _, value, optional in expr.entries]))
 
+    def make_object(self, expr: MakeObject) -> Type:
+        kind = t.patch_type(expr.name) if self.patches else None
+        given = [(token, optional, self.check(value)) for token, value, optional in expr.entries]
+        if kind is None or kind.fields is None:
+            return self.issue(expr.pos, f"undeclared reference to '{expr.name}' (in container '')")
+        for token, optional, value in given:
+            found = kind.fields.get(token.text)
+            if found is None:
+                self.issue(token.pos, f"undefined field '{token.text}'")
+                continue
+            wanted = t.optional_of(found.type) if optional else found.type
+            if not t.assign(wanted, value, {}):
+                types = f"'{wanted}' but provided type is '{value}'"
+                self.issue(token.pos, f"expected type of field '{token.text}' is {types}")
+        return kind
+
     def fold(self, expr: Fold) -> Type:
         over = self.check(expr.range)
         if over.name not in ("list", "map", "dyn", "*error*"):
@@ -265,18 +284,19 @@ _CHECKS: dict[type[Expr], Any] = {
     Cond: Checker.cond,
     MakeList: Checker.make_list,
     MakeMap: Checker.make_map,
+    MakeObject: Checker.make_object,
     Fold: Checker.fold,
     Bind: Checker.let,
 }
 
 
-def check(text: str, variables: Mapping[str, Type]) -> tuple[Expr, Checker]:
+def check(text: str, variables: Mapping[str, Type], *, patches: bool = False) -> tuple[Expr, Checker]:
     """The checked tree of an expression; raises CompileError."""
     try:
         tree = parse(text)
     except SyntaxIssue as issue:
         raise CompileError(describe(text, [issue])) from None
-    checker = Checker(variables)
+    checker = Checker(variables, patches=patches)
     checker.check(tree)
     if checker.issues:
         raise CompileError(describe(text, checker.issues))

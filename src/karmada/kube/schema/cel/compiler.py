@@ -23,9 +23,10 @@ from karmada.kube.schema.cel.syntax import (
     Logic,
     MakeList,
     MakeMap,
+    MakeObject,
     Select,
 )
-from karmada.kube.schema.cel.values import NONE, BudgetExceeded, CelError, NoOverload, Opt, equal
+from karmada.kube.schema.cel.values import NONE, BudgetExceeded, CelError, NoOverload, ObjectValue, Opt, equal
 
 Frame = list[Any]
 Run = Callable[[Frame], Any]
@@ -256,6 +257,23 @@ def _make_map(expr: MakeMap) -> Run:
     return run
 
 
+def _make_object(expr: MakeObject) -> Run:
+    name = expr.name
+    entries = [(token.text, compile_tree(value), optional) for token, value, optional in expr.entries]
+
+    def run(frame: Frame) -> ObjectValue:
+        made = ObjectValue(name)
+        for key, value_of, optional in entries:
+            value = value_of(frame)
+            if not optional:
+                made[key] = value
+            elif value.present:
+                made[key] = value.get()
+        return made
+
+    return run
+
+
 Turns = Callable[[Frame], Iterable[Any]]
 
 
@@ -389,6 +407,7 @@ _COMPILE: dict[type[Expr], Any] = {
     Cond: _cond,
     MakeList: _make_list,
     MakeMap: _make_map,
+    MakeObject: _make_object,
     Fold: _fold,
     Bind: _bind,
 }

@@ -333,7 +333,12 @@ def _formats() -> None:
     define("validate", (f, S), t.optional_of(t.list_of(S)), _validate, member=True, sized=True)
 
 
+def _pointers() -> None:
+    define("jsonpatch.escapeKey", (S,), S, lambda key: key.replace("~", "~0").replace("/", "~1"), sized=True)
+
+
 _quantities()
+_pointers()
 _urls()
 _networks()
 _versions()

@@ -21,11 +21,11 @@ class Program:
 
     __slots__ = ("_run", "_size", "_slots", "text", "type", "uses")
 
-    def __init__(self, text: str, variables: Mapping[str, Type]) -> None:
+    def __init__(self, text: str, variables: Mapping[str, Type], *, patches: bool = False) -> None:
         if len(text) > MAX_LENGTH:
             raise CompileError(f"expression is longer than {MAX_LENGTH} characters")
         try:
-            tree, checker = check(text, variables)
+            tree, checker = check(text, variables, patches=patches)
             self._run = compile_tree(tree)
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None

@@ -89,6 +89,14 @@ class MakeMap(Expr):
 
 
 @dataclass(slots=True, eq=False)
+class MakeObject(Expr):
+    """An object of a named type: `Object.spec{replicas: 1}`."""
+
+    name: str
+    entries: list[tuple[Token, Expr, bool]]
+
+
+@dataclass(slots=True, eq=False)
 class Fold(Expr):
     """A macro that runs over a list or map: all, exists, exists_one, map, filter, transform..."""
 
@@ -148,6 +156,13 @@ _FOLDS = {
     ("all", 3), ("exists", 3), ("exists_one", 3), ("existsOne", 3), ("transformList", 3), ("transformList", 4),
     ("transformMap", 3), ("transformMap", 4), ("transformMapEntry", 3), ("transformMapEntry", 4),
 }  # fmt: skip
+
+
+_OPERAND = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
+"""How the reference parser lists the tokens that an operand may begin with."""
+_OPERAND_KINDS = frozenset({"int", "uint", "float", "string", "name"})
 
 
 def tokenize(text: str) -> list[Token]:
@@ -219,7 +234,7 @@ class Parser:
     def parse(self) -> Expr:
         expr = self.expression()
         if self.peek.kind != "end":
-            raise self.unexpected()
+            raise self.unexpected("<EOF>", superfluous=self.tokens[self.index + 1].kind == "end")
         return expr
 
     @property
@@ -240,14 +255,21 @@ class Parser:
 
     def expect(self, text: str) -> Token:
         token = self.accept(text)
+        if token is None and self.peek.kind == "end":
+            raise SyntaxIssue(self.peek.pos, f"Syntax error: missing '{text}' at '<EOF>'")
         if token is None:
             raise self.unexpected(f"'{text}'")
         return token
 
-    def unexpected(self, wanted: str = "") -> SyntaxIssue:
-        token = self.peek
-        expecting = f" expecting {wanted}" if wanted else ""
-        return SyntaxIssue(token.pos, f"Syntax error: mismatched input '{token.text}'{expecting}")
+    def unexpected(self, wanted: str, *, superfluous: bool = False) -> SyntaxIssue:
+        """What stands here is none of what may; a token without which the text would go on is superfluous."""
+        token, what = self.peek, "extraneous" if superfluous else "mismatched"
+        return SyntaxIssue(token.pos, f"Syntax error: {what} input '{token.text}' expecting {wanted}")
+
+    def not_an_operand(self) -> SyntaxIssue:
+        follows = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+        superfluous = follows.kind in _OPERAND_KINDS or follows.text in ("[", "{", "(", ".", "-", "!")
+        return self.unexpected(_OPERAND, superfluous=self.peek.kind != "end" and superfluous)
 
     def expression(self) -> Expr:
         expr = self.either()
@@ -312,8 +334,9 @@ class Parser:
                 index = self.expression()
                 self.expect("]")
                 expr = Call(mark.pos, "_[?_]" if optional else "_[_]", None, [expr, index])
-            elif self.peek.text == "{" and isinstance(expr, Ident | Select):
-                raise SyntaxIssue(expr.pos, "message construction is not supported")
+            elif self.peek.text == "{" and (made := _dotted(expr)):
+                mark = self.next()
+                expr = MakeObject(mark.pos, made, self.object_entries())
             else:
                 return expr
 
@@ -353,14 +376,14 @@ class Parser:
         if token.text == "." and self.peek.kind == "name":
             return self.named(self.next())
         self.index -= 1
-        raise self.unexpected()
+        raise self.not_an_operand()
 
     def named(self, token: Token) -> Expr:
         if token.text in _CONSTANTS:
             return Literal(token.pos, *_CONSTANTS[token.text])
         if token.text == "in":
             self.index -= 1
-            raise self.unexpected()
+            raise self.not_an_operand()
         if token.text in RESERVED:
             raise SyntaxIssue(token.pos, f"reserved identifier: {token.text}")
         if not self.accept("("):
@@ -413,6 +436,18 @@ class Parser:
                 break
         return entries
 
+    def object_entries(self) -> list[tuple[Token, Expr, bool]]:
+        entries: list[tuple[Token, Expr, bool]] = []
+        while not self.accept("}"):
+            optional = self.accept("?") is not None
+            name = self.name()
+            self.expect(":")
+            entries.append((name, self.expression(), optional))
+            if not self.accept(","):
+                self.expect("}")
+                break
+        return entries
+
     def method(self, target: Expr, name: Token, args: list[Expr]) -> Expr:
         if (name.text, len(args)) in _FOLDS:
             return self.fold(target, name, args)
@@ -440,6 +475,16 @@ class Parser:
         if not isinstance(expr, Ident):
             raise SyntaxIssue(expr.pos, "argument must be a simple name")
         return expr.name
+
+
+def _dotted(expr: Expr) -> str:
+    """The name that an expression made of nothing but names spells; "" for any other."""
+    if isinstance(expr, Ident):
+        return expr.name
+    if isinstance(expr, Select) and not expr.optional and not expr.test:
+        prefix = _dotted(expr.operand)
+        return f"{prefix}.{expr.name}" if prefix else ""
+    return ""
 
 
 def parse(text: str) -> Expr:

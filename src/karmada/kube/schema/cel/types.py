@@ -59,6 +59,34 @@ def object_type(fields: Mapping[str, FieldType]) -> Type:
     return Type("object", fields=fields, identity=id(fields))
 
 
+class _AnyField(dict[str, FieldType]):
+    """Fields of a type that declares none: every name is one, of unknown type."""
+
+    def get(self, name: str, _default: object = None) -> FieldType:
+        return FieldType(name, DYN)
+
+
+PATCH_OBJECT, JSON_PATCH = "Object", "JSONPatch"
+"""The types that expressions of mutating policies make: parts of the object by path, and operations."""
+_JSON_PATCH = Type(
+    JSON_PATCH,
+    fields={
+        "op": FieldType("op", STRING),
+        "path": FieldType("path", STRING),
+        "from": FieldType("from", STRING),
+        "value": FieldType("value", DYN),
+    },
+)
+
+
+def patch_type(name: str) -> Type | None:
+    """The type of that name in the expressions of mutating policies."""
+    if name == JSON_PATCH:
+        return _JSON_PATCH
+    is_part = name == PATCH_OBJECT or name.startswith(f"{PATCH_OBJECT}.")
+    return Type(name, fields=_AnyField()) if is_part else None
+
+
 Bindings = dict[str, Type]
 
 

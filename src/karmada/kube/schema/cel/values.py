@@ -85,6 +85,16 @@ _ABSENT: Final = _Absent()
 NONE: Final = Opt(_ABSENT)
 
 
+class ObjectValue(dict[str, Any]):
+    """An object that an expression made, with the name of the type that it was made as."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str) -> None:
+        super().__init__()
+        self.type_name = type_name
+
+
 class SetList(list[Any]):
     """A list with x-kubernetes-list-type set."""
 

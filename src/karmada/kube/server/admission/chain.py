@@ -108,13 +108,11 @@ class Chain:
         self._steps.clear()
 
     async def admit(self, attributes: Attributes) -> bool:
-        """Every `admit`, in order; whether one of them may have changed the object."""
-        changed = False
-        for plugin, asks, mutates in self._for(attributes).admit:
-            if asks and not plugin.handles(attributes):
-                continue
-            await plugin.admit(attributes)
-            changed = changed or mutates
+        """Every `admit`, in order, a second time if that is wanted; whether one may have changed the object."""
+        steps = self._for(attributes).admit
+        changed = await _admit(steps, attributes)
+        if attributes.begin_second_round():
+            await _admit(steps, attributes)
         return changed
 
     async def validate(self, attributes: Attributes) -> None:
@@ -149,6 +147,16 @@ class Chain:
             if _overrides(plugin, "validate"):
                 validate.append(step)
         return _Steps(tuple(admit), tuple(validate))
+
+
+async def _admit(steps: tuple[_Step, ...], attributes: Attributes) -> bool:
+    changed = False
+    for plugin, asks, mutates in steps:
+        if asks and not plugin.handles(attributes):
+            continue
+        await plugin.admit(attributes)
+        changed = changed or mutates
+    return changed
 
 
 def _rank(name: str) -> float:

@@ -17,6 +17,34 @@ from karmada.kube.server.auth.user import User
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
 
+class Rounds:
+    """The rounds of mutating admission: a second one for those that want to see what later ones changed."""
+
+    __slots__ = ("_again", "_earlier", "second")
+
+    def __init__(self) -> None:
+        self.second = False
+        self._earlier: set[object] = set()
+        self._again: set[object] = set()
+
+    def takes(self, mutation: object) -> bool:
+        """Whether a webhook or policy takes part in this round."""
+        return not self.second or mutation in self._again
+
+    def took(self, mutation: object, *, changed: bool, reinvocable: bool) -> None:
+        """One ran; if it changed the object, the reinvocable ones before it run again."""
+        if changed:
+            self._again |= self._earlier
+            self._earlier.clear()
+        if reinvocable:
+            self._earlier.add(mutation)
+
+    def begin_second(self) -> bool:
+        """Whether there is one."""
+        self.second = bool(self._again)
+        return self.second
+
+
 @dataclass(slots=True)
 class Attributes:
     """One write on its way in. `obj` is None on DELETE, `old` is None on CREATE."""
@@ -34,6 +62,18 @@ class Attributes:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What plug-ins add to the audit event."""
+
+    _rounds: Rounds | None = None
+
+    @property
+    def rounds(self) -> Rounds:
+        if self._rounds is None:
+            self._rounds = Rounds()
+        return self._rounds
+
+    def begin_second_round(self) -> bool:
+        """Whether something that mutates wants to see the object again."""
+        return self._rounds is not None and self._rounds.begin_second()
 
     @property
     def group_resource(self) -> GroupResource:

@@ -2,8 +2,8 @@
 
 The configurations are compiled when they change, and which webhooks a kind of write concerns is remembered until then,
 so a write that concerns none pays for a look into a table. Mutating webhooks run one after the other, each on what the
-one before left; when a later one changed the object, earlier ones that ask for it see it once more. Validating ones run
-at the same time on the final object.
+one before left; when a later one changed the object, earlier ones that want it see it once more, in the second round
+of the chain. Validating ones run at the same time on the final object.
 
 A webhook that cannot be reached or answers nonsense stops the write or is passed over, as its failurePolicy says. One
 that refuses always stops it.
@@ -19,16 +19,15 @@ from typing import Any, ClassVar, NamedTuple
 import orjson
 
 from karmada.kube.kinds.resource import Reader, Resource
-from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError, BadRequest, Forbidden, InternalError
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch, check_size, json_equal
+from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch, check_size
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.schema.decode import DecodeError, normalize
 from karmada.kube.server.admission.conditions import Conditions, EvaluationFailed, bindings_of
 from karmada.kube.server.admission.interface import Attributes
 from karmada.kube.server.admission.matching import GROUP, Criteria, Request, exempt
+from karmada.kube.server.admission.mutation import take
 from karmada.kube.server.admission.plugin import BuiltinPlugin
 from karmada.kube.server.admission.review import (
     JSON_PATCH,
@@ -38,13 +37,11 @@ from karmada.kube.server.admission.review import (
     denial,
     pick_version,
     review,
-    scale_of,
     shown,
     taken_back,
     verdict,
 )
 from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.handlers.subresources import projection
 from karmada.kube.server.outbound.webhooks import WebhookCallFailed, WebhookClient, parse_answer
 from karmada.kube.server.registry import Registry
 from karmada.kube.server.watchcache.derived import Followed
@@ -53,8 +50,6 @@ MUTATING = GroupResource(GROUP, "mutatingwebhookconfigurations")
 VALIDATING = GroupResource(GROUP, "validatingwebhookconfigurations")
 DEFAULT_SECONDS = 10.0
 _SAFE_ON_DRY_RUN = ("None", "NoneOnDryRun")
-_KEPT = ("uid", "name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp",
-         "deletionGracePeriodSeconds", "generation")  # fmt: skip
 _log = get_logger("admission.webhooks")
 
 
@@ -203,21 +198,12 @@ class MutatingWebhooks(_Webhooks):
     configurations = MUTATING
 
     async def admit(self, attributes: Attributes) -> None:
-        invocations = self._concerned(attributes)
-        earlier: set[Hook] = set()
-        again: set[Hook] = set()
-        for first_round in (True, False):
-            for invocation in invocations:
-                hook = invocation.hook
-                if not first_round and hook not in again:
-                    continue
-                if await self._mutate(attributes, invocation):
-                    again |= earlier
-                    earlier.clear()
-                if hook.reinvoke:
-                    earlier.add(hook)
-            if not again:
-                return
+        rounds = attributes.rounds
+        for invocation in self._concerned(attributes):
+            hook = invocation.hook
+            if rounds.takes(hook):
+                changed = await self._mutate(attributes, invocation)
+                rounds.took(hook, changed=changed, reinvocable=hook.reinvoke)
 
     async def _mutate(self, attributes: Attributes, invocation: Invocation) -> bool:
         """Whether the webhook changed the object."""
@@ -240,7 +226,7 @@ class MutatingWebhooks(_Webhooks):
             what = "attempted to modify the object, which is not supported for this operation"
             raise InternalError.of(f'admission webhook "{hook.name}" {what}')
         patched = _patched(question.obj, operations)
-        return _take(attributes, await taken_back(attributes, patched, invocation.resource))
+        return take(attributes, await taken_back(attributes, patched, invocation.resource))
 
 
 class ValidatingWebhooks(_Webhooks):
@@ -291,61 +277,3 @@ def _patched(obj: Obj, operations: list[Obj]) -> Any:
         raise InternalError.of(error.why) from error
     except ValueError as error:
         raise InternalError.of(str(error)) from error
-
-
-def _take(attributes: Attributes, patched: Any) -> bool:
-    """Make the object what the webhook wants, in place; False if that is what it is."""
-    obj = attributes.obj
-    assert obj is not None
-    if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
-        raise InternalError.of("the patch of the webhook left no object")
-    if json_equal(patched, obj):
-        return False
-    fresh: Obj = orjson.loads(orjson.dumps(patched))
-    _keep_identity(fresh, obj)
-    if scale_of(attributes) is None:
-        resource = attributes.resource
-        try:
-            normalize(resource.schema(), fresh, custom=resource.custom)
-        except DecodeError as error:
-            raise InternalError.of(str(error)) from error
-    _replace(obj, _only_this_part(attributes, fresh))
-    attributes.resource.strategy.default(obj)
-    return True
-
-
-def _only_this_part(attributes: Attributes, fresh: Obj) -> Obj:
-    """A write of one part of an object stays one, whatever a webhook does to the rest."""
-    resource, old, sub = attributes.resource, attributes.old, attributes.subresource
-    if old is None or scale_of(attributes) is not None:
-        return fresh
-    if not sub:
-        if resource.has_status:
-            fresh.pop("status", None)
-            if "status" in old:
-                fresh["status"] = copy_json(old["status"])
-        return fresh
-    part = resource.subresources.get(sub)
-    project = projection(resource, part) if part is not None else None
-    return project(copy_json(old), fresh) if project is not None else fresh
-
-
-def _keep_identity(fresh: Obj, obj: Obj) -> None:
-    """What no webhook may change: type, identity and what only the server sets. A missing name may be given."""
-    fresh["apiVersion"], fresh["kind"] = obj.get("apiVersion"), obj.get("kind")
-    meta, own = fresh["metadata"], obj.get("metadata") or {}
-    for key in _KEPT:
-        if own.get(key) is not None:
-            meta[key] = own[key]
-        elif key != "name":
-            meta.pop(key, None)
-
-
-def _replace(obj: Obj, fresh: Obj) -> None:
-    """In place down to the metadata, which callers hold on to."""
-    meta: Obj = obj.setdefault("metadata", {})
-    meta.clear()
-    meta.update(fresh["metadata"])
-    obj.clear()
-    obj.update(fresh)
-    obj["metadata"] = meta
