@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from karmada.scheduler.filters.workload_affinity import NotComparable, NotListed, newest
+from karmada.scheduler.filters.workload_affinity import NotComparable, NotListed
 from karmada.scheduler.plugins import builtin, profile_of
 from tests.support.scheduling_cases import cluster, config_map, run, shown
 
@@ -92,12 +92,3 @@ def test_not_knowing_the_others_is_a_reason(peers, reason):
 def test_without_the_feature_groups_mean_nothing():
     spec = config_map({}, workloadAffinityGroups={"affinityGroup": "app=web"})
     assert set(shown(run(spec, CLUSTERS))) == {"a", "b", "c"}
-
-
-def test_what_was_written_last_counts():
-    listed, written = binding("x", version="9"), binding("x", "a", version="10")
-    assert newest(listed, written) is written
-    assert newest(written, listed) is written
-    assert newest(listed, None) is listed
-    with pytest.raises(NotComparable):
-        newest(listed, binding("x", version="new"))

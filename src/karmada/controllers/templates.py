@@ -36,6 +36,6 @@ class Templates:
         informer = self._informers.of(mapping.gvr, transform=light_of(gvk))
         return informer.get(Key(reference.get("namespace") or "", reference["name"]))
 
-    async def write_status(self, template: Obj) -> None:
-        """Conflict when the template has changed since it was read."""
-        await self._client.update_status(gvk_of(template), template)
+    async def write_status(self, template: Obj) -> Obj:
+        """As it was stored; Conflict when the template has changed since it was read."""
+        return await self._client.update_status(gvk_of(template), template)

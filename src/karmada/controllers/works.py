@@ -1,12 +1,10 @@
-"""Works, as every controller makes them: one object for one cluster, with the marks by which it is found again.
+"""Works, as every controller writes them: one object for one cluster, with the labels by which it is found again.
 
-`Works.ensure` makes the Work of an object for a cluster equal to what is wanted. It looks at the informer's copy first:
-nothing is sent when nothing changed, a create costs one request and an update one; only after losing a race is the
-server asked. The manifest gets here what admission would give it, so that a stored Work and one that is made again
-from the same object are equal.
+`Works.ensure` converges on the Work of an object for a cluster. The manifest gets here what admission would give it, so
+that a stored Work and one that is made again from the same object are equal, and nothing is sent.
 
-What somebody else put on a Work stays: labels and annotations are merged, finalizers united, owners set once. The spec
-is replaced.
+What others put on a Work stays: labels and annotations are merged, finalizers united, owners set once. The spec is
+replaced.
 """
 
 from __future__ import annotations
@@ -21,12 +19,11 @@ from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.interpreter.pruning import pruned
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import Write
-
-_TRIES = 5
 
 
 class WorkBeingDeleted(ApiError):
@@ -42,7 +39,8 @@ class WorkBeingDeleted(ApiError):
 class Works:
     def __init__(self, context: Context) -> None:
         self.informer = context.informers.of(Work.gvr)
-        self._client = context.client
+        self._writer = ResourceWriter(context.client, Work.gvr, self.informer)
+        self.view = self._writer.view
 
     async def ensure(
         self,
@@ -72,34 +70,17 @@ class Works:
         }
         options = {field: value for field, value in options.items() if value is not None}
         wanted = _Wanted(key, manifest, labels or {}, annotations or {}, owner, options)
-        current = self.informer.get(key)
-        for _ in range(_TRIES):
-            try:
-                return await self._write(wanted, current)
-            except (AlreadyExists, Conflict) as error:
-                lost: ApiError = error
-            except NotFound as error:
-                if current is None:
-                    raise  # not the Work is missing, but its namespace
-                lost = error
-            current = await self._live(key)
-        raise Conflict(lost.message)
 
-    async def _live(self, key: Key) -> Obj | None:
-        try:
-            return await self._client.get(Work.gvr, key.name, key.namespace)
-        except NotFound:
-            return None
+        async def make(current: Obj | None) -> Obj:
+            if current is None:
+                return wanted.fresh()
+            if meta.is_deleting(current):
+                raise WorkBeingDeleted.of(key)
+            return wanted.over(current)
 
-    async def _write(self, wanted: _Wanted, current: Obj | None) -> Write:
-        if current is None:
-            return Write("created", await self._client.create(Work.gvr, wanted.fresh()))
-        if meta.is_deleting(current):
-            raise WorkBeingDeleted.of(wanted.key)
-        changed = wanted.over(current)
-        if changed == current:
-            return Write("unchanged", current)
-        return Write("updated", await self._client.update(Work.gvr, changed))
+        written = await self._writer.converge(key, make)
+        assert written is not None
+        return written
 
 
 class _Wanted:

@@ -28,10 +28,14 @@ class FakeTemplates:
         self.reads += 1
         return self.template
 
-    async def write_status(self, template: Obj) -> None:
+    async def write_status(self, template: Obj) -> Obj:
         if self.failures:
-            raise self.failures.pop(0)
+            failure = self.failures.pop(0)
+            if isinstance(failure, NotFound):
+                self.template = None
+            raise failure
         self.written.append(template["status"])
+        return {**template, "metadata": {**template["metadata"], "resourceVersion": "2"}}
 
 
 class FakeInterpreter:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.controllers.pacing import OwnWrites, Pacing
+from karmada.kube.sim.controllers.pacing import Pacing
 
 A, B = Key("ns", "a"), Key("ns", "b")
 
@@ -38,13 +38,3 @@ async def test_a_key_that_keeps_changing_waits_longer() -> None:
     pacing.done(A)
     assert pacing.left(A) == 4.0
     assert pacing.left(B) == 1.0
-
-
-def test_own_writes_are_known_until_they_are_forgotten() -> None:
-    own = OwnWrites()
-    one, other = {"metadata": {"resourceVersion": "7"}}, {"metadata": {"resourceVersion": "8"}}
-    own.note(one)
-    assert one in own
-    assert other not in own
-    own.forget([one])
-    assert one not in own

@@ -33,7 +33,6 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 from karmada.overrides.hook import Override
@@ -72,7 +71,6 @@ class Binding:
         self._bindings = context.informers.of(kind.gvr)
         self._works = Works(context)
         self._works.informer.add_index(WORKS_OF_BINDING, binding_ids)
-        self._written = OwnWrites(self._works.informer)
         self._awaited: set[Key] = set()
         self.watches: Sequence[Watch] = (
             Watch(kind.gvr, when=generation_or_deletion_changed),
@@ -105,14 +103,16 @@ class Binding:
         return Done
 
     def _works_of(self, binding: Obj) -> list[Obj]:
-        """All Works of a binding, those included that the informer has not heard of yet."""
+        """All Works of a binding, as they are after what was written here."""
         identity = self._kind.id_of(binding)
         if not identity:
             return []
         found = {key_of(work): work for work in self._works.informer.by_index(WORKS_OF_BINDING, identity)}
-        for work in self._written.unheard():
+        for work in self._works.view.pending():
             if meta.labels(work).get(self._kind.id_label) == identity:
-                found.setdefault(key_of(work), work)
+                found[key_of(work)] = work
+            else:
+                found.pop(key_of(work), None)
         return list(found.values())
 
     # what has to go
@@ -158,7 +158,7 @@ class Binding:
             written = await self._client.patch(Work.gvr, metadata["name"], metadata["namespace"], patch)
         except NotFound:
             return
-        self._written.wrote(written)
+        self._works.view.wrote(written)
 
     async def _delete(self, works: Iterable[Obj]) -> None:
         going = [work for work in works if not meta.is_deleting(work)]
@@ -209,7 +209,7 @@ class Binding:
         """Whether the Work had to be written."""
         rendered = await renderer.render(cluster)
         try:
-            outcome, work = await self._works.ensure(
+            written = await self._works.ensure(
                 cluster,
                 rendered.manifest,
                 labels=rendered.labels,
@@ -220,10 +220,7 @@ class Binding:
         except WorkBeingDeleted:
             self._await_end(cluster, rendered.manifest)
             raise
-        if outcome == "unchanged":
-            return False
-        self._written.wrote(work)
-        return True
+        return written.outcome != "unchanged"
 
     def _await_end(self, cluster: str, manifest: Obj) -> None:
         name = well_known.work_name(manifest["kind"], meta.name(manifest), meta.namespace(manifest))

@@ -9,6 +9,7 @@ the clusters report belongs to this controller alone and needs no such care.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from karmada.api.work import Work
@@ -19,12 +20,12 @@ from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, Conflict, NotFound
+from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.converge import ResourceWriter, converge
 from karmada.kube.runtime.events import NORMAL, WARNING
-from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.own_writes import OwnWrites
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import all_of, any_of, deleted, status_changed, updated
 
 SETTLE: Final = 0.01
@@ -32,7 +33,6 @@ SETTLE: Final = 0.01
 PATIENCE: Final = 0.25
 """Seconds for which a summary waits for clusters that have not reported yet."""
 _WORKERS = 64
-_TRIES = 5
 
 
 def _template_changed(old: Obj | None, new: Obj | None) -> bool:
@@ -59,7 +59,7 @@ class BindingStatus:
         self._clock = context.clock
         self._recorder = context.recorder(kind.status_controller)
         self._template_status = template_status
-        self._bindings = OwnWrites(context.informers.of(kind.gvr))
+        self._bindings = ResourceWriter(context.client, kind.gvr, context.informers.of(kind.gvr))
         self._works = context.informers.of(Work.gvr, indexes={WORKS_OF_BINDING: binding_ids})
         self._until: dict[Key, float] = {}
         self.watches: Sequence[Watch] = (
@@ -124,35 +124,36 @@ class BindingStatus:
 
     async def _write(self, binding: Obj, items: list[Obj]) -> bool:
         """Whether the binding's status was another."""
-        metadata = binding["metadata"]
-        for attempt in range(_TRIES):
-            patch = self._difference(binding, items)
-            if patch is None:
-                return False
-            try:
-                written = await self._client.patch(
-                    self._kind.gvr, metadata["name"], metadata.get("namespace", ""), patch, subresource="status"
-                )
-            except NotFound:
-                return False
-            except Conflict:
-                if attempt == _TRIES - 1:
-                    raise
-                binding = await self._client.get(self._kind.gvr, metadata["name"], metadata.get("namespace", ""))
-                continue
-            self._bindings.wrote(written)
-            return True
-        raise AssertionError("unreachable")
+        key = key_of(binding)
 
-    def _difference(self, binding: Obj, items: list[Obj]) -> Obj | None:
-        status = binding.get("status") or {}
-        changed: Obj = {}
-        precondition = {"uid": binding["metadata"]["uid"]}
+        async def make(current: Obj | None) -> Obj | None:
+            return None if current is None else self._with_status(current, items)
+
+        written = await converge(make, binding, self._put, partial(self._bindings.live, key))
+        if written is None or written.outcome == "unchanged":
+            return False
+        self._bindings.view.wrote(written.object)
+        return True
+
+    def _with_status(self, binding: Obj, items: list[Obj]) -> Obj:
+        status = {**(binding.get("status") or {})}
         if (status.get("aggregatedStatus") or []) != items:
-            changed["aggregatedStatus"] = items
+            status["aggregatedStatus"] = items
         condition = fully_applied(items, allowed(binding["spec"]))
         found = meta.get_condition(status.get("conditions"), FULLY_APPLIED)
         if found is None or any(found.get(field) != value for field, value in condition.items()):
-            changed["conditions"] = meta.set_condition(status.get("conditions"), condition, self._clock.now())
-            precondition["resourceVersion"] = binding["metadata"]["resourceVersion"]
-        return {"metadata": precondition, "status": changed} if changed else None
+            status["conditions"] = meta.set_condition(status.get("conditions"), condition, self._clock.now())
+        return {**binding, "status": status}
+
+    async def _put(self, current: Obj | None, wanted: Obj) -> Obj:
+        """Only conditions, which others write, too, need the version they were made from."""
+        assert current is not None
+        metadata, before = current["metadata"], current.get("status") or {}
+        changed = {field: value for field, value in wanted["status"].items() if before.get(field) is not value}
+        precondition = {"uid": metadata["uid"]}
+        if "conditions" in changed:
+            precondition["resourceVersion"] = metadata["resourceVersion"]
+        patch = {"metadata": precondition, "status": changed}
+        return await self._client.patch(
+            self._kind.gvr, metadata["name"], metadata.get("namespace", ""), patch, subresource="status"
+        )

@@ -1,17 +1,17 @@
-"""The status of templates: what the interpreter makes of the reports of all clusters, written when it is another."""
+"""The status of templates: what the interpreter aggregates from the reports of all clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from karmada.controllers.templates import Templates
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import AGGREGATE_STATUS, InterpreterError, gvk_of
-from karmada.kube.objects.errors import ApiError, Conflict, NotFound
+from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
-
-_TRIES = 5
 
 
 class TemplateStatus:
@@ -24,27 +24,25 @@ class TemplateStatus:
         if not self._interpreter.enabled(gvk_of(reference), AGGREGATE_STATUS):
             return
         template = await self._templates.of(reference)
-        for attempt in range(_TRIES):
-            if template is None:
-                return
-            try:
-                await self._write(template, items, recorder)
-                return
-            except NotFound:
-                return
-            except Conflict:
-                if attempt == _TRIES - 1:
-                    raise
-                template = await self._templates.of(reference)
-            except (ApiError, InterpreterError) as error:
-                recorder.event(template, WARNING, "AggregateStatusFailed", str(error))
-                raise
-
-    async def _write(self, template: Obj, items: Sequence[Obj], recorder: EventRecorder) -> None:
-        made = await self._interpreter.aggregate_status(template, items)
-        if (made.get("status") or {}) == (template.get("status") or {}):
+        if template is None:
             return
-        await self._templates.write_status(made)
-        recorder.event(
-            template, NORMAL, "AggregateStatusSucceed", "Update Resource with AggregatedStatus successfully."
-        )
+
+        async def make(current: Obj | None) -> Obj | None:
+            if current is None:
+                return None
+            made = await self._interpreter.aggregate_status(current, items)
+            return current if (made.get("status") or {}) == (current.get("status") or {}) else made
+
+        try:
+            written = await converge(make, template, self._put, partial(self._templates.of, reference))
+        except Conflict:
+            raise
+        except (ApiError, InterpreterError) as error:
+            recorder.event(template, WARNING, "AggregateStatusFailed", str(error))
+            raise
+        if written is not None and written.outcome != "unchanged":
+            message = "Update Resource with AggregatedStatus successfully."
+            recorder.event(template, NORMAL, "AggregateStatusSucceed", message)
+
+    async def _put(self, _current: Obj | None, wanted: Obj) -> Obj:
+        return await self._templates.write_status(wanted)

@@ -19,7 +19,6 @@ from karmada.controllers.concurrently import for_each
 from karmada.controllers.context import Context
 from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
-from karmada.controllers.detector.recent import Recent
 from karmada.controllers.light_templates import changed, light_of
 from karmada.controllers.template_refs import Ref, ref_of_resource
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
@@ -29,6 +28,7 @@ from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -79,7 +79,7 @@ class Distributor:
             attached.BY_DEPENDENT: attached.dependent_index,
         }
         self._informer = context.informers.of(ResourceBinding.gvr, indexes=indexes)
-        self._bindings = Recent(context.client, ResourceBinding.gvr, self._informer)
+        self._bindings = ResourceWriter(context.client, ResourceBinding.gvr, self._informer)
         self._objects: dict[GVK, Informer] = {}
         self._following = False
         self._add: Callable[[Key, int], None] | None = None

@@ -137,6 +137,13 @@ def releasing_patch(obj: Obj, kind: PolicyKind) -> Obj:
     return _patch(obj, {kind.id_label: None}, dict.fromkeys(kind.annotation_keys))
 
 
+def released(obj: Obj, kind: PolicyKind) -> Obj:
+    """A template or binding as it is without that claim."""
+    labels = {key: value for key, value in meta.labels(obj).items() if key != kind.id_label}
+    annotations = {key: value for key, value in meta.annotations(obj).items() if key not in kind.annotation_keys}
+    return {**obj, "metadata": {**obj["metadata"], "labels": labels, "annotations": annotations}}
+
+
 def _absent(present: Mapping[str, str], *keys: str) -> dict[str, None]:
     return {key: None for key in keys if key in present}
 

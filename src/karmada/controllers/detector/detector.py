@@ -4,9 +4,8 @@ A claimed template stays with its policy until the policy is deleted, selects it
 only unclaimed templates are matched. One that nothing selects waits, and the policy that comes for it finds it there:
 matching and waiting are one step, so no policy can slip through between them.
 
-A claim is a write to the template, which is heard of again like any other change, perhaps much later. Until then the
-claimed version is kept with the policy's generation that the binding was built from: what is older is not mistaken for
-a template without a policy, and the echo itself costs nothing.
+A claim is a write to the template, and its own event comes back like that of any other change, perhaps much later.
+Templates are read through a view of own writes, so that an older state is not mistaken for an unclaimed template.
 
 With a lazy policy, changes that the control plane itself made to a template only claim it; its binding waits for a
 user's change. Whether a key is for such a change travels in the key.
@@ -25,11 +24,10 @@ from karmada.controllers.detector.eligible import SkippedNamespaces
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
 from karmada.controllers.detector.kinds import Kind, Kinds
 from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selects
-from karmada.controllers.detector.recent import version
 from karmada.controllers.detector.release import Release
 from karmada.controllers.detector.waiting import Waiting
 from karmada.controllers.detector.writer import BindingWriter
-from karmada.controllers.light_templates import changed, changed_by_user, light_of
+from karmada.controllers.light_templates import changed, changed_by_user
 from karmada.controllers.template_refs import Ref, ref_of, unqueued
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
@@ -46,20 +44,20 @@ At a start, what has no policy yet is taken for such a change: it may have come 
 """
 
 
-class _Settled(NamedTuple):
-    """A template as it was claimed, and the policy that its binding was built from."""
+class _Source(NamedTuple):
+    """What a binding was built from: the template as claimed, and the policy.
 
-    template: Obj
+    Kept only until the event of the claim is reconciled, which then has nothing to do. The view of own writes cannot
+    decide that: it knows which state is the newest, not what was done with it.
+    """
+
+    template_version: str
     policy_uid: str
     policy_generation: int
 
-    def covers(self, template: Obj, policy: Obj) -> bool:
-        """Whether there is nothing new in either."""
-        return (
-            meta.resource_version(self.template) == meta.resource_version(template)
-            and self.policy_uid == meta.uid(policy)
-            and self.policy_generation == meta.generation(policy)
-        )
+    @classmethod
+    def of(cls, template: Obj, policy: Obj) -> _Source:
+        return cls(meta.resource_version(template), meta.uid(policy), meta.generation(policy))
 
 
 class Detector:
@@ -80,7 +78,7 @@ class Detector:
         self._client = context.client
         self._interpretation = Interpretation(context, interpreter, self.recorder)
         self._namespaces = SkippedNamespaces(context.settings.skipped_propagating_namespaces)
-        self._settled: dict[Ref, _Settled] = {}
+        self._built_from: dict[Ref, _Source] = {}
         self._add: Callable[[Key, int], None] | None = None
 
     # from changes to keys
@@ -116,11 +114,9 @@ class Detector:
     async def reconcile(self, key: Key) -> Result:
         ref, lazily = unqueued(key)
         template = await self.kinds.find(ref)
-        settled = self._settled.get(ref)
-        if settled is not None and template is not None and version(template) < version(settled.template):
-            template = settled.template
-        else:
-            self._settled.pop(ref, None)
+        source = self._built_from.get(ref)
+        if source is not None and not self.kinds.is_pending(ref):
+            del self._built_from[ref]
         if template is None or meta.labels(template).get(well_known.CLAIMED_BY):
             self.waiting.discard(ref)
             return Done
@@ -128,7 +124,7 @@ class Detector:
         if claim is None:
             await self._match(template, lazily=lazily)
         else:
-            await self._keep(template, claim, settled, lazily=lazily)
+            await self._keep(template, claim, source, lazily=lazily)
         return Done
 
     async def _match(self, template: Obj, *, lazily: bool) -> None:
@@ -143,7 +139,7 @@ class Detector:
                 return
         self.waiting.add(ref)
 
-    async def _keep(self, template: Obj, claim: Claim, settled: _Settled | None, *, lazily: bool) -> None:
+    async def _keep(self, template: Obj, claim: Claim, source: _Source | None, *, lazily: bool) -> None:
         """For a template that has a policy."""
         kind, key = claim
         policy = self.policies.get(kind, key) or await self.policies.live(kind, key)
@@ -152,7 +148,7 @@ class Detector:
             return
         if meta.is_deleting(policy):
             raise NotYet(f"{kind.title(policy)} is being deleted")
-        if settled is not None and settled.covers(template, policy):
+        if source == _Source.of(template, policy):
             return
         if not selects(policy, template):
             return
@@ -164,6 +160,8 @@ class Detector:
         title = f"Apply {kind.title(policy)}"
         try:
             claimed = await self.claim(template, kind, policy)
+            if claimed is not None:
+                await self.kinds.wrote(ref_of(template), claimed)
             if lazily and is_lazy(policy):
                 return
             whole = claimed or await self.kinds.whole(ref_of(template))
@@ -171,13 +169,12 @@ class Detector:
                 return
             outcome = await self._bind(whole, kind, policy)
         except Conflict:
-            raise  # somebody was faster: nothing to tell, look again
+            raise  # a lost race is no event: it is tried again
         except Exception as error:
             self.recorder.event(template, WARNING, "ApplyPolicyFailed", f"{title} failed: {error}")
             raise
         if claimed is not None:
-            ref = ref_of(template)
-            self._settled[ref] = _Settled(light_of(ref.gvk)(claimed), meta.uid(policy), meta.generation(policy))
+            self._built_from[ref_of(template)] = _Source.of(claimed, policy)
         if outcome != "unchanged":
             self.recorder.event(whole, NORMAL, "ApplyPolicySucceed", f"{title} succeed")
 

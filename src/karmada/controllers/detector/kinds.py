@@ -30,6 +30,7 @@ from karmada.kube.runtime.controller import Result, Retry, Watch, requeue
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.waiting import with_timeout
 
 CRDS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -60,6 +61,7 @@ class Kind:
     gvk: GVK
     gvr: GVR
     informer: Informer
+    view: OwnWrites
     slow: bool = False
     """Its first list did not come in time: nobody waits for it any more."""
 
@@ -131,7 +133,7 @@ class Kinds:
 
     def _follow(self, mapping: Mapping) -> None:
         informer = self._informers.of(mapping.gvr, transform=light_of(mapping.gvk), indexes={BY_CLAIM: claiming_ids})
-        kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer)
+        kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer, OwnWrites(informer))
         self._replaying = True
         try:
             self._unsubscribe[mapping.gvk] = informer.add_handler(partial(self._heard, kind))
@@ -177,10 +179,21 @@ class Kinds:
         kind = await self.get(ref.gvk)
         if kind is None:
             return await self._live(ref)
-        found = kind.informer.get(ref.key)
+        found = kind.view.get(ref.key)
         if found is None and not await self._synced(kind):
             return await self._live(ref)
-        return found or kind.informer.get(ref.key)
+        return found or kind.view.get(ref.key)
+
+    async def wrote(self, ref: Ref, template: Obj) -> None:
+        """Record what the server returned for a write of a template."""
+        kind = await self.get(ref.gvk)
+        if kind is not None:
+            kind.view.wrote(template)
+
+    def is_pending(self, ref: Ref) -> bool:
+        """Whether the informer has not caught up with the last write of a template."""
+        kind = self._kinds.get(ref.gvk)
+        return kind is not None and kind.view.is_pending(ref.key)
 
     async def whole(self, ref: Ref) -> Obj | None:
         """A template with everything, from the server."""

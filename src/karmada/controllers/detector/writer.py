@@ -9,10 +9,10 @@ from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import WantedBinding
 from karmada.controllers.detector.claims import BOTH, POLICIES, PolicyKind
-from karmada.controllers.detector.recent import Recent
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key
 
 _BY_POLICY: Final = "policy-ids"
@@ -26,19 +26,19 @@ def policy_ids(binding: Obj) -> Iterable[str]:
 
 class BindingWriter:
     def __init__(self, context: Context) -> None:
-        self._recent = {
-            gvr: Recent(context.client, gvr, context.informers.of(gvr, indexes={_BY_POLICY: policy_ids}))
+        self._writers = {
+            gvr: ResourceWriter(context.client, gvr, context.informers.of(gvr, indexes={_BY_POLICY: policy_ids}))
             for gvr in (ResourceBinding.gvr, ClusterResourceBinding.gvr)
         }
 
     def get(self, gvr: GVR, key: Key) -> Obj | None:
-        return self._recent[gvr].get(key)
+        return self._writers[gvr].get(key)
 
     def of_policy(self, kind: PolicyKind, policy: Obj) -> list[Obj]:
         """Bindings that carry the policy's id."""
         policy_id, namespace = kind.id_of(policy), meta.namespace(policy)
-        gvrs = (ResourceBinding.gvr,) if kind is POLICIES else tuple(self._recent)
-        found = [binding for gvr in gvrs for binding in self._recent[gvr].informer.by_index(_BY_POLICY, policy_id)]
+        gvrs = (ResourceBinding.gvr,) if kind is POLICIES else tuple(self._writers)
+        found = [binding for gvr in gvrs for binding in self._writers[gvr].informer.by_index(_BY_POLICY, policy_id)]
         return [binding for binding in found if not namespace or meta.namespace(binding) == namespace]
 
     async def write(self, wanted: WantedBinding, before: Callable[[], None]) -> str:
@@ -47,5 +47,5 @@ class BindingWriter:
         async def make(current: Obj | None) -> Obj:
             return wanted.fresh() if current is None else wanted.over(current)
 
-        written = await self._recent[wanted.gvr].converge(wanted.key, make, before)
+        written = await self._writers[wanted.gvr].converge(wanted.key, make, before=before)
         return "unchanged" if written is None else written.outcome

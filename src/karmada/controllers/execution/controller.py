@@ -111,7 +111,8 @@ class Execution:
         self._patience = context.settings.cluster_cache_sync_timeout
         self._handles = handles
         self._members = members or context.members
-        self._works = OwnWrites(context.informers.of(Work.gvr, namespace))
+        self._informer = context.informers.of(Work.gvr, namespace)
+        self._works = OwnWrites(self._informer)
         self._clusters = context.informers.of(Cluster.gvr)
         self._spaces = Spaces(self._members, context.client, interpreter, context.clock)
         self._outages = Outages(context.clock)
@@ -130,14 +131,14 @@ class Execution:
         self._starting = True
         self._unsubscribe = [
             self._clusters.add_handler(self._cluster_changed),
-            self._works.informer.add_stranger(self._work_changed),
+            self._informer.add_stranger(self._work_changed),
         ]
         self._members.gone.append(self._cluster_gone)
 
     async def start(self) -> None:
         if not self._starting:
             self.listen()
-            await self._works.informer.introduce()
+            await self._informer.introduce()
         self._starting = False
         self.lanes.start()
 
@@ -184,7 +185,7 @@ class Execution:
         self._set_aside.pop(name, None)
         namespace = well_known.execution_namespace(name)
         self.lanes.drop(namespace)
-        for key in self._works.informer.keys(namespace):
+        for key in self._informer.keys(namespace):
             self._applied.pop(key, None)
             self.lanes.add(key)
 
@@ -318,7 +319,7 @@ class Execution:
             outcome, obj = await kind.apply(manifest, observed)
             self._answered(cluster)
             self._spaces.follow(space, kind, self._object_changed)
-            return _Outcome(obj, outcome != "none", recreating)
+            return _Outcome(obj, outcome != "unchanged", recreating)
         except _FAILURES as error:
             self._note_outage(cluster, error)
             return _Outcome(error=error, recreated=recreating)
@@ -336,7 +337,7 @@ class Execution:
     async def _find(self, key: Key, space: Space, kind: KindInMember, manifest: Obj) -> Observed:
         """An object that was applied before this process knew of it: with all others of its kind, if possible."""
         self._spaces.follow(space, kind, self._object_changed)
-        left = kind.asked_at + self._patience - self._clock.monotonic()
+        left = kind.started_at + self._patience - self._clock.monotonic()
         if left > 0:
             self._await_list(key, kind, left)
             raise _Patience
@@ -400,8 +401,7 @@ class Execution:
             log.v(1).info("Not deleting yet", work=str(key), err=f"cluster({name}) not ready")
             return self._wait_for(name, key)
         written = await remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER)
-        if meta.finalizers(written.object):
-            self._works.wrote(written.object)
+        self._works.wrote(written.object)
         self._applied.pop(key, None)
         return Done
 

@@ -31,6 +31,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.versions import number, version
 from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
 
 Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
@@ -81,6 +82,9 @@ class Informer:
         self.metadata_only = metadata_only
         self.cache = OnDemandCache(indexes, transform) if on_demand else Cache(indexes)
         self.resource_version = ""
+        """How far it has come; "" until the first list of a history is complete."""
+        self.history = 0
+        """Raised whenever the server may be another one, so that versions cannot be compared with those before."""
         self.last_error: Exception | None = None
         self._client = client
         self._clock = clock or RealClock()
@@ -92,6 +96,7 @@ class Informer:
         self._changed: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._version_unavailable = False
+        self._listing: _Listing | None = None
         self._backoff = Backoff(self._clock, first=0.2, most=30.0)
         self._events = 0
 
@@ -117,6 +122,28 @@ class Informer:
 
     def __len__(self) -> int:
         return len(self.cache)
+
+    def has_reached(self, key: Key, wanted: int, history: int) -> bool:
+        """Whether what is shown of an object is at least as new as a version of it that a server returned.
+
+        A list counts for each object from the moment that object was stored or removed, not only when all were.
+        """
+        same = history == self.history
+        if same and wanted <= number(self.resource_version):
+            return True
+        listing = self._listing
+        if listing is None:
+            return not same and self.resource_version != ""
+        found = self.cache.get(key)
+        if same and found is not None and version(found) >= wanted:
+            return True
+        if same and wanted > listing.version:
+            return False
+        return key in listing.seen or (listing.complete and found is None)
+
+    def shown(self, obj: Obj) -> Obj:
+        """An object of the server as this informer would show it."""
+        return self.cache.view(obj) if self._transform is None else self._transform(obj)
 
     @property
     def synced(self) -> bool:
@@ -212,6 +239,9 @@ class Informer:
     def forget_history(self) -> None:
         """The server may be another one: its versions say nothing about those seen before."""
         self._version_unavailable = True
+        self.resource_version = ""
+        self.history += 1
+        self._listing = None
 
     async def _run(self) -> None:
         while True:
@@ -234,35 +264,39 @@ class Informer:
 
     async def _list(self) -> None:
         """Make the cache equal to a list of the server, and tell what that changed."""
-        version = "" if self._version_unavailable or self._paged else (self.resource_version or "0")
-        listed_at, seen = "", set[Key]()
+        since = "" if self._version_unavailable or self._paged else (self.resource_version or "0")
+        listed_at = ""
+        listing = self._listing = _Listing()
         try:
             async for page in self._client.pages(
                 self.gvr,
                 self.namespace,
                 label_selector=self.label_selector,
                 field_selector=self.field_selector,
-                resource_version=version,
+                resource_version=since,
                 metadata_only=self.metadata_only,
             ):
                 if page.first:
-                    seen.clear()
+                    listing.seen.clear()
                 listed_at = page.resource_version
-                await self._take(page.items, seen, same_history=not (self._version_unavailable or self._paged))
+                listing.version = number(listed_at)
+                await self._take(page.items, listing.seen, same_history=not (self._version_unavailable or self._paged))
         except (Expired, Gone, Timeout) as error:
             if isinstance(error, Timeout) and not error.has_cause("ResourceVersionTooLarge"):
                 raise
             if self._version_unavailable:
                 raise
-            self._version_unavailable = True
+            self.forget_history()
             await self._list()
             return
+        listing.complete = True
         turn = _Turn()
-        for key in self.cache.keys_outside(seen):
+        for key in self.cache.keys_outside(listing.seen):
             self._forget(key, None)
             if turn.is_over():
                 await turn.next()
         self.resource_version = listed_at
+        self._listing = None
         self._version_unavailable = False
         self.last_error = None
         self._synced.set()
@@ -289,9 +323,11 @@ class Informer:
         if old is not None:
             was, now = old["metadata"], obj["metadata"]
             if was.get("uid") != now.get("uid"):
-                self._forget(key, None)
-                old = None
-            elif same_history and was.get("resourceVersion") == now.get("resourceVersion"):
+                new = self.cache.replace(key, old, obj)
+                self._tell(old, None)
+                self._tell(None, new)
+                return
+            if same_history and was.get("resourceVersion") == now.get("resourceVersion"):
                 return
         self._tell(old, self.cache.replace(key, old, obj))
 
@@ -314,7 +350,7 @@ class Informer:
                 raise
             except Timeout as error:
                 if error.has_cause("ResourceVersionTooLarge"):
-                    self._version_unavailable = True
+                    self.forget_history()
                     raise
                 await self._pause_watch(error)
             except (ApiError, ConnectionFailed) as error:
@@ -368,6 +404,18 @@ class Informer:
             if not self._changed.done():
                 self._changed.set_result(None)
             self._changed = None
+
+
+class _Listing:
+    """A list that is being stored, object by object."""
+
+    __slots__ = ("complete", "seen", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.seen: set[Key] = set()
+        self.complete = False
+        """All of it is stored: what was not seen is being removed."""
 
 
 class _Turn:

@@ -1,65 +1,103 @@
-"""An informer's view, with what this process has written since: nobody acts twice because the news is still on its way.
+"""An informer's view together with this process's own writes: no controller acts twice because its cache lags.
 
-What a write returned counts until the informer has come as far as that write; from then on the informer is right, also
-when it no longer has the object. Only what is under way is kept.
+A write is shown from the moment the server returned it until the informer has reached its resourceVersion; from then on
+the informer is right, also when it no longer has the object. The informer's position, not its events, decides: a relist
+that skipped a deletion moves the position, so no deleted object stays in view. Versions of two histories (a restored
+server, another cluster behind the same name) are never compared: a write of an earlier one ends with the next list.
+
+Only writes that the informer has not caught up with are kept; the others go with the next read or write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import NamedTuple
 
+from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.versions import version
 
 
-def version(obj: Obj) -> int:
-    """A resourceVersion as the number it is; 0 for one that is none."""
-    return number(obj["metadata"].get("resourceVersion", ""))
-
-
-def number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+class _Write(NamedTuple):
+    history: int
+    version: int
+    object: Obj | None
+    """None when the write removed the last finalizer, and with it the object."""
 
 
 class OwnWrites:
-    def __init__(self, informer: Informer) -> None:
+    def __init__(self, informer: Informer | None = None) -> None:
+        """Without an informer (yet), every write is ahead of it."""
         self.informer = informer
-        self._ahead: dict[Key, Obj] = {}
-        informer.add_handler(self._heard)
+        self._writes: dict[Key, _Write] = {}
+
+    def follow(self, informer: Informer) -> None:
+        """For objects that are written before there is an informer: from now on it ends what it has caught up with."""
+        self.informer = informer
+        self._writes = {key: write._replace(history=informer.history) for key, write in self._writes.items()}
 
     def wrote(self, obj: Obj) -> None:
-        """What the server answered to a write."""
-        key = key_of(obj)
-        if version(obj) > max(number(self.informer.resource_version), self._ahead_version(key)):
-            self._ahead[key] = obj
+        """Record what the server returned for a create, update or patch."""
+        informer, key = self.informer, key_of(obj)
+        written = _Write(0 if informer is None else informer.history, version(obj), obj)
+        if not self._is_ahead(key, written):
+            return
+        known = self._writes.get(key)
+        if known is not None and known.history == written.history and known.version >= written.version:
+            return
+        if _is_gone(obj):
+            written = written._replace(object=None)
+        elif informer is not None:
+            written = written._replace(object=informer.shown(obj))
+        self._drop_oldest()
+        self._writes.pop(key, None)
+        self._writes[key] = written
 
     def get(self, key: Key) -> Obj | None:
-        ahead = self._ahead.get(key)
-        if ahead is None:
-            return self.informer.get(key)
-        if version(ahead) > number(self.informer.resource_version):
-            return ahead
-        del self._ahead[key]
-        return self.informer.get(key)
+        """The object, at least as new as the last write of it here."""
+        written = self._writes.get(key)
+        if written is not None:
+            if self._is_ahead(key, written):
+                return written.object
+            del self._writes[key]
+        return None if self.informer is None else self.informer.get(key)
 
-    def unheard(self) -> Iterable[Obj]:
-        """What was written and has not come back yet."""
-        return list(self._ahead.values())
+    def is_pending(self, key: Key) -> bool:
+        """Whether the informer has not caught up with the last write."""
+        written = self._writes.get(key)
+        return written is not None and self._is_ahead(key, written)
 
-    def _ahead_version(self, key: Key) -> int:
-        ahead = self._ahead.get(key)
-        return 0 if ahead is None else version(ahead)
+    def pending(self) -> list[Obj]:
+        """The objects written here that the informer does not have yet."""
+        self._writes = {key: written for key, written in self._writes.items() if self._is_ahead(key, written)}
+        return [written.object for written in self._writes.values() if written.object is not None]
 
-    def _heard(self, old: Obj | None, new: Obj | None) -> None:
-        if not self._ahead:
-            return
-        obj = new if new is not None else old
-        assert obj is not None
-        key = key_of(obj)
-        ahead = self._ahead.get(key)
-        if ahead is None:
-            return
-        gone = new is None and obj["metadata"].get("uid") == ahead["metadata"].get("uid")
-        if gone or version(obj) >= version(ahead):
-            del self._ahead[key]
+    def is_echo(self, new: Obj | None) -> bool:
+        """Whether an event, for the handler that gets it, is that of the last write here; `new` is its object."""
+        written = None if new is None or not self._writes else self._writes.get(key_of(new))
+        return written is not None and new is not None and written.version == version(new)
+
+    def forget(self, key: Key) -> None:
+        """Show what the informer has, e.g. after a delete."""
+        self._writes.pop(key, None)
+
+    def clear(self) -> None:
+        self._writes.clear()
+
+    def _is_ahead(self, key: Key, written: _Write) -> bool:
+        informer = self.informer
+        return informer is None or not informer.has_reached(key, written.version, written.history)
+
+    def _drop_oldest(self) -> None:
+        """Writes come nearly in the order of their versions, so what the informer has caught up with is in front."""
+        while self._writes:
+            key = next(iter(self._writes))
+            if self._is_ahead(key, self._writes[key]):
+                return
+            del self._writes[key]
+
+
+def _is_gone(obj: Obj) -> bool:
+    metadata = obj["metadata"]
+    return meta.is_deleting(obj) and not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")

@@ -32,17 +32,6 @@ class NotListed(Exception):
     """The bindings of a group cannot be found."""
 
 
-def newest(listed: Obj, written: Obj | None) -> Obj:
-    """Of a binding from a cache and what was last written of it, the newer; NotComparable if that cannot be told."""
-    if written is None:
-        return listed
-    try:
-        newer = int(meta.resource_version(written)) > int(meta.resource_version(listed))
-    except ValueError as wrong:
-        raise NotComparable(str(wrong)) from None
-    return written if newer else listed
-
-
 def _group(spec: Obj, which: str) -> str:
     return (spec.get("workloadAffinityGroups") or {}).get(which) or ""
 

@@ -14,11 +14,12 @@ from karmada.api.work import ResourceBinding
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.scheduler.algorithm import schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason
-from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY, newest
+from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import NOBODY, Meter
 from karmada.scheduler.plugins import EVERYTHING
@@ -138,32 +139,22 @@ _INDEXES = {**_index(AFFINITY), **_index(ANTI_AFFINITY)}
 
 
 class Peers:
-    """Bindings by their groups; what was decided counts at once, what was written before the informer shows it."""
+    """Bindings by their affinity groups. A decision counts before it is written, a write before the informer has it."""
 
     def __init__(self, context: Context) -> None:
         self._bindings = context.informers.of(ResourceBinding.gvr, indexes=_INDEXES)  # type: ignore[arg-type]
-        self._bindings.add_handler(self._changed)
+        self._view = OwnWrites(self._bindings)
         self._expected: dict[Key, Obj] = {}
-        self._written: dict[Key, Obj] = {}
 
     def expect(self, binding: Obj, targets: Sequence[Obj]) -> None:
         self._expected[key_of(binding)] = {**binding, "spec": {**binding["spec"], "clusters": list(targets)}}
 
     def written(self, binding: Obj) -> None:
-        key = key_of(binding)
-        self._expected.pop(key, None)
-        self._written[key] = binding
-        self._changed(None, self._bindings.get(key))
+        self._expected.pop(key_of(binding), None)
+        self._view.wrote(binding)
 
     def forget(self, key: Key) -> None:
         self._expected.pop(key, None)
-        self._written.pop(key, None)
-
-    def _changed(self, old: Obj | None, new: Obj | None) -> None:
-        binding = new or old
-        known = self._written.get(key_of(binding)) if binding is not None else None
-        if known is not None and (new is None or newest(new, known) is new):
-            del self._written[key_of(known)]
 
     def affinity(self, group: str) -> Iterable[Obj]:
         return self._of(AFFINITY, group)
@@ -172,8 +163,6 @@ class Peers:
         return self._of(ANTI_AFFINITY, group)
 
     def _of(self, which: str, group: str) -> list[Obj]:
-        return [self._newest(binding) for binding in self._bindings.by_index(which, group)]
-
-    def _newest(self, listed: Obj) -> Obj:
-        key = key_of(listed)
-        return self._expected.get(key) or newest(listed, self._written.get(key))
+        keys = self._bindings.keys_by_index(which, group)
+        found = (self._expected.get(key) or self._view.get(key) for key in keys)
+        return [binding for binding in found if binding is not None]

@@ -81,11 +81,13 @@ class BindingScheduler:
         self.name = f"{core.options.name}-{kind.info.plural}"
         self._ours = Ours(core.options.name)
         self._decided: dict[Key, tuple[str, int]] = {}
-        """The uid, and the generation that a decision made: seeing it is no reason to decide again."""
-        self._making: dict[Key, tuple[str, int]] = {}
-        """The same of what is being written."""
+        """Per binding, the uid and the generation that the last decision made: its event needs no other decision.
+
+        Set before the write, whose event may come before its response. `_bindings` cannot tell: it knows the newest
+        state, while this asks what was decided on, and the generation outlives later writes of the status.
+        """
         self._touched: set[Key] = set()
-        """Those that a changed cluster may concern."""
+        """Bindings that a changed cluster may concern."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
         self._queue: Queue[Key] | None = None
         indexes = {BY_PLACEMENT: index_by_placement, UNPLACED: index_unplaced}
@@ -118,7 +120,7 @@ class BindingScheduler:
         if new is None or not self._ours.worth_a_look(old, new):
             return False
         key = key_of(new)
-        if _made(new) in (self._making.get(key), self._decided.get(key)):
+        if _made(new) == self._decided.get(key):
             return False
         self._core.pauses.news(key)
         self.metrics.incoming("BindingAdd" if old is None or not self._ours(old) else "BindingUpdate")
@@ -175,8 +177,6 @@ class BindingScheduler:
                 return self._settled(key)
             log.error("A decision could not be written", error, kind=self._kind.gvk.kind, key=str(key))
             return self._again(key, binding)
-        finally:
-            self._making.pop(key, None)
         if report is None or not report.retry:
             return self._settled(key)
         return self._again(key, binding, no_room=report.reason == Reason.UNSCHEDULABLE)
@@ -203,7 +203,14 @@ class BindingScheduler:
         return report
 
     async def _run(self, key: Key, binding: Obj, request: Request) -> Verdict:
-        """Decide and write it down."""
+        """Decide and write the result; what failed on the way is decided again."""
+        try:
+            return await self._decide(key, binding, request)
+        except BaseException:
+            self._decided.pop(key, None)
+            raise
+
+    async def _decide(self, key: Key, binding: Obj, request: Request) -> Verdict:
         decision = await self._core.decide(binding, request)
         self._tell_of_groups(key, binding, request, decision)
         written, wrong = await self._write_result(key, binding, request, decision)
@@ -224,10 +231,12 @@ class BindingScheduler:
         finally:
             self._wrote(binding, after)
         self._report(binding, after, request, decision, report)
+        if current and not report.retry:
+            self._decided[key] = _made(written)
+        else:
+            self._decided.pop(key, None)
         if not current:
             self._add(key, self._priority(written))
-        elif not report.retry:
-            self._decided[key] = _made(written)
         return report
 
     async def _write_result(
@@ -240,7 +249,7 @@ class BindingScheduler:
         if not patch:
             return binding, []
         if "spec" in patch:
-            self._making[key] = (meta.uid(binding), meta.generation(binding) + 1)
+            self._decided[key] = (meta.uid(binding), meta.generation(binding) + 1)
         written: Obj | None = None
         try:
             written = await writing.write(self._client, self._kind.gvr, binding, patch)

@@ -15,9 +15,10 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.pacing import OwnWrites, Pacing
+from karmada.kube.sim.controllers.pacing import Pacing
 from karmada.kube.sim.controllers.podcontrol import PODS, is_namespace_ending
 from karmada.kube.sim.controllers.podstate import is_ready, node_name
 from karmada.kube.sim.controllers.service_pods import (
@@ -117,15 +118,15 @@ class LegacyEndpoints:
         self._endpoints = context.informers.of(ENDPOINTS)
         self._recorder = context.recorder("endpoint-controller")
         self._pacing = Pacing(context.clock)
-        self._own = OwnWrites()
+        self._own = OwnWrites(self._endpoints)
         self.watches = (
             Watch(SERVICES, when=matters_to_endpoints),
             Watch(PODS, when=matters_to_services, map_to=self._pods_of.services_of),
-            Watch(ENDPOINTS, when=self._is_news),
+            Watch(ENDPOINTS, when=self._changed),
         )
 
-    def _is_news(self, old: Obj | None, new: Obj | None) -> bool:
-        if (new is not None and new in self._own) or not any(obj is not None and is_ours(obj) for obj in (old, new)):
+    def _changed(self, old: Obj | None, new: Obj | None) -> bool:
+        if self._own.is_echo(new) or not any(obj is not None and is_ours(obj) for obj in (old, new)):
             return False
         return old is None or new is None or _shape(old) != _shape(new)
 
@@ -164,11 +165,8 @@ class LegacyEndpoints:
             message = f"Failed to {verb} endpoint for service {where}: {error.message}"
             self._recorder.event(service, WARNING, reason, message)
             raise
-        self._own.note(written)
-        try:
-            await self._context.until_seen(self._endpoints, [written])
-        finally:
-            self._own.forget([written])
+        self._own.wrote(written)
+        await self._context.until_seen(self._endpoints, [written])
 
     def _wanted(self, service: Obj, current: Obj | None) -> Obj:
         unready = publishes_unready(service)

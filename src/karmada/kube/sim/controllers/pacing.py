@@ -1,16 +1,13 @@
-"""Doing less: changes that come close together are reconciled once, and own writes do not requeue.
+"""Batching: changes of a key that come close together are reconciled once.
 
 A key's first change starts a short wait; what changes meanwhile joins it. A key that keeps changing waits longer each
-time. The wait is over for good only when the work is done: a key whose work failed is not held up again, so that the
-queue's growing back-off stays in force.
+time. The wait ends only when the reconcile succeeds: a key that failed is not delayed again, so that the queue's
+back-off stays in force.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
 ENDPOINT_SECONDS = 0.01
@@ -44,21 +41,3 @@ class Pacing:
         if len(self._worked) > _REMEMBERED:
             since = now - _MOMENT_FACTOR * self._seconds
             self._worked = {key: at for key, at in self._worked.items() if at > since}
-
-
-class OwnWrites:
-    """The versions a controller is just writing: their events do not requeue the object."""
-
-    def __init__(self) -> None:
-        self._versions: set[str] = set()
-
-    def note(self, written: Obj) -> Obj:
-        self._versions.add(written["metadata"]["resourceVersion"])
-        return written
-
-    def forget(self, written: Iterable[Obj]) -> None:
-        """The informers know them."""
-        self._versions.difference_update(obj["metadata"]["resourceVersion"] for obj in written)
-
-    def __contains__(self, obj: Obj) -> bool:
-        return obj["metadata"].get("resourceVersion") in self._versions

@@ -13,9 +13,9 @@ from karmada.kube.objects.meta import is_deleting, make_owner
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Watch
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.pacing import OwnWrites
 from karmada.kube.sim.controllers.service_pods import TRIGGER_TIME
 from karmada.kube.sim.controllers.slices import (
     MANAGED_BY,
@@ -57,16 +57,16 @@ class SliceStore:
         self._client = context.client()
         self._manager = manager
         selector = f"{MANAGED_BY}={manager}"
-        self._own = OwnWrites()
-        self.watch = Watch(ENDPOINT_SLICES, when=self._is_news, map_to=service_key, label_selector=selector)
+        self.watch = Watch(ENDPOINT_SLICES, when=self._changed, map_to=service_key, label_selector=selector)
         self._slices = context.informers.of(
             ENDPOINT_SLICES, label_selector=selector, indexes={_BY_SERVICE: index_by_service}
         )
+        self._own = OwnWrites(self._slices)
 
-    def _is_news(self, old: Obj | None, new: Obj | None) -> bool:
+    def _changed(self, old: Obj | None, new: Obj | None) -> bool:
         if new is None:
             return True
-        return new not in self._own and (old is None or is_deleting(new) or shape(old) != shape(new))
+        return not self._own.is_echo(new) and (old is None or is_deleting(new) or shape(old) != shape(new))
 
     def of(self, service: Key) -> list[Obj]:
         found = [obj for obj in self._slices.by_index(_BY_SERVICE, str(service)) if not is_deleting(obj)]
@@ -91,21 +91,22 @@ class SliceStore:
         stamp["labels"] = {**labels, SERVICE_NAME: service.name, MANAGED_BY: self._manager}
         if annotations is not None:
             stamp["annotations"] = annotations
-        written: list[Obj] = []
-        try:
-            await self._carry_out(plan(self.of(service), groups, families), service, stamp, trigger, written)
-            await self._context.until_seen(self._slices, written)
-        finally:
-            self._own.forget(written)
+        written = await self._write(plan(self.of(service), groups, families), service, stamp, trigger)
+        await self._context.until_seen(self._slices, written)
 
-    async def _carry_out(self, wanted: Plan, service: Key, stamp: Obj, trigger: str, written: list[Obj]) -> None:
+    async def _write(self, wanted: Plan, service: Key, stamp: Obj, trigger: str) -> list[Obj]:
+        written = []
         for content in wanted.contents:
             obj = _built(service, content, stamp, trigger)
             if content.slice is None:
-                written.append(self._own.note(await self._client.create(ENDPOINT_SLICES, obj)))
+                written.append(await self._client.create(ENDPOINT_SLICES, obj))
             elif shape(obj) != shape(content.slice):
-                written.append(self._own.note(await self._client.update(ENDPOINT_SLICES, obj)))
+                written.append(await self._client.update(ENDPOINT_SLICES, obj))
+            else:
+                continue
+            self._own.wrote(written[-1])
         await self._delete(wanted.surplus)
+        return written
 
     async def remove(self, service: Key) -> None:
         await self._delete(self.of(service))

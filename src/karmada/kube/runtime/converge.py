@@ -1,0 +1,101 @@
+"""Converging on a desired object: read, make, compare, write, and again from the server's state after a lost race.
+
+`make` derives what an object should be from what it is, so nothing that others wrote in between is lost: a conflict
+repeats it on their result. Nothing is sent when nothing differs, and the server is read only after a lost race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+from karmada.kube.client.client import Client
+from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.own_writes import OwnWrites
+from karmada.kube.runtime.writes import Outcome, Write
+
+TRIES: Final = 5
+
+Make: TypeAlias = Callable[[Obj | None], Awaitable[Obj | None]]
+"""The desired object, from the current one (None when there is none); None to leave things as they are."""
+Put: TypeAlias = Callable[[Obj | None, Obj], Awaitable[Obj]]
+"""(current, desired): send the desired object, on condition that the current one is still current; what was stored."""
+
+
+async def converge(
+    make: Make,
+    current: Obj | None,
+    put: Put,
+    live: Callable[[], Awaitable[Obj | None]],
+    *,
+    before: Callable[[], None] | None = None,
+) -> Write | None:
+    """Have an object as `make` says, from `current` (perhaps stale); None when `make` leaves it alone.
+
+    `before` is called once, ahead of the first write. Conflict when others were faster TRIES times. NotFound when a
+    create fails with it: the namespace or the kind is missing.
+    """
+    for attempt in range(TRIES):
+        wanted = await make(current)
+        if wanted is None:
+            return None
+        if wanted == current:
+            return Write("unchanged", wanted)
+        if before is not None and attempt == 0:
+            before()
+        try:
+            stored = await put(current, wanted)
+            return Write(_outcome(current, stored), stored)
+        except (AlreadyExists, Conflict) as error:
+            lost: ApiError = error
+        except NotFound as error:
+            if current is None:
+                raise
+            lost = error
+        current = await live()
+    raise Conflict(lost.message)
+
+
+def _outcome(before: Obj | None, after: Obj) -> Outcome:
+    """An update that changes nothing, e.g. because of defaults, leaves the resourceVersion as it is."""
+    if before is None:
+        return "created"
+    same = before["metadata"].get("resourceVersion") == after["metadata"].get("resourceVersion")
+    return "unchanged" if same else "updated"
+
+
+class ResourceWriter:
+    """Objects of one resource, each read at least as new as this process's last write of it."""
+
+    def __init__(self, client: Client, gvr: GVR, informer: Informer) -> None:
+        self.informer = informer
+        self.view = OwnWrites(informer)
+        self._client = client
+        self._gvr = gvr
+
+    def get(self, key: Key) -> Obj | None:
+        return self.view.get(key)
+
+    async def live(self, key: Key) -> Obj | None:
+        """From the server; None when it does not exist."""
+        try:
+            return await self._client.get(self._gvr, key.name, key.namespace)
+        except NotFound:
+            return None
+
+    async def converge(self, key: Key, make: Make, *, before: Callable[[], None] | None = None) -> Write | None:
+        """See `converge`; starts from the view, and creates or updates."""
+        written = await converge(make, self.get(key), self._put, partial(self.live, key), before=before)
+        if written is not None and written.outcome != "unchanged":
+            self.view.wrote(written.object)
+        return written
+
+    async def _put(self, current: Obj | None, wanted: Obj) -> Obj:
+        if current is None:
+            return await self._client.create(self._gvr, wanted)
+        return await self._client.update(self._gvr, wanted)
