@@ -97,3 +97,33 @@ async def test_a_group_that_fails_is_looked_at_again_on_the_next_pass(
 async def test_a_server_that_cannot_be_reached_serves_nothing(member: FakeMember, transport: HttpsTransport) -> None:
     await member.stop()
     assert await EnablementReader(transport, FakeClock()).read() == Enablements([], False)
+
+
+async def test_a_page_that_cannot_be_read_for_a_moment_loses_nothing(
+    member: FakeMember, transport: HttpsTransport
+) -> None:
+    reader = EnablementReader(transport, FakeClock())
+    whole = await reader.read()
+    member.gate.codes["/apis"] = 500
+    kept = await reader.read()
+    assert (kept.entries, kept.complete) == (whole.entries, False)
+    assert condition(kept)["reason"] == "Partial"
+    del member.gate.codes["/apis"]
+    assert await reader.read() == whole
+
+
+async def test_a_group_that_cannot_be_read_is_as_it_was_known_before_the_process_started(
+    member: FakeMember, transport: HttpsTransport
+) -> None:
+    whole = await EnablementReader(transport, FakeClock()).read()
+    member.gate.legacy = True
+    member.gate.codes["/apis/apps/v1"] = 429
+    kept = await EnablementReader(transport, FakeClock(), "m1", whole.entries).read()
+    assert (kept.entries, kept.complete) == (whole.entries, False)
+
+
+def test_a_stale_version_is_as_it_was_and_a_removed_group_is_gone() -> None:
+    known = {"a.example.com/v1": {"groupVersion": "a.example.com/v1", "resources": [{"name": "as", "kind": "A"}]}}
+    stale = {"metadata": {"name": "a.example.com"}, "versions": [{"version": "v1", "freshness": "Stale"}]}
+    assert from_groups([stale], known) == Enablements([known["a.example.com/v1"]], False)
+    assert from_groups([], known) == Enablements([], True)

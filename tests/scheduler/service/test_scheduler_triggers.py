@@ -9,7 +9,7 @@ import pytest
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.service.triggers import Ours, concerns_bindings, newly_served
+from karmada.scheduler.service.triggers import Ours, ServedKinds, concerns_bindings, served_kinds
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
 from tests.support.scheduling_plane import MARKED, Scheduling
 
@@ -105,11 +105,23 @@ def test_a_cluster_that_begins_to_go_concerns_those_it_is_for() -> None:
     assert concerns_bindings(after, version(2, deleting=True)) == []
 
 
-def test_kinds_that_a_cluster_did_not_serve_before() -> None:
-    books = {"groupVersion": "example.com/v1", "resources": [{"name": "books", "kind": "Book"}]}
-    few, more = version(kinds=[]), version(kinds=[books])
-    assert newly_served(None, more) == newly_served(few, more) == {"example.com/v1|Book"}
-    assert newly_served(more, few) == newly_served(more, more) == newly_served(more, None) == set()
+BOOKS = {"groupVersion": "example.com/v1", "resources": [{"name": "books", "kind": "Book"}]}
+BOOK = "example.com/v1|Book"
+COMPLETE = {"type": "CompleteAPIEnablements", "status": "True"}
+
+
+def test_kinds_that_a_cluster_did_not_serve_before_are_gained() -> None:
+    few, more = version(kinds=[]), version(kinds=[BOOKS])
+    assert served_kinds(None, more) == served_kinds(few, more) == ServedKinds(frozenset({BOOK}))
+    assert served_kinds(more, more) == served_kinds(more, None) == ServedKinds()
+
+
+def test_kinds_are_lost_when_the_list_is_complete() -> None:
+    few, more = version(kinds=[]), version(kinds=[BOOKS])
+    assert served_kinds(more, few) == ServedKinds()
+    certain = {**few, "status": {**few["status"], "conditions": [COMPLETE]}}
+    assert served_kinds(more, certain) == served_kinds(few, certain) == ServedKinds(frozenset(), frozenset())
+    assert served_kinds(certain, certain) == ServedKinds()
 
 
 # through the server

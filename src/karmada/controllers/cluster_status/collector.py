@@ -30,12 +30,20 @@ class Facts(NamedTuple):
 
 
 class Collector:
-    def __init__(self, member: Member, clock: Clock, on_synced: Callable[[], None], sync_timeout: float) -> None:
+    def __init__(
+        self,
+        member: Member,
+        clock: Clock,
+        on_synced: Callable[[], None],
+        sync_timeout: float,
+        enablements: Sequence[Obj] = (),
+    ) -> None:
+        """`enablements` are those that the Cluster's status has from before."""
         self.member = member
         self._clock = clock
         self._on_synced = on_synced
         self._sync_timeout = sync_timeout
-        self._enablements = EnablementReader(member.transport, clock, member.name)
+        self._enablements = EnablementReader(member.transport, clock, member.name, enablements)
         self._summary: Summary | None = None
         self._informers: Sequence[Informer] = ()
         self._unsubscribe: list[Callable[[], None]] = []

@@ -197,7 +197,7 @@ class ClusterStatus:
         if health is not Health.HEALTHY or ready["status"] != "True":
             await self._write(cluster, partial(self._with_ready, ready))
             return
-        collector = self._collector(known, member)
+        collector = self._collector(known, member, cluster)
         try:
             facts = await with_timeout(self._clock, collector.facts(), TIMEOUT)
         except TimeoutError as error:
@@ -221,13 +221,14 @@ class ClusterStatus:
         known.memory, counts = self._thresholds.settle(known.memory, stored, observed, self._clock.monotonic())
         return counts
 
-    def _collector(self, known: _Known, member: Member) -> Collector:
+    def _collector(self, known: _Known, member: Member, cluster: Obj) -> Collector:
         collector = known.collector
         if collector is None or collector.member is not member:
             if collector is not None:
                 collector.stop()
             wake = partial(self._add, Key("", member.name))
-            collector = known.collector = Collector(member, self._clock, wake, self._sync_timeout)
+            enablements = (cluster.get("status") or {}).get("apiEnablements") or ()
+            collector = known.collector = Collector(member, self._clock, wake, self._sync_timeout, enablements)
         if self._summarise:
             collector.start()
         return collector

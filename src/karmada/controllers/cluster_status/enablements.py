@@ -3,11 +3,14 @@
 Discovery is asked on every pass, so it has to be cheap: the two aggregated pages are asked for with their ETags, and
 only a page that has changed is sent and read anew. Servers without aggregated discovery need a request for every
 group-version; those are walked through once a minute, or on every pass as long as something of it fails.
+
+What cannot be read is taken to be as it was: a member that fails some of its requests for a moment must not look as if
+it had lost kinds, since workloads would be moved for it. The condition says that the list may not be complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import is_not
 from typing import NamedTuple
 
@@ -31,7 +34,7 @@ class Enablements(NamedTuple):
     complete: bool
 
 
-NOTHING = Enablements([], False)
+_NOTHING_KNOWN: Mapping[str, Obj] = {}
 
 
 def condition(found: Enablements) -> Obj:
@@ -47,28 +50,33 @@ def _condition(status: str, reason: str, message: str) -> Obj:
     return {"type": COMPLETE, "status": status, "reason": reason, "message": message}
 
 
-def from_groups(groups: Iterable[Obj]) -> Enablements:
-    """From the items of an aggregated page. A version whose own server does not answer is stale: it is left out."""
+def from_groups(groups: Iterable[Obj], known: Mapping[str, Obj] = _NOTHING_KNOWN) -> Enablements:
+    """From the items of an aggregated page. A version whose own server does not answer is stale: as it was known."""
     entries, complete = [], True
     for group in groups:
         name = (group.get("metadata") or {}).get("name") or ""
         for version in group.get("versions") or ():
+            group_version = f"{name}/{version['version']}" if name else version["version"]
             if version.get("freshness") == "Stale":
                 complete = False
+                entries += [known[group_version]] if group_version in known else []
                 continue
             served = [
                 (resource["resource"], (resource.get("responseKind") or {}).get("kind") or "")
                 for resource in version.get("resources") or ()
             ]
-            entries.append(_entry(f"{name}/{version['version']}" if name else version["version"], served))
+            entries.append(_entry(group_version, served))
     return Enablements(entries, complete)
 
 
-def from_catalog(catalog: Catalog) -> Enablements:
-    served: dict[str, list[tuple[str, str]]] = {str(version): [] for version in catalog.group_versions}
+def from_catalog(catalog: Catalog, known: Mapping[str, Obj] = _NOTHING_KNOWN) -> Enablements:
+    served: dict[str, list[tuple[str, str]]] = {
+        str(version): [] for version in catalog.group_versions if version not in catalog.failed
+    }
     for mapping in catalog.mappings:
         served[str(mapping.gvr.group_version)].append((mapping.gvr.resource, mapping.gvk.kind))
-    return Enablements([_entry(version, kinds) for version, kinds in served.items()], not catalog.failed)
+    kept = [known[str(version)] for version in catalog.failed if str(version) in known]
+    return Enablements([*(_entry(version, kinds) for version, kinds in served.items()), *kept], not catalog.failed)
 
 
 def _entry(group_version: str, served: Iterable[tuple[str, str]]) -> Obj:
@@ -86,17 +94,18 @@ def _joined(parts: Iterable[Enablements]) -> Enablements:
 class EnablementReader:
     """One member's discovery, read again and again."""
 
-    def __init__(self, transport: AnswerTransport, clock: Clock, cluster: str = "") -> None:
+    def __init__(self, transport: AnswerTransport, clock: Clock, cluster: str = "", known: Iterable[Obj] = ()) -> None:
+        """`known` are the entries that were read before this process started."""
         self._transport = transport
         self._log = log.bind(cluster=cluster)
         self._clock = clock
         self._pages: dict[str, tuple[str, Enablements]] = {}
         self._parts: list[Enablements] = []
-        self._joined = NOTHING
+        self._joined = Enablements(list(known), False)
         self._walk_again = 0.0
 
     async def read(self) -> Enablements:
-        """What is served now; what cannot be read is missing, and the answer says that it is not complete.
+        """What is served now; what cannot be read is as it was, and the result says that it is not complete.
 
         As long as nothing changes, the very same object.
         """
@@ -112,31 +121,37 @@ class EnablementReader:
 
     async def _page(self, path: str) -> Enablements | None:
         """None when the server has no aggregated discovery."""
-        tag, found = self._pages.get(path, ("", NOTHING))
+        tag, found = self._pages.get(path) or ("", Enablements(self._known_under(path), False))
         try:
             page = await read_page(self._transport, path, tag)
         except (ApiError, ConnectionFailed) as error:
             self._log.error("Discovery of a cluster failed", error, path=path)
-            return NOTHING
+            return Enablements(found.entries, False)
         if page is None:
             return found
         if page.items is None:
             return None
         try:
-            found = from_groups(page.items)
+            new = from_groups(page.items, {entry["groupVersion"]: entry for entry in found.entries})
         except (AttributeError, LookupError, TypeError) as error:
             self._log.error("Discovery of a cluster makes no sense", error, path=path)
-            return NOTHING
-        self._pages[path] = (page.tag, found)
-        return found
+            return Enablements(found.entries, False)
+        self._pages[path] = (page.tag, new)
+        return new
+
+    def _known_under(self, path: str) -> list[Obj]:
+        """The entries that one of the two pages has: groups with a name are under /apis."""
+        return [entry for entry in self._joined.entries if ("/" in entry["groupVersion"]) == (path == "/apis")]
 
     async def _walk(self) -> Enablements:
         self._parts = []
         try:
-            self._joined = _joined([from_catalog(await discover(self._transport))])
+            catalog = await discover(self._transport)
+            known = {entry["groupVersion"]: entry for entry in self._joined.entries}
+            self._joined = _joined([from_catalog(catalog, known)])
         except (ApiError, ConnectionFailed) as error:
             self._log.error("Discovery of a cluster failed", error)
-            self._joined = NOTHING
+            self._joined = Enablements(self._joined.entries, False)
         if self._joined.complete:
             self._walk_again = self._clock.monotonic() + _WALK_EVERY
         return self._joined

@@ -31,15 +31,16 @@ from karmada.scheduler.service.core import Core, Options
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.need import Need, need_of
 from karmada.scheduler.service.triggers import (
+    BY_KIND,
     BY_PLACEMENT,
-    UNPLACED,
     Ours,
     bindings_for,
+    bindings_of_kinds,
     concerns_bindings,
+    index_by_kind,
     index_by_placement,
-    index_unplaced,
     is_known,
-    newly_served,
+    served_kinds,
 )
 
 COMPONENT = "karmada-scheduler"
@@ -90,11 +91,12 @@ class BindingScheduler:
         """Bindings that a changed cluster may concern."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
         self._queue: Queue[Key] | None = None
-        indexes = {BY_PLACEMENT: index_by_placement, UNPLACED: index_unplaced}
+        indexes = {BY_PLACEMENT: index_by_placement, BY_KIND: index_by_kind}
         self._informer = context.informers.of(kind.gvr, indexes=indexes)
         self._bindings = OwnWrites(self._informer)
         self._informer.add_handler(self._binding_changed)
-        context.informers.of(Cluster.gvr).add_handler(self._cluster_changed)
+        self._clusters = context.informers.of(Cluster.gvr)
+        self._clusters.add_handler(self._cluster_changed)
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -149,9 +151,8 @@ class BindingScheduler:
         found: set[Key] = set()
         for cluster in concerns_bindings(old, new):
             found.update(bindings_for(cluster, self._informer, self._ours))
-        for kind in newly_served(old, new):
-            unplaced = self._informer.by_index(UNPLACED, kind)
-            found.update(key_of(binding) for binding in unplaced if self._ours.served(binding))
+        if new is not None and self._clusters.synced:  # of what is listed at the start, every binding is looked at
+            found.update(bindings_of_kinds(new, served_kinds(old, new), self._informer, self._ours))
         for key in sorted(found):
             binding = self._informer.get(key)
             self._touched.add(key)

@@ -3,14 +3,15 @@
 A binding is looked at when it becomes ours (made, let go on, given to this scheduler) and when its spec changed. A
 cluster whose labels or spec changed, or that begins to go, concerns the bindings whose affinity selects it as it was or
 as it is. Those are found by their placement: bindings of one policy share it, so it is judged once for all of them.
-A cluster that serves new kinds concerns the bindings of those kinds that no cluster fitted: a custom resource is often
-made before its definition has come everywhere.
+A cluster that serves a kind anew concerns the bindings of that kind whose affinity selects it: a custom resource is
+often made before its definition has come everywhere. One that is known not to serve a kind any more concerns those that
+it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -19,14 +20,14 @@ from karmada.api.matching import cluster_matches
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.keys import Key
-from karmada.scheduler.failures import Reason
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.scheduler.placement import plan_of
 
 DEFAULT_NAME = "default-scheduler"
 BY_PLACEMENT = "placement"
-UNPLACED = "unplaced"
-"""Bindings that no cluster fitted, by the kind of their template: `apiVersion|kind`."""
+BY_KIND = "template-kind"
+"""Bindings by the kind of their template: `apiVersion|kind`."""
+_COMPLETE = "CompleteAPIEnablements"
 _MARKS = (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING_MANAGED_BY)
 
 
@@ -35,30 +36,66 @@ def index_by_placement(binding: Obj) -> Iterable[str]:
     return (orjson.dumps(placement).decode(),) if placement is not None else ()
 
 
-def index_unplaced(binding: Obj) -> Iterable[str]:
-    scheduled = meta.get_condition((binding.get("status") or {}).get("conditions"), "Scheduled")
-    if scheduled is None or scheduled.get("reason") != Reason.NO_CLUSTER_FIT:
-        return ()
-    resource = binding["spec"]["resource"]
+def index_by_kind(binding: Obj) -> Iterable[str]:
+    resource = (binding.get("spec") or {}).get("resource") or {}
     return (f"{resource.get('apiVersion')}|{resource.get('kind')}",)
 
 
-def newly_served(old: Obj | None, new: Obj | None) -> set[str]:
-    """The kinds that a cluster did not serve before, as `index_unplaced` writes them."""
-    before, after = _enablements(old), _enablements(new)
-    return set() if before == after else _kinds(after) - _kinds(before)
+class ServedKinds(NamedTuple):
+    """How the kinds that a cluster serves have changed, as `index_by_kind` writes them."""
+
+    gained: frozenset[str] = frozenset()
+    served: frozenset[str] | None = None
+    """All of them, where it has become certain that there are no others."""
+
+
+def served_kinds(old: Obj | None, new: Obj | None) -> ServedKinds:
+    if new is None:
+        return ServedKinds()
+    before, after, certain = _enablements(old), _enablements(new), _is_complete(new)
+    if before == after and (not certain or _is_complete(old)):
+        return ServedKinds()
+    kinds = _kinds(after)
+    return ServedKinds(kinds - _kinds(before), kinds if certain and old is not None else None)
+
+
+def _is_complete(cluster: Obj | None) -> bool:
+    return meta.has_condition(((cluster or {}).get("status") or {}).get("conditions"), _COMPLETE)
+
+
+def bindings_of_kinds(cluster: Obj, changed: ServedKinds, bindings: Informer, ours: Ours) -> Iterable[Key]:
+    """The bindings that may come to a cluster for a kind it gained, or must leave it for one it does not serve."""
+    name = cluster["metadata"]["name"]
+    for kind in changed.gained:
+        for binding in bindings.by_index(BY_KIND, kind):
+            if name not in targets_of(binding) and ours.served(binding) and _selects(binding, cluster):
+                yield key_of(binding)
+    if changed.served is None:
+        return
+    for kind in set(bindings.cache.index_values(BY_KIND)) - changed.served:
+        for binding in bindings.by_index(BY_KIND, kind):
+            if name in targets_of(binding) and ours.served(binding):
+                yield key_of(binding)
+
+
+def targets_of(binding: Obj) -> set[str]:
+    return {target["name"] for target in (binding.get("spec") or {}).get("clusters") or ()}
+
+
+def _selects(binding: Obj, cluster: Obj) -> bool:
+    return _Selects((binding.get("spec") or {}).get("placement") or {}, cluster)(binding)
 
 
 def _enablements(cluster: Obj | None) -> list[Obj]:
     return (((cluster or {}).get("status") or {}).get("apiEnablements")) or []
 
 
-def _kinds(enablements: list[Obj]) -> set[str]:
-    return {
+def _kinds(enablements: list[Obj]) -> frozenset[str]:
+    return frozenset(
         f"{group.get('groupVersion')}|{resource.get('kind')}"
         for group in enablements
         for resource in group.get("resources") or ()
-    }
+    )
 
 
 def is_suspended(binding: Obj) -> bool:
