@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
 from tests.support.wire import Http
 
@@ -283,3 +286,38 @@ async def test_a_delete_with_a_wrong_uid_changes_nothing(http: Http, client: Cli
     with pytest.raises(Forbidden):
         await client.delete(NAMESPACES, "kube-system")
     assert (await http("GET", "/api/v1/namespaces/team")).json()["status"]["phase"] == "Active"
+
+
+async def test_content_stays_readable_and_writable_until_the_delay_is_over(certificates: Path) -> None:
+    clock = FakeClock()
+    config = ServerConfig(data_dir=certificates, storage="memory://", port=0, namespace_deletion_delay=5.0)
+    server = ApiServer(config, clock)
+    await server.start()
+    try:
+        client = server.client()
+        await client.create(NAMESPACES, {"metadata": {"name": "team"}})
+        await hold(client, "held", HOLD)
+        await client.delete(NAMESPACES, "team")
+        await clock.advance(4.9)
+        await client.patch(CONFIG_MAPS, "held", "team", {"metadata": {"finalizers": None}, "data": {"a": "b"}})
+        assert (await client.get(CONFIG_MAPS, "held", "team"))["data"] == {"a": "b"}
+        assert namespace(server)["status"] == {"phase": "Terminating"}
+        await clock.advance(0.2)
+        await eventually(lambda: namespace(server) is None)
+    finally:
+        await server.stop()
+
+
+async def test_pods_go_first_and_while_one_is_left_nothing_else_does(
+    server: ApiServer, http: Http, client: Client
+) -> None:
+    await make_namespace(http, "team")
+    await hold(client, "used-by-the-pod")
+    meta = {"name": "p", "namespace": "team", "finalizers": [HOLD]}
+    await client.create(PODS, {"metadata": meta, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    await http("DELETE", "/api/v1/namespaces/team")
+    left = "Some resources are remaining: pods. has 1 resource instances"
+    await eventually(lambda: conditions(server) and conditions(server)["NamespaceContentRemaining"][2] == left)
+    assert await client.get(CONFIG_MAPS, "used-by-the-pod", "team")
+    await client.patch(PODS, "p", "team", {"metadata": {"finalizers": None}})
+    await eventually(lambda: namespace(server) is None)

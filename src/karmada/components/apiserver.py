@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from karmada.components.program import Program
+from karmada.components.running import namespace_deletion_flag
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.configuration import read_admission_configuration
 from karmada.kube.server.admission.pod_security.policy import Configuration
@@ -51,6 +52,7 @@ from karmada.kube.server.config import DEFAULT_PORT, ServerConfig
     help="AdmissionConfiguration: settings of single plug-ins, such as the defaults and exemptions of PodSecurity.",
 )
 @click.option("--controllers/--no-controllers", default=True, help="Run the built-in controllers.")
+@namespace_deletion_flag
 @click.option(
     "--audit-log-path", type=click.Path(dir_okay=False, path_type=Path), help="Append a JSON line for each request."
 )
@@ -70,6 +72,7 @@ def main(
     disable_admission_plugins: str,
     admission_control_config_file: Path | None,
     controllers: bool,
+    namespace_deletion_delay: float,
     audit_log_path: Path | None,
     verbosity: int,
 ) -> None:
@@ -93,6 +96,7 @@ def main(
         disabled_admission=frozenset(name.strip() for name in disable_admission_plugins.split(",") if name.strip()),
         admission_configuration=_admission_configuration(admission_control_config_file),
         controllers=controllers,
+        namespace_deletion_delay=namespace_deletion_delay,
         audit_log=audit_log_path,
     )
     import uvloop

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from karmada.components.program import Program
-from karmada.components.running import ready_flag, start_unless, tell_ready
+from karmada.components.running import namespace_deletion_flag, ready_flag, start_unless, tell_ready
 from karmada.features import FEATURES, default_gates
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.server.config import DEFAULT_PORT, ServerConfig
@@ -59,6 +59,7 @@ def _seconds(_ctx: click.Context, param: click.Parameter, value: str) -> float:
 @click.option("--cluster-startup-grace-period", callback=_seconds, default="60s", help="The same for a new cluster.")
 @click.option("--cluster-api-kubeconfig", default="", help="Cluster API's management cluster: its clusters join.")
 @click.option("--cluster-api-context", default="", help="The context in that kubeconfig.")
+@namespace_deletion_flag
 @ready_flag
 @click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
 def main(
@@ -77,6 +78,7 @@ def main(
     cluster_startup_grace_period: float,
     cluster_api_kubeconfig: str,
     cluster_api_context: str,
+    namespace_deletion_delay: float,
     ready_fd: int | None,
     verbosity: int,
 ) -> None:
@@ -105,6 +107,7 @@ def main(
         port=port,
         advertise_host=advertise_address,
         extra_sans=tls_san,
+        namespace_deletion_delay=namespace_deletion_delay,
     )
     settings = Settings(
         cluster_status_update_frequency=cluster_status_update_frequency,

@@ -13,9 +13,28 @@ from typing import Any, TypeVar
 
 import click
 
+from karmada.kube.objects.times import parse_duration
 from karmada.kube.runtime.waiting import cancel_and_wait
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def namespace_deletion_flag(command: F) -> F:
+    """--namespace-deletion-delay; the environment sets it for every process of a test run at once."""
+    return click.option(
+        "--namespace-deletion-delay",
+        callback=_seconds,
+        default="5s",
+        envvar="KARMADA_NAMESPACE_DELETION_DELAY",
+        help="How long the content of a deleted namespace stays readable and writable before it is removed.",
+    )(command)
+
+
+def _seconds(_context: click.Context, param: click.Parameter, value: str) -> float:
+    try:
+        return parse_duration(value)
+    except ValueError:
+        raise click.BadParameter(f'"{value}" is not a duration such as 5s or 200ms', param=param) from None
 
 
 def ready_flag(command: F) -> F:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from karmada.components.program import Program
-from karmada.components.running import ready_flag, tell_ready
+from karmada.components.running import namespace_deletion_flag, ready_flag, tell_ready
 
 DEFAULT_FOLDER = Path("~/.karmada/sim")
 
@@ -27,9 +27,12 @@ DEFAULT_FOLDER = Path("~/.karmada/sim")
     help="Where the clusters' state, certificates and kubeconfigs are; made with mode 0700 when it does not exist.",
 )
 @click.option("--in-memory", is_flag=True, help="Keep the clusters' state in memory only.")
+@namespace_deletion_flag
 @ready_flag
 @click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
-def main(data_dir: Path, in_memory: bool, ready_fd: int | None, verbosity: int) -> None:
+def main(
+    data_dir: Path, in_memory: bool, namespace_deletion_delay: float, ready_fd: int | None, verbosity: int
+) -> None:
     """Run the simulated clusters of a folder, and take orders for more, until interrupted.
 
     \b
@@ -39,10 +42,13 @@ def main(data_dir: Path, in_memory: bool, ready_fd: int | None, verbosity: int) 
     """
     import uvloop
 
-    uvloop.run(serve(data_dir.expanduser().absolute(), in_memory, verbosity, ready_fd))
+    folder = data_dir.expanduser().absolute()
+    uvloop.run(serve(folder, in_memory, namespace_deletion_delay, verbosity, ready_fd))
 
 
-async def serve(folder: Path, in_memory: bool, verbosity: int, ready_fd: int | None = None) -> None:
+async def serve(
+    folder: Path, in_memory: bool, namespace_deletion_delay: float, verbosity: int, ready_fd: int | None
+) -> None:
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.sim.admin import AdminServer
@@ -54,7 +60,7 @@ async def serve(folder: Path, in_memory: bool, verbosity: int, ready_fd: int | N
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    fleet = Fleet(folder, in_memory=in_memory)
+    fleet = Fleet(folder, in_memory=in_memory, namespace_deletion_delay=namespace_deletion_delay)
     admin = AdminServer(fleet, stopping.set)
     try:
         await fleet.start(_show_progress)

@@ -44,6 +44,8 @@ class ServerConfig:
     """The settings of single admission plug-ins, by name, as an AdmissionConfiguration has them."""
     controllers: bool = True
     """Run the built-in controllers (namespaces, garbage collection, tokens, certificates)."""
+    namespace_deletion_delay: float = 0.0
+    """Seconds between the deletion of a namespace and that of its content; the programs' flag has Kubernetes' five."""
     audit_log: Path | None = None
     history: History = field(default_factory=History)
 

@@ -54,14 +54,21 @@ class UnknownComponent(KeyError):
 
 class SimCluster:
     def __init__(
-        self, profile: Profile, folder: Path, *, port: int = 0, in_memory: bool = False, clock: Clock | None = None
+        self,
+        profile: Profile,
+        folder: Path,
+        *,
+        port: int = 0,
+        in_memory: bool = False,
+        namespace_deletion_delay: float = 0.0,
+        clock: Clock | None = None,
     ) -> None:
         """`clock` takes the place of the cluster's own, which follows the machine's and can be skewed."""
         self.profile = profile
         self.folder = folder
         self._own_clock = None if clock is not None else ClusterClock()
         self.clock: Clock = clock or self._own_clock or ClusterClock()
-        self.server = ApiServer(self._config(port, in_memory), self.clock)
+        self.server = ApiServer(self._config(port, in_memory, namespace_deletion_delay), self.clock)
         self.manager = Manager(self._client(CONTROLLER_MANAGER), clock=self.clock, transform=without_managed_fields)
         self.context = Context(self._client, self.manager.informers, self.clock, profile)
         self.behaviours = Behaviours()
@@ -74,7 +81,7 @@ class SimCluster:
         self._listening = False
         self._assemble()
 
-    def _config(self, port: int, in_memory: bool) -> ServerConfig:
+    def _config(self, port: int, in_memory: bool, namespace_deletion_delay: float) -> ServerConfig:
         profile = self.profile
         state = (self.folder / "state.db").absolute()
         return ServerConfig(
@@ -85,6 +92,7 @@ class SimCluster:
             service_cidr=profile.service_cidr,
             cluster_id=str(uuid.uuid5(_IDS, f"{profile.name}/{profile.seed}")),
             context=profile.name,
+            namespace_deletion_delay=namespace_deletion_delay,
             history=_HISTORY,
         )
 

@@ -92,13 +92,15 @@ async def _left(cluster: AttachedCluster) -> bool:
 
 
 class Fleet:
-    def __init__(self, folder: Path, *, in_memory: bool = False) -> None:
+    def __init__(self, folder: Path, *, in_memory: bool = False, namespace_deletion_delay: float = 0.0) -> None:
+        """`namespace_deletion_delay` is that of every cluster's API server."""
         self.folder = folder
         self.clusters: dict[str, Member] = {}
         self.failed: dict[str, str] = {}
         """Clusters that did not start, and why."""
         self._stored: dict[str, Stored] = {}
         self._in_memory = in_memory
+        self._namespace_deletion_delay = namespace_deletion_delay
         self._busy: set[str] = set()
 
     @property
@@ -219,7 +221,13 @@ class Fleet:
             self._keep(attached, stored)
             return attached
         port = stored.port or _free_port(profile.name)
-        cluster = SimCluster(profile, folder, port=port, in_memory=self._in_memory)
+        cluster = SimCluster(
+            profile,
+            folder,
+            port=port,
+            in_memory=self._in_memory,
+            namespace_deletion_delay=self._namespace_deletion_delay,
+        )
         try:
             await cluster.start()
         except OSError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.server.admission.default_ingress_class import DefaultIngressClass
 from karmada.kube.server.admission.default_toleration_seconds import DefaultTolerationSeconds
@@ -187,8 +189,27 @@ async def test_an_account_must_exist(reader: Any, ask: Ask) -> None:
     )
 
 
+async def test_a_pod_waits_for_the_default_account_of_a_new_namespace(reader: Any, ask: Ask) -> None:
+    clock = FakeClock()
+    admitted = asyncio.create_task(run(ServiceAccount(reader, clock), ask("CREATE", "pods", pod())))
+    await clock.advance(0.5)
+    assert not admitted.done()
+    account(reader)
+    await clock.advance(0.2)
+    assert (await admitted)["spec"]["serviceAccountName"] == "default"
+
+
+async def test_a_pod_whose_default_account_never_comes_is_refused_after_ten_lookups(reader: Any, ask: Ask) -> None:
+    clock = FakeClock()
+    refused = asyncio.create_task(refusal(ServiceAccount(reader, clock), ask("CREATE", "pods", pod())))
+    await clock.advance(0.89)
+    assert not refused.done()
+    await clock.advance(0.92)
+    assert (await refused).message.endswith('service account ns/default: serviceaccount "default" not found')
+
+
 async def test_a_pod_without_a_name_is_refused_by_its_prefix(reader: Any, ask: Ask) -> None:
-    found = {**pod(), "metadata": {"generateName": "web-", "name": ""}}
+    found = {**pod(serviceAccountName="sa"), "metadata": {"generateName": "web-", "name": ""}}
     error = await refusal(ServiceAccount(reader), ask("CREATE", "pods", found, name=""))
     assert error.message.startswith('pods "web-" is forbidden: ')
 

@@ -61,7 +61,6 @@ ORDER = (
 _BUILTIN: tuple[type[BuiltinPlugin], ...] = (
     NamespaceLifecycle,
     LimitRanger,
-    ServiceAccount,
     TaintNodesByCondition,
     Priority,
     DefaultTolerationSeconds,
@@ -178,6 +177,7 @@ def default_plugins(
     """The plug-ins that need nothing but current state and their configuration, without those that are disabled."""
     plugins: list[Plugin] = [plugin(reader) for plugin in _BUILTIN]
     plugins.append(PodSecurity(reader, Configuration.of((configuration or {}).get(PodSecurity.name))))
+    plugins.append(ServiceAccount(reader, clock or RealClock()))
     plugins.append(ResourceQuota(reader, clock or RealClock()))
     off = frozenset(disabled)
     return [plugin for plugin in plugins if plugin.name not in off]

@@ -1,8 +1,16 @@
-"""ServiceAccount: every Pod runs as an account that exists, with its pull secrets and a token to call the API with."""
+"""ServiceAccount: every Pod runs as an account that exists, with its pull secrets and a token to call the API with.
+
+The account `default` is created by a controller a moment after its namespace, so a Pod that follows at once waits for
+it.
+"""
 
 from __future__ import annotations
 
+import random
+
+from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects import names
+from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import Attributes
@@ -13,10 +21,19 @@ MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME_PREFIX = "kube-api-access-"
 _MIRROR = "kubernetes.io/config.mirror"
 TOKEN_SECONDS = 3607
+DEFAULT = "default"
+DEFAULT_LOOKUPS = 10
+"""How often the default account is looked up before a Pod is refused."""
+_LOOKUP_SECONDS = 0.1
+"""The least pause between two lookups; at most twice that."""
 
 
 class ServiceAccount(BuiltinPlugin):
     name = "ServiceAccount"
+
+    def __init__(self, reader: Reader, clock: Clock = SYSTEM) -> None:
+        super().__init__(reader)
+        self._clock = clock
 
     def handles(self, attributes: Attributes) -> bool:
         return is_pod_create(attributes)
@@ -27,7 +44,9 @@ class ServiceAccount(BuiltinPlugin):
             return
         spec = pod["spec"]
         if not spec.get("serviceAccountName"):
-            spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+            spec["serviceAccountName"] = spec["serviceAccount"] = DEFAULT
+        if spec["serviceAccountName"] == DEFAULT:
+            await self._await_default(attributes.namespace)
         account = self._account(attributes, spec["serviceAccountName"])
         if _wants_token(spec, account):
             mount_token(spec)
@@ -41,6 +60,13 @@ class ServiceAccount(BuiltinPlugin):
                 raise refuse(attributes, "a mirror pod may not reference service accounts")
             return
         self._account(attributes, pod["spec"].get("serviceAccountName") or "")
+
+    async def _await_default(self, namespace: str) -> None:
+        """Until the account is there, or was looked up often enough."""
+        for _ in range(DEFAULT_LOOKUPS - 1):
+            if self.reader.get(ACCOUNTS, namespace, DEFAULT) is not None:
+                return
+            await self._clock.sleep(_LOOKUP_SECONDS * (1 + random.random()))
 
     def _account(self, attributes: Attributes, name: str) -> Obj:
         account = self.reader.get(ACCOUNTS, attributes.namespace, name)

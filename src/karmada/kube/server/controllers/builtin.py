@@ -91,7 +91,9 @@ class BuiltinControllers:
         informers, shared, ca = manager.informers, manager.client, server.pki.ca
         reconcilers: list[Reconciler] = [
             CustomResourceDefinitionController(client("customresourcedefinitions"), informers, server.registry, clock),
-            NamespaceController(client("namespace-controller"), informers, clock),
+            NamespaceController(
+                client("namespace-controller"), informers, clock, server.config.namespace_deletion_delay
+            ),
             TokenSecrets(shared, informers, server.issuer, ca.cert_pem),
             CertificateSigning(shared, informers, ca, server.authorizer, clock),
             BootstrapSigner(shared, informers, clock),

@@ -1,8 +1,10 @@
 """Namespace controller: empties a namespace that is being deleted, then lets it go.
 
-Every namespaced resource that discovery knows is deleted as a collection; as long as something is left (finalizers,
-grace periods, groups that do not answer), the namespace's conditions say what and why, and it is looked at again, ever
-more seldom.
+It starts `delay` seconds after the deletion, so that what was deleted by mistake can still be read and finalizers can
+be removed. Pods are deleted first: while any is left nothing else goes, because they may need what is beside them. Then
+every namespaced resource in discovery is deleted as a collection. As long as something is left (finalizers, grace
+periods, groups that do not respond), the namespace's conditions say what and why, and it is requeued with growing
+pauses.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from karmada.kube.server.controllers.waiting import look_again_after
 
 NAMESPACES = GVR("", "v1", "namespaces")
 FINALIZER = "kubernetes"
+PODS = GVR("", "v1", "pods").group_resource
 
 
 @dataclass(slots=True)
@@ -85,9 +88,11 @@ def _condition(kind: str, problem: bool, fine: tuple[str, str], wrong: tuple[str
 class NamespaceController:
     name = "namespace"
     workers = 5
-    watches = (Watch(NAMESPACES, when=matching(lambda obj: "deletionTimestamp" in obj["metadata"])),)
 
-    def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
+    def __init__(self, client: Client, informers: Informers, clock: Clock, delay: float = 0.0) -> None:
+        deleting = matching(lambda obj: "deletionTimestamp" in obj["metadata"])
+        self.watches = (Watch(NAMESPACES, when=deleting, after=delay),)
+        self._delay = delay
         self._client = client
         self._namespaces = informers.of(NAMESPACES)
         self._clock = clock
@@ -101,24 +106,26 @@ class NamespaceController:
         remains = await self._empty(key.name)
         if not remains.nothing:
             await self._report(key.name, remains)
-            return requeue(look_again_after(namespace, self._clock.now()))
+            return requeue(look_again_after(namespace, self._clock.now() - self._delay))
         await self._finalize(key.name)
         return Done
 
     async def _empty(self, namespace: str) -> Remains:
         catalog = await self._client.mapper.refresh()
         remains = Remains(undiscovered={str(gv): why for gv, why in catalog.failed.items()})
-        for mapping in catalog.by_group_resource.values():
-            if mapping.namespaced and mapping.allows("delete", "list"):
-                try:
-                    await self._empty_resource(namespace, mapping, remains)
-                except NotFound:
-                    continue
-                except ApiError as error:
-                    remains.failures.append(
-                        f"unexpected items still remain in namespace: {namespace} for gvr: "
-                        f"{mapping.gvr.group_resource}: {error.message}"
-                    )
+        deletable = [m for m in catalog.by_group_resource.values() if m.namespaced and m.allows("delete", "list")]
+        for mapping in sorted(deletable, key=lambda mapping: mapping.gvr.group_resource != PODS):
+            try:
+                await self._empty_resource(namespace, mapping, remains)
+            except NotFound:
+                continue
+            except ApiError as error:
+                remains.failures.append(
+                    f"unexpected items still remain in namespace: {namespace} for gvr: "
+                    f"{mapping.gvr.group_resource}: {error.message}"
+                )
+            if mapping.gvr.group_resource == PODS and (remains.left or remains.failures):
+                break
         return remains
 
     async def _empty_resource(self, namespace: str, mapping: Mapping, remains: Remains) -> None:
