@@ -52,14 +52,22 @@ class Cluster:
     load: LoadModel
     context: Context
 
-    async def put(self, name: str, load: str = "", labels: dict[str, str] | None = None) -> Obj:
+    async def put(
+        self,
+        name: str,
+        load: str = "",
+        labels: dict[str, str] | None = None,
+        *,
+        phase: str = "Running",
+        age: float = 60.0,
+    ) -> Obj:
         meta = {"name": name, "labels": labels or {}, "annotations": {"sim.io/load": load} if load else {}}
         spec = {"nodeName": "n1", "containers": [{"name": "c", "image": "nginx"}]}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
         await self.client.create(PODS, body, "default")
-        started = rfc3339(self.clock.now() - 60)
+        started = rfc3339(self.clock.now() - age)
         status = {
-            "phase": "Running",
+            "phase": phase,
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": started}],
             "containerStatuses": [
                 {"name": "c", "image": "nginx", "imageID": "", "ready": True, "restartCount": 0,
@@ -219,11 +227,29 @@ async def test_pods_are_listed_with_what_their_containers_use(sim: Cluster) -> N
     assert await sim.client.get(POD_METRICS, "b", "default") == b
 
 
-async def test_what_has_no_metrics_is_not_found_by_its_full_name(sim: Cluster) -> None:
-    with pytest.raises(NotFound, match=r'podmetrics.metrics.k8s.io "default/p" not found'):
-        await sim.client.get(POD_METRICS, "p", "default")
-    with pytest.raises(NotFound, match=r'nodemetrics.metrics.k8s.io "n9" not found'):
-        await sim.client.get(NODE_METRICS, "n9")
+async def refusal(sim: Cluster, resource: GVR, name: str, namespace: str = "") -> str:
+    with pytest.raises(NotFound) as refused:
+        await sim.client.get(resource, name, namespace)
+    return refused.value.message
+
+
+async def test_a_pod_that_is_missing_or_not_running_is_not_found_as_a_pod(sim: Cluster) -> None:
+    assert await refusal(sim, POD_METRICS, "p", "default") == 'pods "p" not found'
+    await sim.put("p", "cpu=1m", phase="Pending")
+    assert await refusal(sim, POD_METRICS, "p", "default") == 'pods "p" not found'
+
+
+async def test_a_running_pod_without_a_sample_is_not_found_as_metrics(sim: Cluster) -> None:
+    await sim.put("p", "cpu=1m", age=1.0)
+    assert await refusal(sim, POD_METRICS, "p", "default") == 'podmetrics.metrics.k8s.io "default/p" not found'
+
+
+async def test_a_missing_node_is_not_found_as_a_node_and_a_lost_one_as_metrics(sim: Cluster) -> None:
+    assert await refusal(sim, NODE_METRICS, "n9") == 'node "n9" not found'
+    lost = {"type": "Ready", "status": "Unknown", "lastHeartbeatTime": None, "lastTransitionTime": None}
+    patched = await sim.client.patch(NODES, "n1", "", {"status": {"conditions": [lost]}}, subresource="status")
+    await sim.context.until_seen(sim.load.nodes, [patched])
+    assert await refusal(sim, NODE_METRICS, "n1") == 'nodemetrics.metrics.k8s.io "n1" not found'
 
 
 async def test_a_node_uses_what_its_pods_use_and_something_for_itself_but_not_more_than_it_has(sim: Cluster) -> None:

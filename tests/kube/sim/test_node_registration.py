@@ -231,7 +231,8 @@ def test_ranges_elsewhere_take_no_slots() -> None:
     assert list(slots_taken("10.244.0.0/16", "10.245.0.0/24")) == []
 
 
-def test_a_kubelet_keeps_some_memory_and_disk_for_itself() -> None:
+def test_pods_get_the_memory_of_the_pool_and_the_kubelet_has_its_reserve_on_top() -> None:
     capacity = capacity_of(NodePool(memory="16Gi", ephemeral_storage="100Gi"))
     left = allocatable_of(capacity)
-    assert (left["memory"], left["ephemeral-storage"], left["cpu"]) == ("16284Mi", "96636764160", "4")
+    assert (capacity["memory"], capacity["ephemeral-storage"], capacity["cpu"]) == ("16484Mi", "100Gi", "4")
+    assert (left["memory"], left["ephemeral-storage"], left["cpu"]) == ("16Gi", "96636764160", "4")

@@ -79,7 +79,7 @@ def _start(client: AdminClient, folder: Path) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @click.option("--nodes", default=3, type=click.IntRange(min=0), show_default=True, help="How many nodes.")
 @click.option("--cpu", default="4", show_default=True, help="CPU of each node.")
-@click.option("--memory", default="16Gi", show_default=True, help="Memory of each node.")
+@click.option("--memory", default="32Gi", show_default=True, help="Memory of each node.")
 @click.option("--pods", default=110, type=click.IntRange(min=0), show_default=True, help="Pod capacity of each node.")
 @click.option("--kubernetes-version", default=DEFAULT_VERSION, show_default=True, help="1.27 to 1.37.")
 @click.option("--labels", type=Pairs(), default={}, help="Labels of the cluster and its nodes.")

@@ -20,6 +20,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.auth.files import write_private
+from karmada.kube.sim.addressing import RANGES
 from karmada.kube.sim.admin_client import ADMIN_FILE
 from karmada.kube.sim.attached import AttachedCluster
 from karmada.kube.sim.cluster import SimCluster, UnknownComponent
@@ -112,8 +113,10 @@ class AdminServer:
         return web.json_response(sorted(shown, key=lambda cluster: str(cluster["name"])))
 
     async def _create(self, request: web.Request) -> web.Response:
-        wanted = msgspec.json.decode(await request.read(), type=Stored)
-        await self._fleet.create(wanted)
+        body = await request.read()
+        wanted = msgspec.json.decode(body, type=Stored)
+        given = msgspec.json.decode(body)["profile"]
+        await self._fleet.create(wanted, choose=RANGES - given.keys())
         return web.json_response(self._show(wanted.profile.name), status=201)
 
     async def _delete(self, request: web.Request) -> web.Response:

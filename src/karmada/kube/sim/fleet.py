@@ -13,7 +13,7 @@ import gc
 import shutil
 import socket
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,6 +25,7 @@ from karmada.kube.objects.names import dns1123_label
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.schema.yamlio import dump_yaml, load_yaml
 from karmada.kube.server.auth.files import write_private
+from karmada.kube.sim.addressing import with_own_ranges
 from karmada.kube.sim.attached import AttachedCluster
 from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import NodePool, Profile
@@ -102,6 +103,8 @@ class Fleet:
         self._in_memory = in_memory
         self._namespace_deletion_delay = namespace_deletion_delay
         self._busy: set[str] = set()
+        self._starting: dict[str, Profile] = {}
+        """Clusters that are being created."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -143,15 +146,19 @@ class Fleet:
 
     # clusters come and go
 
-    async def create(self, wanted: Stored) -> Member:
-        """A new cluster, ready for use."""
+    async def create(self, wanted: Stored, *, choose: Collection[str] = ()) -> Member:
+        """A new cluster, ready for use; its address ranges `choose` are those that no other cluster has."""
         name = wanted.profile.name
         wrong = dns1123_label(name)
         if wrong:
             raise FleetError(f'cluster name "{name}": {wrong[0]}')
         if name in self.clusters or name in self._busy or name in self.failed:
             raise FleetError(f'cluster "{name}" exists already')
+        others = [*(stored.profile for stored in self._stored.values()), *self._starting.values()]
+        profile = with_own_ranges(wanted.profile, choose, others)
+        wanted = msgspec.structs.replace(wanted, profile=profile)
         self._busy.add(name)
+        self._starting[name] = profile
         try:
             shutil.rmtree(self._folder(name), ignore_errors=True)  # what a creation left that was cut short
             cluster = await self._begin(wanted)
@@ -160,6 +167,7 @@ class Fleet:
             raise
         finally:
             self._busy.discard(name)
+            del self._starting[name]
         self._write_kubeconfig()
         return cluster
 

@@ -1,4 +1,7 @@
-"""What stands in every simulated cluster when it is new: storage classes and, if wanted, its DNS."""
+"""The objects of a new simulated cluster: storage classes and, if wanted, its DNS.
+
+The DNS requests nothing, so that the nodes of a new cluster are as large for pods as their pool says.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,6 @@ def _dns(address: str) -> Iterator[Obj]:
         "name": "coredns",
         "image": "registry.k8s.io/coredns/coredns:v1.12.4",
         "ports": [{"name": name, "containerPort": port, "protocol": protocol} for name, port, protocol in ports],
-        "resources": {"requests": {"cpu": "100m", "memory": "70Mi"}, "limits": {"memory": "170Mi"}},
     }
     yield {
         "apiVersion": "apps/v1",

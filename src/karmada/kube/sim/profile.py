@@ -67,12 +67,16 @@ class Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodePool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nodes that are alike. Their names are <cluster>-<pool>-1, -2, …; zones are given to them in turn."""
+    """Nodes that are alike. Their names are <cluster>-<pool>-1, -2, …; zones are given to them in turn.
+
+    `cpu` and `memory` are what pods can use. The default is the lower bound of a grade of the usual resource models, so
+    that they count an empty node fully.
+    """
 
     name: str = "node"
     count: Count = 3
     cpu: str = "4"
-    memory: str = "16Gi"
+    memory: str = "32Gi"
     pods: Count = 110
     ephemeral_storage: str = "100Gi"
     labels: dict[str, str] = {}

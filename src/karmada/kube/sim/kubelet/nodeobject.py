@@ -119,19 +119,21 @@ def taints_of(pool: NodePool) -> list[Obj]:
 
 
 def capacity_of(pool: NodePool) -> dict[str, str]:
+    """What the machine has: what its pool offers to pods, and the memory that the kubelet reserves."""
+    memory = Quantity.parse(pool.memory)
     return {
         "cpu": canonical(pool.cpu),
         "ephemeral-storage": canonical(pool.ephemeral_storage),
         "hugepages-1Gi": "0",
         "hugepages-2Mi": "0",
-        "memory": canonical(pool.memory),
+        "memory": str(Quantity.of(memory.value() + _MEMORY_RESERVE, memory.format)),
         "pods": str(pool.pods),
         **{name: canonical(amount) for name, amount in pool.extended.items()},
     }
 
 
 def allocatable_of(capacity: dict[str, str]) -> dict[str, str]:
-    """What is left for pods: a kubelet keeps 100Mi of memory and a tenth of the disk free."""
+    """What is left for pods: a kubelet reserves 100Mi of memory and a tenth of the disk."""
     left = dict(capacity)
     memory, disk = Quantity.parse(capacity["memory"]), Quantity.parse(capacity["ephemeral-storage"])
     left["memory"] = str(Quantity.of(max(0, memory.value() - _MEMORY_RESERVE), memory.format))

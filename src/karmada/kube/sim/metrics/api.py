@@ -21,6 +21,7 @@ from karmada.kube.server.http.request import Query, Request
 from karmada.kube.server.http.results import Result
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import PODS
+from karmada.kube.sim.controllers.podstate import phase
 from karmada.kube.sim.metrics.custom import CustomMetrics, missing
 from karmada.kube.sim.metrics.load import NODES, LoadModel
 from karmada.kube.sim.metrics.reading import Reading
@@ -56,7 +57,7 @@ class MetricsApis:
 
 
 class ResourceMetrics:
-    """metrics.k8s.io"""
+    """metrics.k8s.io, with the errors of metrics-server: it knows running pods, and of those the ones with a sample."""
 
     generation = 0
 
@@ -82,8 +83,10 @@ class ResourceMetrics:
     def _nodes(self, reading: Reading, name: str, query: Query) -> list[Obj]:
         if name:
             node = self._load.nodes.get(Key("", name))
-            used = reading.node(node) if node is not None else None
-            if node is None or used is None:
+            if node is None:
+                raise NotFound.of(GroupResource("", "node"), name)
+            used = reading.node(node)
+            if used is None:
                 raise NotFound.of(GroupResource(METRICS.group, "nodemetrics"), name)
             return [node_metrics(node, used, reading.now)]
         found = _selected(self._load.nodes.list(), query)
@@ -92,8 +95,10 @@ class ResourceMetrics:
     def _pods(self, reading: Reading, namespace: str, name: str, query: Query) -> list[Obj]:
         if name:
             pod = self._load.pods.get(Key(namespace, name))
-            used = reading.containers(pod) if pod is not None else None
-            if pod is None or used is None:
+            if pod is None or phase(pod) != "Running":
+                raise NotFound.of(GroupResource("", "pods"), name)
+            used = reading.containers(pod)
+            if used is None:
                 raise NotFound.of(GroupResource(METRICS.group, "podmetrics"), f"{namespace}/{name}")
             return [pod_metrics(pod, used, reading.now)]
         found = _selected(self._load.pods.list(namespace), query)
