@@ -15,6 +15,7 @@ PROGRAMS = {
     "karmada": "karmada",
     "karmada-apiserver": "apiserver",
     "karmada-aggregated-apiserver": "aggregated_apiserver",
+    "karmada-controller-manager": "controller_manager",
     "karmada-scheduler": "scheduler",
     "karmada-webhook": "webhook",
     "karmada-sim": "sim",

@@ -169,7 +169,7 @@ async def test_the_program_schedules_and_stops_when_told(plane: Scheduling) -> N
         (["--scheduler-estimator-timeout=-1s"], "must be greater than or equal to 0"),
         (["--leader-elect-retry-period=soon"], "is not a duration"),
         (["--metrics-bind-address=here"], "is not an address"),
-        (["extra"], "No such command 'extra'"),
+        (["extra"], "Got unexpected extra argument (extra)"),
         (["--kubeconfig=/nowhere/config"], "/nowhere/config"),
         (["--feature-gates=Nothing=true"], "unrecognized feature gate: Nothing"),
     ],

@@ -124,3 +124,30 @@ def eventually(check: Callable[[], Any], seconds: float = 15.0) -> Any:
             last = error
         time.sleep(0.05)
     raise AssertionError(f"did not come true within {seconds:g} s; last: {last!r}")
+
+
+@dataclass
+class ComponentProcess:
+    """A component of the control plane as a process of its own; `greeting` is how its first line begins."""
+
+    module: str
+    arguments: list[str]
+    log_file: Path
+    greeting: str
+    line: str = ""
+    process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> ComponentProcess:
+        command = [sys.executable, "-m", f"karmada.components.{self.module}", *self.arguments]
+        with self.log_file.open("a") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self.process.stdout is not None
+        self.line = self.process.stdout.readline()
+        assert self.line.startswith(self.greeting), f"{self.line!r}\n{self.log_file.read_text()}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(READY_SECONDS)

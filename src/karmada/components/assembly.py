@@ -16,6 +16,7 @@ from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.meta import without_managed_fields
+from karmada.kube.runtime.controller import BackOff
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.manager import Component, Manager
@@ -44,6 +45,7 @@ class Assembly:
         clock: Clock | None = None,
         metrics: Metrics | None = None,
         health: Health | None = None,
+        back_off: BackOff | None = None,
     ) -> None:
         clock = clock or RealClock()
         self.metrics = metrics or Metrics()
@@ -52,6 +54,7 @@ class Assembly:
             clock=clock,
             metrics=self.metrics,
             health=health,
+            back_off=back_off,
             transform=without_managed_fields,
             on_demand=MANY,
         )

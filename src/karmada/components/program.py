@@ -1,4 +1,4 @@
-"""What the programs of the control plane have in common on the command line: `PROGRAM version`."""
+"""What all programs of the control plane have on their command lines: `PROGRAM version`, flags without effect."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+
+class Ignored(click.Option):
+    """A flag that is accepted so that command lines written for Karmada work, and has no effect here."""
 
 
 class Program(click.Command):
-    """A program that is named, takes flags only, and tells its version when the first word asks for it."""
+    """A program that takes flags only, and prints its version when the first word is `version`."""
 
     def main(self, args: Sequence[str] | None = None, *settings: Any, **more: Any) -> Any:
         words = list(sys.argv[1:] if args is None else args)
@@ -20,6 +27,17 @@ class Program(click.Command):
 
         click.echo(line(str(self.name)))
         sys.exit(0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """One line names all flags of this run that have no effect."""
+        given = [
+            param.opts[0]
+            for param in self.params
+            if isinstance(param, Ignored) and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+        ]
+        if given:
+            click.echo(f"Warning: without effect here: {', '.join(given)} (--help says why)", err=True)
+        return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)

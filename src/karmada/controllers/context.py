@@ -32,8 +32,8 @@ class Settings:
     cluster_cache_sync_timeout: float = 120.0
     enable_cluster_resource_modeling: bool = True
     concurrent_cluster_syncs: int = 5
-    concurrent_work_syncs: int = 5
     concurrent_resourcebinding_syncs: int = 5
+    concurrent_clusterresourcebinding_syncs: int = 5
     concurrent_namespace_syncs: int = 1
     concurrent_resource_template_syncs: int = 5
     concurrent_propagation_policy_syncs: int = 1

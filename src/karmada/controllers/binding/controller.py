@@ -59,7 +59,7 @@ class Binding:
         `synced` says of a template whether another controller wants it in every cluster.
         """
         self.name = kind.controller
-        self.workers = max(_WORKERS, context.settings.concurrent_resourcebinding_syncs)
+        self.workers = max(_WORKERS, kind.syncs(context.settings))
         self._kind = kind
         self._client = context.client
         self._interpreter = interpreter

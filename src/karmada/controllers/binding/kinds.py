@@ -7,6 +7,7 @@ from typing import Final
 
 from karmada.api import well_known
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
+from karmada.controllers.context import Settings
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -25,6 +26,12 @@ class BindingKind:
     finalizer: str
     controller: str
     status_controller: str
+
+    def syncs(self, settings: Settings) -> int:
+        """How many of them are reconciled at once."""
+        if self.gvr == ResourceBinding.gvr:
+            return settings.concurrent_resourcebinding_syncs
+        return settings.concurrent_clusterresourcebinding_syncs
 
     def id_of(self, binding: Obj) -> str:
         return meta.labels(binding).get(self.id_label, "")

@@ -53,7 +53,7 @@ def _version(binding: Obj) -> str:
 class BindingStatus:
     def __init__(self, context: Context, kind: BindingKind, template_status: TemplateStatus) -> None:
         self.name = kind.status_controller
-        self.workers = max(_WORKERS, context.settings.concurrent_resourcebinding_syncs)
+        self.workers = max(_WORKERS, kind.syncs(context.settings))
         self._kind = kind
         self._client = context.client
         self._clock = context.clock

@@ -101,6 +101,14 @@ class Reconciler(Protocol):
     async def reconcile(self, key: Key) -> Result | None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    """The pause before a key is retried: `base_delay` seconds, doubled with each failure up to `max_delay`."""
+
+    base_delay: float = 0.005
+    max_delay: float = 1000.0
+
+
 class Controller:
     def __init__(
         self,
@@ -110,8 +118,7 @@ class Controller:
         workers: int | None = None,
         clock: Clock | None = None,
         metrics: ControllerMetrics | None = None,
-        base_delay: float = 0.005,
-        max_delay: float = 1000.0,
+        back_off: BackOff | None = None,
     ) -> None:
         self.name = reconciler.name
         self.reconciler = reconciler
@@ -121,11 +128,12 @@ class Controller:
         self._informers = informers
         clock = clock or informers.clock
         self._clock = clock
+        back_off = back_off or BackOff()
         self.queue: Queue[Key] = Queue(
             self.name,
             clock=clock,
-            base_delay=base_delay,
-            max_delay=max_delay,
+            base_delay=back_off.base_delay,
+            max_delay=back_off.max_delay,
             metrics=metrics.queue if metrics else None,
         )
         if metrics is not None:

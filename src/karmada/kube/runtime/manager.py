@@ -18,7 +18,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Controller, Reconciler
+from karmada.kube.runtime.controller import BackOff, Controller, Reconciler
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger
@@ -69,6 +69,7 @@ class Manager:
         metrics: Metrics | None = None,
         health: Health | None = None,
         elector: LeaderElector | None = None,
+        back_off: BackOff | None = None,
         sync_timeout: float = 120.0,
         transform: Callable[[Obj], Obj] | None = None,
         on_demand: Container[GVR | GVK] = (),
@@ -80,6 +81,7 @@ class Manager:
         self.health = health or Health()
         self.controllers: dict[str, Controller] = {}
         self._metrics = metrics
+        self._back_off = back_off
         self._sync_timeout = sync_timeout
         self._everywhere: list[Component] = []
         self._teams = [Team(elector)]
@@ -104,7 +106,9 @@ class Manager:
             raise ValueError(f"a controller named {reconciler.name!r} was already added")
         queue: str = getattr(reconciler, "queue_name", "")
         metrics = self._metrics.controller(reconciler.name, queue) if self._metrics else None
-        controller = Controller(reconciler, self.informers, workers=workers, clock=self.clock, metrics=metrics)
+        controller = Controller(
+            reconciler, self.informers, workers=workers, clock=self.clock, metrics=metrics, back_off=self._back_off
+        )
         self.controllers[reconciler.name] = controller
         self.add_component(controller, needs_leader=controller.needs_leader, team=team)
         return controller

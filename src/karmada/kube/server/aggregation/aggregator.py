@@ -15,7 +15,7 @@ from typing import Any
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.gvk import GroupResource, GroupVersion
-from karmada.kube.runtime.controller import Controller
+from karmada.kube.runtime.controller import BackOff, Controller
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
@@ -82,7 +82,7 @@ class Aggregator:
 
     async def start(self) -> None:
         self._informers = Informers(self._client, clock=self._clock)
-        availability = Controller(self.availability, self._informers, max_delay=30.0)
+        availability = Controller(self.availability, self._informers, back_off=BackOff(max_delay=30.0))
         self._controllers = [Controller(self.registration, self._informers), availability]
         self._followers = [
             asyncio.create_task(self._follow(resource, service, availability), name=f"aggregation follows {resource}")

@@ -1,0 +1,339 @@
+"""Flags that several programs have, each defined once.
+
+A program puts its flags together from these groups; what was given comes as a dict, from which `settings_from`,
+`election_from` and their like make what the parts are configured with. A flag of Karmada that has no effect here is
+`ignored`: it is accepted, and a program that gets one says so in one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from karmada.components.election import NAMESPACE, Election
+from karmada.components.program import Ignored
+from karmada.features import FEATURES, default_gates
+
+if TYPE_CHECKING:
+    from karmada.controllers.context import Settings
+    from karmada.kube.client.config import RestConfig
+    from karmada.kube.objects.errors import FieldError
+    from karmada.kube.runtime.features import FeatureGates
+
+Address = tuple[str, int]
+F = TypeVar("F", bound=Callable[..., Any])
+Given = Mapping[str, Any]
+"""Flags by their names with underscores."""
+
+
+def together(*flags: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several flags as one, in the order in which the help lists them."""
+
+    def decorate(command: F) -> F:
+        for flag in reversed(flags):
+            command = flag(command)
+        return command
+
+    return decorate
+
+
+# sorts of flags
+
+
+def duration(name: str, default: str, text: str, *, cls: type[click.Option] = click.Option) -> Callable[[F], F]:
+    """Seconds, given as 10s or 1m30s."""
+    return click.option(name, cls=cls, callback=_seconds, default=default, help=text)
+
+
+def switch(name: str, default: bool, text: str) -> Callable[[F], F]:
+    """--name, --name=true or --name=false."""
+    return click.option(name, type=bool, is_flag=False, flag_value=True, default=default, help=text)
+
+
+def address(name: str, default: str, text: str) -> Callable[[F], F]:
+    return click.option(name, callback=_address, default=default, help=text)
+
+
+def file(name: str, text: str) -> Callable[[F], F]:
+    return click.option(name, type=click.Path(exists=True, dir_okay=False, path_type=Path), help=text)
+
+
+def ignored(names: str, why: str) -> Callable[[F], F]:
+    """Flags of Karmada that have no effect here, with any value or none."""
+    return together(
+        *(
+            click.option(
+                name,
+                cls=Ignored,
+                is_flag=False,
+                flag_value="true",
+                default=None,
+                expose_value=False,
+                help=f"No effect: {why}",
+            )
+            for name in names.split()
+        )
+    )
+
+
+def _seconds(_ctx: click.Context, param: click.Parameter, value: str) -> float:
+    from karmada.kube.objects.times import parse_duration
+
+    try:
+        return parse_duration(value)
+    except ValueError:
+        raise click.BadParameter(f'"{value}" is not a duration such as 10s or 1m30s', param=param) from None
+
+
+def _address(_ctx: click.Context, param: click.Parameter, text: str) -> Address | None:
+    """host:port, with all addresses of the machine for an empty host; "" and "0" are none."""
+    if text in ("", "0"):
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f'"{text}" is not an address like :8080', param=param)
+    return host.strip("[]") or "0.0.0.0", int(port)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The entries of a comma-separated list."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+# every program
+
+logging_flags = together(
+    click.option("-v", "--v", "--verbosity", "verbosity", default=0, help="How much to log; higher numbers log more."),
+    click.option(
+        "--logging-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="Format of the lines of the log.",
+    ),
+    ignored("--vmodule --log-flush-frequency", "one verbosity holds for all modules, and lines are written at once."),
+)
+
+feature_gates_flag = click.option(
+    "--feature-gates",
+    multiple=True,
+    help=f"Features to enable or disable, as Name=true,Other=false. Known: {', '.join(sorted(FEATURES))}.",
+)
+
+
+def gates_from(given: Given) -> FeatureGates:
+    gates = default_gates()
+    try:
+        for text in given["feature_gates"]:
+            gates.set(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--feature-gates") from None
+    return gates
+
+
+# programs that are clients of an API server
+
+client_flags = together(
+    click.option("--kubeconfig", default="", help="Kubeconfig of the control plane.  [default: as kubectl]"),
+    click.option("--master", default="", help="Address of the control plane, in place of the one in the kubeconfig."),
+    ignored("--kube-api-qps --kube-api-burst", "the rate of requests adapts to the API server."),
+)
+
+
+def config_from(given: Given) -> RestConfig:
+    from dataclasses import replace
+
+    from karmada.kube.client.kubeconfig import load_config
+
+    config = load_config(given["kubeconfig"] or None)
+    return replace(config, server=given["master"]) if given["master"] else config
+
+
+def election_flags(lease: str) -> Callable[[F], F]:
+    """`lease` is what the help says of the default name."""
+    return together(
+        switch("--leader-elect", True, "Run only while holding the lease; otherwise stand by."),
+        click.option("--leader-elect-resource-name", default="", help=f"Name of the lease.  [default: {lease}]"),
+        click.option("--leader-elect-resource-namespace", default=NAMESPACE, help="Namespace of the lease."),
+        duration(
+            "--leader-elect-lease-duration", "15s", "How long a lease that is not renewed is respected by the others."
+        ),
+        duration("--leader-elect-renew-deadline", "10s", "How long the leader goes on when it cannot renew its lease."),
+        duration("--leader-elect-retry-period", "2s", "How often the lease is renewed, or tried for."),
+    )
+
+
+def election_from(given: Given, lease: str) -> Election | None:
+    if not given["leader_elect"]:
+        return None
+    return Election(
+        name=given["leader_elect_resource_name"] or lease,
+        namespace=given["leader_elect_resource_namespace"],
+        lease_duration=given["leader_elect_lease_duration"],
+        renew_deadline=given["leader_elect_renew_deadline"],
+        retry_period=given["leader_elect_retry_period"],
+    )
+
+
+def endpoint_flags(health_port: int) -> Callable[[F], F]:
+    return together(
+        address("--metrics-bind-address", ":8080", "Address of /metrics; 0 disables it."),
+        address("--health-probe-bind-address", f":{health_port}", "Address of /healthz and /readyz; 0 disables them."),
+        click.option("--bind-address", default="", help="Older form of --health-probe-bind-address: its host."),
+        click.option("--secure-port", default=0, help="Older form of --health-probe-bind-address: its port."),
+        ignored("--enable-pprof --profiling-bind-address", "this program has no Go profiles; use py-spy."),
+    )
+
+
+def health_address_from(given: Given) -> Address | None:
+    """The older flags go before, since their command lines do not name the newer one."""
+    found: Address | None = given["health_probe_bind_address"]
+    host, port = given["bind_address"], given["secure_port"]
+    if not host and not port:
+        return found
+    default_host, default_port = found or ("0.0.0.0", 0)
+    return host or default_host, port or default_port
+
+
+# the controllers
+
+_WORKERS = {
+    "cluster": (5, "Clusters"),
+    "clusterresourcebinding": (5, "ClusterResourceBindings"),
+    "resourcebinding": (5, "ResourceBindings"),
+    "namespace": (1, "Namespaces"),
+    "propagation-policy": (1, "PropagationPolicies"),
+    "cluster-propagation-policy": (1, "ClusterPropagationPolicies"),
+    "resource-template": (5, "resource templates"),
+}
+
+controller_flags = together(
+    click.option(
+        "--controllers",
+        default="*",
+        callback=lambda _ctx, _param, value: words(value),
+        help="Comma-separated controllers: * enables all that are on by default, NAME enables one, -NAME disables one; "
+        "the first entry that names a controller decides.",
+    ),
+    duration("--cluster-status-update-frequency", "10s", "How often the status of a member cluster is collected."),
+    duration(
+        "--cluster-success-threshold", "30s", "How long a cluster must pass its health check before it is marked ready."
+    ),
+    duration(
+        "--cluster-failure-threshold",
+        "30s",
+        "How long a cluster must fail its health check before it is marked not ready.",
+    ),
+    duration("--cluster-monitor-period", "5s", "How often the leases of clusters in Pull mode are checked."),
+    duration(
+        "--cluster-monitor-grace-period",
+        "40s",
+        "How long a running cluster may be silent before its readiness is Unknown.",
+    ),
+    duration(
+        "--cluster-startup-grace-period", "60s", "How long a new cluster may be silent before its readiness is Unknown."
+    ),
+    duration("--cluster-cache-sync-timeout", "2m", "How long the first list of a member's objects may take."),
+    switch("--enable-cluster-resource-modeling", True, "Count the nodes of every cluster by resource model."),
+    click.option(
+        "--skipped-propagating-apis",
+        default="",
+        help="APIs never propagated, separated by semicolons: group, group/version, or group/version/Kind,Kind.",
+    ),
+    click.option(
+        "--skipped-propagating-namespaces",
+        default="kube-.*",
+        callback=lambda _ctx, _param, value: words(value),
+        help="Regular expressions of namespaces from which nothing is propagated.",
+    ),
+    click.option(
+        "--cluster-api-kubeconfig",
+        default="",
+        help="Kubeconfig of a management cluster of Cluster API, whose clusters are joined automatically.",
+    ),
+    click.option("--cluster-api-context", default="", help="Context to use in that kubeconfig."),
+    *(
+        click.option(f"--concurrent-{name}-syncs", default=count, help=f"Number of {what} that are reconciled at once.")
+        for name, (count, what) in _WORKERS.items()
+    ),
+    ignored("--concurrent-work-syncs", "the objects of every namespace of every cluster are applied side by side."),
+    ignored("--concurrent-dependent-resource-syncs", "dependencies are synced together with their bindings."),
+    ignored("--cluster-api-qps --cluster-api-burst", "the rate of requests adapts to the member."),
+    ignored("--resync-period", "changes are never missed, so nothing is resynced."),
+    ignored(
+        "--enable-taint-manager --graceful-eviction-timeout --enable-no-execute-taint-eviction "
+        "--no-execute-taint-eviction-purge-mode --resource-eviction-rate",
+        "failover does not exist here yet.",
+    ),
+    ignored("--federated-resource-quota-sync-period", "federated quotas are not synced here yet."),
+    ignored(
+        "--horizontal-pod-autoscaler-sync-period --horizontal-pod-autoscaler-upscale-delay "
+        "--horizontal-pod-autoscaler-downscale-delay --horizontal-pod-autoscaler-downscale-stabilization "
+        "--horizontal-pod-autoscaler-tolerance --horizontal-pod-autoscaler-cpu-initialization-period "
+        "--horizontal-pod-autoscaler-initial-readiness-delay",
+        "FederatedHPAs do not scale here yet.",
+    ),
+)
+
+
+def settings_from(given: Given) -> Settings:
+    """Raises click.ClickException with the fields that cannot be, as Karmada names them."""
+    from karmada.components.parts import check
+    from karmada.controllers.context import Settings
+
+    wrong = _wrong(given)
+    if wrong:
+        raise click.ClickException("; ".join(map(str, wrong)))
+    try:
+        check(given["controllers"])
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    return Settings(**{field.name: given[field.name] for field in fields(Settings)})
+
+
+def _wrong(given: Given) -> list[FieldError]:
+    from karmada.kube.objects.errors import invalid
+
+    positive = [
+        *(f"cluster_{name}" for name in ("status_update_frequency", "success_threshold", "failure_threshold")),
+        *(f"cluster_{name}" for name in ("monitor_period", "monitor_grace_period", "startup_grace_period")),
+        *(f"concurrent_{name.replace('-', '_')}_syncs" for name in _WORKERS),
+    ]
+    return [
+        invalid(f"Options.{_camel(name)}", _shown(given[name]), "must be greater than 0")
+        for name in positive
+        if given[name] <= 0
+    ]
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _shown(value: float) -> object:
+    return value if isinstance(value, int) else f"{value:g}s"
+
+
+back_off_flags = together(
+    duration("--rate-limiter-base-delay", "5ms", "First pause before a failed item is retried; it doubles each time."),
+    duration("--rate-limiter-max-delay", "1000s", "Longest pause before a failed item is retried."),
+)
+rate_limiter_flags = together(
+    back_off_flags,
+    click.option("--rate-limiter-qps", default=10.0, help="Retries per second of all items together."),
+    click.option("--rate-limiter-bucket-size", default=100, help="Retries that may come at once."),
+)
+
+
+def limits_from(given: Given) -> dict[str, Any]:
+    """Of the rate limiter flags those that were given a positive value."""
+    names = {
+        "base_delay": "rate_limiter_base_delay",
+        "max_delay": "rate_limiter_max_delay",
+        "rate": "rate_limiter_qps",
+        "burst": "rate_limiter_bucket_size",
+    }
+    return {name: given[flag] for name, flag in names.items() if given.get(flag, 0) > 0}

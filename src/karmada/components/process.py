@@ -1,0 +1,127 @@
+"""A component as a process of its own: a client of some API server, with /metrics and /healthz of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from karmada.components.flags import Address, Given
+    from karmada.controllers.context import Settings
+    from karmada.kube.client.client import Client
+    from karmada.kube.client.config import RestConfig
+    from karmada.kube.runtime.controller import BackOff
+    from karmada.kube.runtime.features import FeatureGates
+    from karmada.kube.runtime.serving import ObservabilityServer
+
+
+class Process:
+    """An assembly over the network with its endpoints; `name` is the user agent and the default field manager."""
+
+    def __init__(
+        self,
+        config: RestConfig,
+        name: str,
+        gates: FeatureGates,
+        *,
+        settings: Settings | None = None,
+        back_off: BackOff | None = None,
+        metrics_address: Address | None = None,
+        health_address: Address | None = None,
+    ) -> None:
+        from karmada.components.assembly import Assembly
+        from karmada.kube.client.client import Client
+        from karmada.kube.client.light import transport_for
+        from karmada.kube.runtime.health import Health
+
+        self.client = Client(transport_for(replace(config, user_agent=name)), field_manager=name)
+        self.health = Health()
+        self.assembly = Assembly(
+            self._connect, name=name, gates=gates, settings=settings, health=self.health, back_off=back_off
+        )
+        self.manager, self.metrics = self.assembly.manager, self.assembly.metrics
+        self.endpoints = self._endpoints(metrics_address, health_address)
+
+    def _connect(self, name: str) -> Client:
+        """Clients of all names share the connection and what is known of the server's resources."""
+        from karmada.kube.client.client import Client
+
+        if name == self.client.field_manager:
+            return self.client
+        return Client(self.client.transport, field_manager=name, mapper=self.client.mapper)
+
+    def _endpoints(self, metrics: Address | None, health: Address | None) -> list[ObservabilityServer]:
+        """One server for both when they have one address."""
+        from karmada.kube.runtime.serving import ObservabilityServer
+
+        found: dict[Address, bool] = {}
+        for address, measured in ((health, False), (metrics, True)):
+            if address is not None:
+                found[address] = found.get(address, False) or measured
+        return [
+            ObservabilityServer(self.health, self.metrics if measured else None, host=host, port=port)
+            for (host, port), measured in found.items()
+        ]
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Until `stopping`; LeadershipLost when another process took over."""
+        from karmada.kube.runtime.waiting import cancel_and_wait
+
+        started: list[ObservabilityServer] = []
+        stopped = asyncio.create_task(stopping.wait())
+        try:
+            for endpoint in self.endpoints:
+                started.append(endpoint)
+                await endpoint.start()
+            working = asyncio.create_task(self.manager.run())
+            try:
+                await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                if working.done():
+                    working.result()
+            finally:
+                await cancel_and_wait(working)
+        finally:
+            await cancel_and_wait(stopped)
+            for endpoint in reversed(started):
+                await endpoint.stop()
+            await self.client.close()
+
+
+def run_process(make: Callable[[], Process], banner: str, given: Given) -> None:
+    """The life of a component from its command line: logs, signals, and errors in one line."""
+    import uvloop
+
+    from karmada.kube.client.kubeconfig import KubeconfigError
+    from karmada.kube.runtime.manager import LeadershipLost
+    from karmada.scheduler.plugins import PluginError
+
+    async def serve() -> None:
+        from karmada.kube.runtime.logging import setup
+        from karmada.kube.runtime.tuning import tune_garbage_collection
+
+        setup(verbosity=given["verbosity"], format=given["logging_format"])
+        tune_garbage_collection()
+        stopping = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        process = make()
+        click.echo(banner)
+        try:
+            await process.run(stopping)
+        finally:
+            click.echo("Stopping", file=sys.stderr)
+
+    try:
+        uvloop.run(serve())
+    except LeadershipLost:
+        raise click.ClickException("leaderelection lost") from None
+    except OSError as error:
+        raise click.ClickException(error.strerror or str(error)) from error
+    except (ValueError, KubeconfigError, PluginError, TimeoutError) as error:
+        raise click.ClickException(str(error)) from error
