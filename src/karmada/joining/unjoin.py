@@ -42,21 +42,24 @@ async def unjoin(
     dry_run: bool = False,
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
-) -> None:
-    """`member` is the way to the cluster, for what is to be taken away there."""
+) -> bool:
+    """Whether the deletion had to be forced. `member` is the client for removing accounts and RBAC in the cluster."""
     cluster = await cluster_to_remove(control, name, "Push")
     if dry_run:
-        return
+        return False
+    forced = False
     try:
         await delete_cluster(control, cluster, wait, clock=clock)
     except JoinError as error:
         if not force:
             raise
         progress(f"{error}; forcing it")
+        forced = True
         await _force(control, name, clock, progress)
     progress(f"cluster {name} is no longer known to the control plane")
     if member is not None:
         await clean_up_member(member, name, namespace, wait=wait, force=force, clock=clock, progress=progress)
+    return forced
 
 
 _ELSEWHERE = {

@@ -84,7 +84,9 @@ async def test_join_and_unjoin(fleet: Fleet) -> None:
     clusters = fleet.plane.context.informers.of(Cluster.gvr)
     await eventually(lambda: (clusters.get(Key("", "m1")) or {"metadata": {}})["metadata"].get("finalizers"))
     result = await fleet.run(unjoin, "m1", "--cluster-kubeconfig", str(fleet.member.kubeconfig))
-    assert said(result) == (0, "", "")
+    propagated = "propagated resources are removed from the cluster"
+    accounts = "service accounts and RBAC of the control plane are removed from the cluster"
+    assert said(result) == (0, f"cluster(m1) is unjoined successfully: {propagated}; {accounts}\n", "")
     assert await fleet.plane.get(Cluster.gvr, "m1") is None
     assert await fleet.member.get(SERVICE_ACCOUNTS, "karmada-m1", "karmada-cluster") is None
 
@@ -187,7 +189,10 @@ async def test_unjoin_by_force_after_the_wait(bare: Fleet) -> None:
     await bare.plane.client.patch(Cluster.gvr, "m1", "", finalizers)
     result = await bare.run(unjoin, "m1", "--wait", "10ms")
     assert said(result) == (1, "", "error: timed out waiting for cluster m1 to be deleted, after 0.01s\n")
-    assert said(await bare.run(unjoin, "m1", "--wait", "10ms", "--force")) == (0, "", "")
+    forced = await bare.run(unjoin, "m1", "--wait", "10ms", "--force")
+    assert (forced.exit_code, forced.stderr) == (0, "")
+    assert "propagated resources may remain in the cluster, since the deletion was forced" in forced.stdout
+    assert "RBAC of the control plane remain in the cluster (--cluster-kubeconfig removes them)" in forced.stdout
     assert await bare.plane.get(Cluster.gvr, "m1") is None
 
 

@@ -290,7 +290,7 @@ def test_a_customization_of_the_server_is_edited(world: World, tmp_path: Path, m
     refused = world.run(interpret, "edited", "--edit")
     assert refused.exit_code == 1
     assert "name, apiVersion and kind of a customization on the server cannot be changed" in refused.stderr
-    [kept] = tmp_path.glob("karmadactl-interpret-*.lua")
+    [kept] = tmp_path.glob("karmadactl-edit-*.lua")
     assert f'A copy of your changes has been stored to "{kept}"' in refused.stderr
 
 
@@ -318,14 +318,21 @@ def test_a_policy_that_is_there_already_is_an_error(world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["deployment", "none", "-C", "member1"], "error: the deployment or none don't exist in cluster(member1)"),
+        (
+            ["deployment", "none", "-C", "member1"],
+            "error: failed to get resource in cluster(member1). "
+            "err: the deployment or none don't exist in cluster(member1)",
+        ),
         (["deployment", "none"], "error: the cluster cannot be empty"),
         (["deployment", "-C", "member1"], "error: incorrect command format, please use correct command format"),
         (
             ["deployment", "x", "-C", "nine"],
             'Error from server (NotFound): clusters.cluster.karmada.io "nine" not found',
         ),
-        (["things", "x", "-C", "member1"], 'error: the server doesn\'t have a resource type "things"'),
+        (
+            ["things", "x", "-C", "member1"],
+            'error: failed to get resource in cluster(member1). err: the server doesn\'t have a resource type "things"',
+        ),
         (
             ["deployment", "x", "-C", "member1", "-o", "wide"],
             "error: unable to match a printer suitable for the output format",

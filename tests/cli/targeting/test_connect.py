@@ -29,6 +29,21 @@ current-context: {context if current is None else current}
     return path
 
 
+def several(path: Path, contexts: list[str]) -> Path:
+    parts = [f"{{name: {name}, context: {{cluster: c, user: u}}}}" for name in contexts]
+    path.write_text(
+        f"""
+apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: "https://c"}}}}]
+users: [{{name: u, user: {{token: t}}}}]
+contexts: [{", ".join(parts)}]
+current-context: {contexts[0]}
+"""
+    )
+    return path
+
+
 @pytest.fixture(autouse=True)
 def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home without a kubeconfig, outside of any cluster."""
@@ -56,6 +71,32 @@ def test_only_the_control_plane_is_looked_for_in_several_files(tmp_path: Path, m
     assert connect.control_config(context="two").server == "https://two"
     with pytest.raises(connect.Failure, match="missing or incomplete configuration info"):
         connect.member_config(context="two")
+
+
+@pytest.mark.parametrize(
+    ("contexts", "given", "cluster", "chosen"),
+    [
+        (["a"], "", "m1", ""),
+        (["a", "m1"], "", "m1", "m1"),
+        (["a", "m1"], "a", "m1", "a"),
+    ],
+)
+def test_of_several_contexts_that_of_the_clusters_name_joins(
+    tmp_path: Path, contexts: list[str], given: str, cluster: str, chosen: str
+) -> None:
+    path = several(tmp_path / "members", contexts)
+    assert connect.joining_context(str(path), given, cluster) == chosen
+
+
+def test_several_contexts_and_none_of_the_clusters_name_need_the_flag(tmp_path: Path) -> None:
+    path = several(tmp_path / "members", ["a", "b"])
+    with pytest.raises(connect.Failure, match=r'none is called "m9": choose one with --cluster-context \(a, b\)'):
+        connect.joining_context(str(path), "", "m9")
+
+
+def test_a_member_kubeconfig_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(connect.Failure, match=f"{tmp_path}/none does not exist.*--cluster-kubeconfig"):
+        connect.member_config(str(tmp_path / "none"))
 
 
 def test_the_context_is_the_one_asked_for_or_the_current_one(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_what_has_no_pods(obj: Obj, message: str) -> None:
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
-        (logs, ["p"], "must specify a cluster"),
+        (logs, ["p"], "must specify a cluster: add --cluster NAME or --all-clusters"),
         (logs, ["p", "-C", "m1", "--all-clusters"], "--all-clusters and --cluster cannot be used together"),
         (logs, ["p", "-C", "m", "--limit-bytes=-1"], "--limit-bytes must be greater than 0"),
         (logs, ["p", "-C", "m", "--tail=-2"], "--tail must be greater than or equal to -1"),

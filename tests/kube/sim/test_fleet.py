@@ -11,7 +11,7 @@ import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
-from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.client.kubeconfig import Kubeconfig, load_config
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.sim.admin import AdminServer
 from karmada.kube.sim.admin_client import AdminClient, AdminError
@@ -43,6 +43,27 @@ async def test_clusters_of_a_fleet_are_contexts_of_one_kubeconfig(tmp_path: Path
         for name in ("one", "two", "three"):
             assert await names_of_nodes(fleet.kubeconfig, name) == [f"{name}-node-1", f"{name}-node-2"]
         assert fleet.kubeconfig.stat().st_mode & 0o777 == 0o600
+    finally:
+        await fleet.stop()
+
+
+async def test_clusters_that_come_and_go_keep_the_current_context(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path)
+    await fleet.start()
+
+    def current() -> str:
+        return Kubeconfig.load(fleet.kubeconfig).current_context
+
+    try:
+        await fleet.create(wanted("two"))
+        assert current() == "two"
+        await fleet.create(wanted("one"))
+        assert current() == "two"
+        await fleet.create(wanted("three"))
+        await fleet.delete("one")
+        assert current() == "two"
+        await fleet.delete("two")
+        assert current() == "three"
     finally:
         await fleet.stop()
 

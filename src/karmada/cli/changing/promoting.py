@@ -117,12 +117,16 @@ class _Promotion:
         click.echo(f"Resource {resource.text} is promoted successfully")
 
     async def _fetch(self, type_: str, name: str) -> Resource:
-        there = _named(await self._cluster.client.mapper.catalog(), type_)
-        namespace = self._control.namespace if there.namespaced else ""
+        cluster = self._flags["cluster"]
         try:
-            obj = await self._cluster.client.get(there.gvr, name, namespace)
+            there = _named(await self._cluster.client.mapper.catalog(), type_)
+            obj = await self._cluster.client.get(there.gvr, name, self._control.namespace if there.namespaced else "")
         except NotFound as error:
-            raise connect.failure(f"the {type_} or {name} don't exist in cluster({self._flags['cluster']})") from error
+            problem = f"the {type_} or {name} don't exist in cluster({cluster})"
+            raise connect.failure(f"failed to get resource in cluster({cluster}). err: {problem}") from error
+        except (ApiError, connect.Failure) as error:
+            problem = connect.reason(error)
+            raise connect.failure(f"failed to get resource in cluster({cluster}). err: {problem}") from error
         return Resource(obj, there, await self._here(there.gvk))
 
     async def _here(self, gvk: GVK) -> Mapping:

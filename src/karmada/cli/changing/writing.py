@@ -170,11 +170,11 @@ class Failures:
     """Collects the errors of several objects; they are raised together at the end."""
 
     def __init__(self) -> None:
-        self._told: list[tuple[str, str]] = []
+        self._errors: list[tuple[str, str]] = []
         """Each error as printed alone, and among others."""
 
     def __bool__(self) -> bool:
-        return bool(self._told)
+        return bool(self._errors)
 
     @contextmanager
     def collecting(self, doing: str = "", source: str = "") -> Iterator[None]:
@@ -188,13 +188,14 @@ class Failures:
             reason = f" ({error.status_reason})" if error.status_reason else ""
             among = f"Error from server{reason}: {place}{error.message}"
             invalid = error.status_reason == "Invalid"
-            self._told.append((connect.describe(error) if invalid or not source else among, among))
+            self._errors.append((connect.describe(error) if invalid or not source else among, among))
         except connect.Failure as error:
-            self._told.append((error.message, error.message.removeprefix("error: ")))
+            self._errors.append((error.message, error.message.removeprefix("error: ")))
 
     def show(self) -> None:
-        """Raise them as one; nothing happens when there are none."""
-        if len(self._told) == 1:
-            raise connect.Failure(self._told[0][0])
-        if self._told:
-            raise connect.Failure("\n".join(among for _, among in self._told))
+        """Raise them as one, each once; nothing happens when there are none."""
+        errors = list(dict.fromkeys(self._errors))
+        if len(errors) == 1:
+            raise connect.Failure(errors[0][0])
+        if errors:
+            raise connect.Failure("\n".join(among for _, among in errors))

@@ -57,7 +57,7 @@ async def _attach(
     from karmada.kube.client import websocket
 
     async with way.open() as session:
-        pod = await pods.pod_from(session, word, (), seconds)
+        pod = await way.pod(session, word, (), seconds)
         pods.not_completed(pod, "cannot attach a container in a completed pod")
         found = _container(pod, container, ends)
         if ends.tty and not found.get("tty"):

@@ -212,7 +212,7 @@ async def _fetched(there: Session, target: Target, wanted: Wanted) -> list[Subje
 
     mapping = target.mapping
     if target.name:
-        return [Subject(mapping, await there.client.get(mapping.gvr, target.name, target.namespace))]
+        return [Subject(mapping, await there.get(mapping.gvr, target.name, target.namespace))]
     try:
         listed = await there.client.list_all(
             mapping.gvr, target.namespace, label_selector=wanted.selector, page_size=wanted.chunk
@@ -249,5 +249,5 @@ async def _of_files(there: Session, wanted: Wanted, failures: Failures) -> list[
             name = metadata.get("name") or ""
             if not name:
                 raise connect.failure("resource name may not be empty")
-            subjects.append(Subject(mapping, await there.client.get(mapping.gvr, name, namespace)))
+            subjects.append(Subject(mapping, await there.get(mapping.gvr, name, namespace)))
     return subjects

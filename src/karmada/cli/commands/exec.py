@@ -65,7 +65,7 @@ async def _execute(
     from karmada.kube.client.websocket import execute
 
     async with way.open() as session:
-        pod = await pods.pod_from(session, word, filenames, seconds)
+        pod = await way.pod(session, word, filenames, seconds)
         pods.not_completed(pod, "cannot exec into a container in a completed pod")
         name = container or pods.chosen_container(pod, "", ends.notify)["name"]
         terminal = ends.terminal()

@@ -251,7 +251,7 @@ async def _look(wish: Wish, control: Session, question: Question) -> Findings:
             with_control_plane=wish.asks_control_plane,
             own_kinds_here_only=wish.lenient,
         )
-    findings.troubles += troubles
+    findings.troubles = await sources.settled(control, [*findings.troubles, *troubles], wish.clusters)
     if wish.lenient:
         findings.forgive_absence()
     if wish.ignore_not_found:
@@ -337,8 +337,9 @@ def document(parts: Sequence[Part], sort_by: str = "") -> Obj:
 
 
 def report(troubles: Sequence[Trouble]) -> None:
-    """Failure with all of them, if there are any."""
-    if len(troubles) == 1:
-        raise connect.failure(str(troubles[0]))
-    if troubles:
-        raise connect.Failure("\n".join(map(str, troubles)))
+    """Failure with all of them, each once, if there are any."""
+    lines = list(dict.fromkeys(map(str, troubles)))
+    if len(lines) == 1:
+        raise connect.failure(lines[0])
+    if lines:
+        raise connect.Failure("\n".join(lines))

@@ -30,6 +30,7 @@ from karmada.cli.targeting.sources import (
     own_version,
     path_of,
     selection,
+    settled,
     targets_at,
     trouble_of,
 )
@@ -86,8 +87,9 @@ async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> No
                 else:
                     alive.append(source)
                     first.append(Change(source.session.name, "ADDED", answer))
+            troubles = await settled(control, troubles, wish.clusters)
             if wish.lenient:
-                troubles = _worth_telling(troubles, found=bool(alive))
+                troubles = _reportable(troubles, found=bool(alive))
             _check_named(requested, alive, troubles)
             writer.write([] if wish.watch_only else first)
             if not alive:
@@ -127,7 +129,7 @@ async def _sources(
     return found, troubles
 
 
-def _worth_telling(troubles: list[Trouble], *, found: bool) -> list[Trouble]:
+def _reportable(troubles: list[Trouble], *, found: bool) -> list[Trouble]:
     """A type that one source has may be missing in others; a type that none has is reported once."""
     absent = [trouble for trouble in troubles if trouble.absent]
     forgiven = absent if found else absent[1:]

@@ -72,7 +72,8 @@ def join(
     if karmada_as or karmada_as_group or karmada_as_uid:
         acting = Impersonation(user=karmada_as, uid=karmada_as_uid, groups=karmada_as_group)
         control = replace(control, impersonate=acting)
-    member = connect.member_config(cluster_kubeconfig, cluster_context)
+    chosen = connect.joining_context(cluster_kubeconfig, cluster_context, name)
+    member = connect.member_config(cluster_kubeconfig, chosen)
     joining = Joining.to(
         member,
         name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -114,7 +114,7 @@ def logs(
     """
     names = [name for word in clusters for name in word.split(",") if name]
     if not names and not all_clusters:
-        raise connect.failure("must specify a cluster")
+        raise connect.run(_cluster_missing(kubeconfig, karmada_context, namespace, words[0] if words else ""))
     if names and all_clusters:
         raise connect.failure("--all-clusters and --cluster cannot be used together")
     _check_words(words, selector)
@@ -151,6 +151,22 @@ def _check_words(words: tuple[str, ...], selector: str) -> None:
         pods.usage_error(f"expected '{_USAGE}'.\nPOD or TYPE/NAME is a required argument for the logs command")
     if len(words) == 1 and selector:
         pods.usage_error("only a selector (-l) or a POD name is allowed")
+
+
+async def _cluster_missing(kubeconfig: str, context: str, namespace: str, word: str) -> connect.Failure:
+    """The usage error, with the clusters that have the pod if that can be found out."""
+    from karmada.cli.targeting.session import control_plane
+    from karmada.kube.client.transport import ConnectionFailed
+    from karmada.kube.objects.errors import ApiError
+
+    hint = "add --cluster NAME or --all-clusters"
+    if word:
+        try:
+            async with control_plane(kubeconfig, context, namespace) as control:
+                hint = f"{await pods.cluster_hint(control, word)}, or --all-clusters"
+        except (ApiError, ConnectionFailed, connect.Failure):
+            pass  # the missing flag is what the user has to know; the server's problem is the next error
+    return connect.failure(f"must specify a cluster: {hint}")
 
 
 # one cluster
@@ -202,6 +218,7 @@ class Outcome:
 
     streams: int = 0
     failed: bool = False
+    unreachable: dict[str, str] = field(default_factory=dict)
     missing: Missing | None = None
     """Clusters without the named object: an error only if no cluster has it."""
 
@@ -220,11 +237,15 @@ async def _from_several(
     kubeconfig: str, context: str, namespace: str, names: Sequence[str], request: Request, output: IO[bytes]
 ) -> None:
     from karmada.cli.targeting import session
+    from karmada.cli.targeting.unreachable import settle
 
     outcome = Outcome()
     async with session.control_plane(kubeconfig, context, namespace) as control:
         clusters = await session.chosen_members(control, names)
         await _all_of(_from_cluster(control, cluster, request, output, outcome) for cluster in clusters)
+        for cluster, message in (await settle(control, outcome.unreachable, names)).items():
+            outcome.failed = True
+            pods.to_stderr(f"error: cluster({cluster}): {message}")
     if outcome.failed:
         raise SystemExit(1)
     if not clusters:
@@ -239,7 +260,7 @@ async def _from_cluster(control: Session, cluster: str, request: Request, output
     """Print the logs of one cluster. Its errors are reported at once and do not affect other clusters."""
     from karmada.cli.targeting import session
 
-    with _told(cluster, outcome):
+    with _reported(cluster, outcome):
         async with session.through_proxy(control, cluster) as member:
             streams = await streams_of(member, request.wanted, alone=False)
             outcome.streams += len(streams)
@@ -252,7 +273,8 @@ async def _from_cluster(control: Session, cluster: str, request: Request, output
 
 
 @contextmanager
-def _told(cluster: str, outcome: Outcome) -> Iterator[None]:
+def _reported(cluster: str, outcome: Outcome) -> Iterator[None]:
+    from karmada.cli.targeting.unreachable import is_unreachable
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError
 
@@ -263,12 +285,15 @@ def _told(cluster: str, outcome: Outcome) -> Iterator[None]:
     except Missing as error:
         outcome.missing = error
     except (ApiError, ConnectionFailed, connect.Failure) as error:
+        if is_unreachable(error):
+            outcome.unreachable[cluster] = connect.reason(error)
+            return
         outcome.failed = True
         pods.to_stderr(f"error: cluster({cluster}): {connect.reason(error)}")
 
 
 async def _follow_one(stream: LogStream, request: Request, output: IO[bytes], outcome: Outcome) -> None:
-    with _told(stream.session.name, outcome):
+    with _reported(stream.session.name, outcome):
         await _copy(stream, request, output, stream.prefix(cluster=True), whole=True)
 
 

@@ -56,10 +56,27 @@ def unjoin(
     control = connect.control_config(kubeconfig, karmada_context)
     member = connect.member_config(cluster_kubeconfig, cluster_context or name) if cluster_kubeconfig else None
     options = {"namespace": cluster_namespace, "force": force, "wait": wait, "dry_run": dry_run}
-    connect.run(_unjoin(control, member, name, options))
+    forced = connect.run(_unjoin(control, member, name, options))
+    click.echo(_summary(name, forced=forced, dry_run=dry_run, cleaned=member is not None))
 
 
-async def _unjoin(control: RestConfig, member: RestConfig | None, name: str, options: dict[str, Any]) -> None:
+def _summary(name: str, *, forced: bool, dry_run: bool, cleaned: bool) -> str:
+    if dry_run:
+        return f"cluster({name}) would be unjoined (dry run)"
+    propagated = (
+        "propagated resources may remain in the cluster, since the deletion was forced"
+        if forced
+        else "propagated resources are removed from the cluster"
+    )
+    accounts = (
+        "service accounts and RBAC of the control plane are removed from the cluster"
+        if cleaned
+        else "service accounts and RBAC of the control plane remain in the cluster (--cluster-kubeconfig removes them)"
+    )
+    return f"cluster({name}) is unjoined successfully: {propagated}; {accounts}"
+
+
+async def _unjoin(control: RestConfig, member: RestConfig | None, name: str, options: dict[str, Any]) -> bool:
     from karmada.joining.join import JoinError
     from karmada.joining.unjoin import unjoin
 
@@ -67,6 +84,6 @@ async def _unjoin(control: RestConfig, member: RestConfig | None, name: str, opt
         plane = await stack.enter_async_context(connect.connected(control))
         cluster = await stack.enter_async_context(connect.connected(member)) if member is not None else None
         try:
-            await unjoin(plane, name, member=cluster, progress=connect.progress, **options)
+            return await unjoin(plane, name, member=cluster, progress=connect.progress, **options)
         except JoinError as error:
             raise connect.failure(str(error)) from error

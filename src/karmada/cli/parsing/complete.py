@@ -122,9 +122,9 @@ class _Completer:
             return Answer()
         name = max(option.opts, key=len).lstrip("-")
         if name in ("cluster", "clusters"):
-            return _in_list(begun, _ask(self._clusters()))
+            return _in_list(begun, _answer(self._clusters()))
         if name == "namespace":
-            return _plain(begun, _ask(self._names("namespaces")))
+            return _plain(begun, _answer(self._names("namespaces")))
         if name.endswith("context"):
             return _plain(begun, self._contexts(name))
         if name in ("filename", "kustomize", "template") or name.endswith(("config", "file", "dir", "path")):
@@ -154,17 +154,17 @@ class _Completer:
         if isinstance(command, click.Group):
             return Answer(_starting(begun, help_text.summaries(command)))
         if name == "top":
-            return _plain(begun, [] if self._words else _ask(self._names(f"{command.name}s")))
+            return _plain(begun, [] if self._words else _answer(self._names(f"{command.name}s")))
         if name in _CLUSTER_COMMANDS:
-            return _plain(begun, [] if self._words else _ask(self._clusters()))
+            return _plain(begun, [] if self._words else _answer(self._clusters()))
         if name == "taint":
-            return _plain(begun, _ask(self._clusters()) if self._words else ["cluster", "clusters"])
+            return _plain(begun, _answer(self._clusters()) if self._words else ["cluster", "clusters"])
         if name in _TYPED_COMMANDS:
             return self._resource(begun)
         if name == "explain":
-            return _plain(begun, _ask(self._types()) if not self._words else [])
+            return _plain(begun, _answer(self._types()) if not self._words else [])
         if name in _POD_COMMANDS:
-            return _plain(begun, [] if self._words else _ask(self._names("pods")))
+            return _plain(begun, [] if self._words else _answer(self._names("pods")))
         if name == "completion":
             from karmada.cli.commands.completion import SCRIPTS
 
@@ -190,13 +190,13 @@ class _Completer:
         """TYPE[,TYPE…] and then names, or TYPE/NAME."""
         if "/" in begun:
             kind, _, start = begun.partition("/")
-            return Answer([(f"{kind}/{name}", "") for name in _ask(self._names(kind)) if name.startswith(start)])
+            return Answer([(f"{kind}/{name}", "") for name in _answer(self._names(kind)) if name.startswith(start)])
         if not self._words:
-            return _in_list(begun, _ask(self._types()))
+            return _in_list(begun, _answer(self._types()))
         if any("/" in word for word in self._words):
             return Answer()
         taken = self._words[1:]
-        return _plain(begun, (name for name in _ask(self._names(self._words[0])) if name not in taken))
+        return _plain(begun, (name for name in _answer(self._names(self._words[0])) if name not in taken))
 
     # servers
 
@@ -265,7 +265,7 @@ def _in_list(begun: str, values: Iterable[str]) -> Answer:
     return Answer([(f"{head}{comma}{value}", "") for value in values if value.startswith(last) and value not in taken])
 
 
-def _ask(question: Any) -> list[str]:
+def _answer(question: Any) -> list[str]:
     import asyncio
 
     async def patiently() -> list[str]:

@@ -16,13 +16,14 @@ import click
 
 from karmada.cli.streams import local_terminal
 from karmada.cli.streams.streaming import Input, plain_output
-from karmada.cli.targeting import connect
+from karmada.cli.targeting import connect, pods
 from karmada.cli.targeting import scope as scopes
 
 if TYPE_CHECKING:
     from karmada.cli.streams.local_terminal import Size
     from karmada.cli.targeting.session import Session
     from karmada.kube.client.websocket import RemoteCommand
+    from karmada.kube.objects.types import Obj
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,6 +63,17 @@ class Way:
         from karmada.cli.targeting.session import one_server
 
         return one_server(self.kubeconfig, self.context, self.cluster, self.namespace)
+
+    async def pod(self, session: Session, word: str, filenames: Sequence[str], seconds: float) -> Obj:
+        """The pod to enter; if it is not in the control plane and no cluster is given, the error names the flag."""
+        from karmada.kube.objects.errors import NotFound
+
+        try:
+            return await pods.pod_from(session, word, filenames, seconds)
+        except NotFound as error:
+            if self.cluster or not word:
+                raise
+            raise connect.Failure(f"{connect.describe(error)}\n{await pods.cluster_hint(session, word)}") from error
 
 
 @dataclass(frozen=True, slots=True)

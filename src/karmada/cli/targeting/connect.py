@@ -33,7 +33,7 @@ _LOGGED_FROM = 6
 """The verbosity from which on requests are logged."""
 _SILENT_MEMBER = re.compile(r"/clusters/([^/]+)/proxy: (no answer .*)")
 _MISSING = (
-    "missing or incomplete configuration info. Please point to an existing, complete config file: "
+    "missing or incomplete configuration info{missing}. Please point to an existing, complete config file: "
     "1. Via the command-line flag {flag}; 2. Via the KUBECONFIG environment variable; "
     "3. In your home directory as ~/.kube/config"
 )
@@ -125,7 +125,7 @@ def control_config(kubeconfig: str = "", context: str = "") -> RestConfig:
     path = Path(kubeconfig).expanduser() if kubeconfig else None
     try:
         if path is None and not any(found.exists() for found in default_paths()):
-            raise failure(_MISSING.format(flag="--kubeconfig"))
+            raise failure(_MISSING.format(flag="--kubeconfig", missing=""))
         return Kubeconfig.load(path).resolve(context)
     except KubeconfigError as error:
         raise failure(_unreadable(str(error), [path] if path else default_paths())) from error
@@ -145,6 +145,30 @@ def _unreadable(problem: str, paths: Sequence[Path]) -> str:
     return problem
 
 
+def joining_context(kubeconfig: str, context: str, cluster: str) -> str:
+    """The context to join `cluster` with: of several in a file, none of which was chosen, that of the same name.
+
+    The current context of such a file is often another cluster's, which must not be joined under this name.
+    """
+    from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
+
+    path = Path(kubeconfig).expanduser()
+    if context or not kubeconfig or not path.exists():
+        return context
+    try:
+        names = sorted(Kubeconfig.load(path).contexts)
+    except KubeconfigError as error:
+        raise failure(_unreadable(str(error), [path])) from error
+    if len(names) < 2:
+        return context
+    if cluster not in names:
+        raise failure(
+            f'{kubeconfig} has several contexts and none is called "{cluster}": choose one with --cluster-context '
+            f"({', '.join(names)})"
+        )
+    return cluster
+
+
 def member_config(kubeconfig: str = "", context: str = "", *, flag: str = "--cluster-kubeconfig") -> RestConfig:
     """The way to a member: one file, or the account of the pod this runs in."""
     from karmada.kube.client.incluster import NotInCluster, in_cluster_config
@@ -158,9 +182,9 @@ def member_config(kubeconfig: str = "", context: str = "", *, flag: str = "--clu
             return in_cluster_config()
     except (KubeconfigError, NotInCluster) as error:
         raise failure(
-            f"failed to get joining cluster config. context: {context}, kube-config: {kubeconfig}, error: {error}"
+            f"failed to get joining cluster config. context: {context}, kube-config: {path}, error: {error}"
         ) from error
-    raise failure(_MISSING.format(flag=flag))
+    raise failure(_MISSING.format(flag=flag, missing=f" ({path} does not exist)"))
 
 
 # work

@@ -54,7 +54,7 @@ async def named_object(session: Session, word: str) -> Obj:
     """POD or TYPE/NAME, as the server has it."""
     if "/" not in word:
         connect.check_name(word)
-        return await session.client.get(pods_gvr(), word, session.namespace)
+        return await session.get(pods_gvr(), word, session.namespace)
     if word.count("/") > 1:
         raise connect.failure("arguments in resource/name form may not have more than one slash")
     from karmada.cli.targeting.resources import parse_targets
@@ -62,9 +62,9 @@ async def named_object(session: Session, word: str) -> Obj:
     kind, _, name = word.partition("/")
     connect.check_name(name)
     if kind in ("pod", "pods", "po") and name:  # worth no discovery
-        return await session.client.get(pods_gvr(), name, session.namespace)
+        return await session.get(pods_gvr(), name, session.namespace)
     [target] = parse_targets(await session.client.mapper.catalog(), [word], session.namespace)
-    return await session.client.get(target.mapping.gvr, target.name, target.namespace)
+    return await session.get(target.mapping.gvr, target.name, target.namespace)
 
 
 def pod_selector(obj: Obj, doing: str) -> str:
@@ -113,6 +113,25 @@ async def _first_to_come(client: Client, namespace: str, selector: str, version:
     except TimeoutError:
         raise timed_out from None
     raise connect.failure("watch closed before UntilWithoutRetry timeout")
+
+
+async def cluster_hint(control: Session, word: str) -> str:
+    """Which value of --cluster POD or TYPE/NAME needs, from a look into the members."""
+    from karmada.cli.targeting.session import chosen_members, from_each
+    from karmada.kube.objects.errors import NotFound
+
+    async def has(member: Session) -> bool:
+        try:
+            await named_object(member, word)
+        except (NotFound, connect.Failure):
+            return False
+        return True
+
+    found, _ = await from_each(control, await chosen_members(control), has, named=())
+    clusters = [cluster for cluster, there in found.items() if there]
+    if not clusters:
+        return f"add --cluster NAME; {word} is in none of the members that could be read"
+    return f"add --cluster {clusters[0]}" + (f"; {word} is in {', '.join(clusters)}" if len(clusters) > 1 else "")
 
 
 # which pod
@@ -272,7 +291,7 @@ async def pod_from(session: Session, word: str, filenames: Sequence[str], second
         [source] = sources
         gvr = await session.client.resource_of(source.obj)
         metadata = source.obj["metadata"]
-        obj = await session.client.get(gvr, metadata["name"], metadata.get("namespace") or session.namespace)
+        obj = await session.get(gvr, metadata["name"], metadata.get("namespace") or session.namespace)
     else:
         obj = await named_object(session, word)
     [pod, *_] = await pods_of(session, obj, best_to_enter, seconds, "cannot attach to")

@@ -99,7 +99,7 @@ async def _found(session: Session, target: Target, selection: Selection, subreso
     if target.name:
         obj: Obj = {}
         if fetch:
-            obj = await client.get(mapping.gvr, target.name, target.namespace, subresource=subresource)
+            obj = await session.get(mapping.gvr, target.name, target.namespace, subresource=subresource)
         return [Chosen(mapping, target.namespace, target.name, obj)]
     listed = await client.list_all(
         mapping.gvr, target.namespace, label_selector=selection.labels, field_selector=selection.fields
@@ -126,5 +126,5 @@ async def _from_source(session: Session, source: Source, subresource: str, fetch
         raise connect.failure(f'resource name may not be empty, in "{source.name}"')
     obj = placed
     if fetch:
-        obj = await session.client.get(mapping.gvr, name, namespace, subresource=subresource)
+        obj = await session.get(mapping.gvr, name, namespace, subresource=subresource)
     return Chosen(mapping, namespace, name, obj, source.name)

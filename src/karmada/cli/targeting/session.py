@@ -6,7 +6,7 @@ A member is reached with the caller's own credentials: only the URL differs. Who
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,9 @@ from karmada.cli.targeting import connect
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
+    from karmada.kube.objects.errors import NotFound
     from karmada.kube.objects.gvk import GVR
+    from karmada.kube.objects.types import Obj
 
 T = TypeVar("T")
 CONTROL_PLANE = "Karmada"
@@ -36,6 +38,33 @@ class Session:
     namespace_given: bool = False
     """By a flag, rather than by the kubeconfig."""
 
+    async def get(self, gvr: GVR, name: str, namespace: str = "", *, subresource: str = "") -> Obj:
+        """An object by name; NotFound is that of its namespace, if that does not exist."""
+        from karmada.kube.objects.errors import NotFound
+
+        try:
+            return await self.client.get(gvr, name, namespace, subresource=subresource)
+        except NotFound as error:
+            raise await self.what_is_missing(error, namespace) from None
+
+    async def what_is_missing(self, error: NotFound, namespace: str) -> NotFound:
+        """The NotFound to report for an object that was requested by name: that of its namespace first, as in kubectl.
+
+        One more request, and only after a failure; `default` always exists.
+        """
+        from karmada.kube.objects.errors import ApiError, NotFound
+        from karmada.kube.objects.gvk import GVR
+
+        if namespace in ("", "default") or not error.details.get("name"):
+            return error
+        try:
+            await self.client.get(GVR("", "v1", "namespaces"), namespace)
+        except NotFound as missing:
+            return missing
+        except ApiError:
+            return error
+        return error
+
 
 @asynccontextmanager
 async def control_plane(kubeconfig: str = "", context: str = "", namespace: str = "") -> AsyncIterator[Session]:
@@ -49,7 +78,7 @@ async def control_plane(kubeconfig: str = "", context: str = "", namespace: str 
 async def member(control: Session, cluster: str) -> AsyncIterator[Session]:
     """The member behind the control plane's proxy, Ready or not; ApiError when there is no such cluster."""
     connect.check_name(cluster)
-    await control.client.get(_clusters(), cluster)
+    await control.client.get(clusters_gvr(), cluster)
     async with through_proxy(control, cluster) as session:
         yield session
 
@@ -67,7 +96,7 @@ async def one_server(
             yield session
 
 
-def _clusters() -> GVR:
+def clusters_gvr() -> GVR:
     """Named here, because the typed kinds take long to import."""
     from karmada.kube.objects.gvk import GVR
 
@@ -85,7 +114,7 @@ async def through_proxy(control: Session, cluster: str) -> AsyncIterator[Session
 
 async def chosen_members(control: Session, names: Sequence[str] = ()) -> list[str]:
     """The named clusters, or all; Failure names those that do not exist."""
-    listed = await control.client.list_all(_clusters(), metadata_only=True)
+    listed = await control.client.list_all(clusters_gvr(), metadata_only=True)
     existing = [cluster["metadata"]["name"] for cluster in listed.items]
     wanted = [name for word in names for name in word.split(",") if name]
     missing = [name for name in wanted if name not in existing]
@@ -95,12 +124,17 @@ async def chosen_members(control: Session, names: Sequence[str] = ()) -> list[st
 
 
 async def from_each(
-    control: Session, clusters: Sequence[str], work: Callable[[Session], Awaitable[T]]
+    control: Session,
+    clusters: Sequence[str],
+    work: Callable[[Session], Awaitable[T]],
+    *,
+    named: Collection[str],
 ) -> tuple[dict[str, T], dict[str, str]]:
-    """The same work in several members at once: what each gave, and of those that failed, what they said.
+    """The same work in several members at once: results, and errors by cluster, both in the order of the clusters.
 
-    Both in the order of the clusters. A failing member does not affect the others.
+    A failing member does not affect the others; one that cannot be reached matters only if it is `named`.
     """
+    from karmada.cli.targeting import unreachable
 
     async def one(cluster: str) -> T:
         async with through_proxy(control, cluster) as session:
@@ -109,9 +143,11 @@ async def from_each(
     answers: list[Any] = await asyncio.gather(*(one(cluster) for cluster in clusters), return_exceptions=True)
     results: dict[str, T] = {}
     failures: dict[str, str] = {}
+    silent: dict[str, str] = {}
     for cluster, answer in zip(clusters, answers, strict=True):
         if isinstance(answer, BaseException):
-            failures[cluster] = connect.reason(answer)
+            (silent if unreachable.is_unreachable(answer) else failures)[cluster] = connect.reason(answer)
         else:
             results[cluster] = answer
-    return results, failures
+    failures |= await unreachable.settle(control, silent, named)
+    return results, {cluster: failures[cluster] for cluster in clusters if cluster in failures}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from karmada.cli.targeting import connect, session
 from karmada.cli.targeting.resources import Target, parse_targets
 from karmada.cli.targeting.session import Session
+from karmada.cli.targeting.unreachable import is_unreachable, settle
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Trouble(NamedTuple):
     absent: bool = False
     key: object = None
     """What it is about; None: everything."""
+    unreachable: bool = False
 
     def __str__(self) -> str:
         return f"cluster({self.source}): {self.message}"
@@ -195,7 +197,20 @@ def trouble_of(source: Session, error: Exception, key: object = None) -> Trouble
     absent = isinstance(error, NotFound) or (
         isinstance(error, connect.Failure) and "doesn't have a resource type" in error.message
     )
-    return Trouble(source.name, connect.reason(error), absent, key)
+    return Trouble(source.name, connect.reason(error), absent, key, is_unreachable(error))
+
+
+async def settled(control: Session, troubles: Sequence[Trouble], named: Sequence[str]) -> list[Trouble]:
+    """The troubles, with one for each unreachable member, and none for one that need not be reached."""
+    silent = {one.source: one.message for one in troubles if one.unreachable and one.source != control.name}
+    failures = await settle(control, silent, [name for word in named for name in word.split(",")])
+    kept: list[Trouble] = []
+    for one in troubles:
+        if one.source not in silent or not one.unreachable:
+            kept.append(one)
+        elif one.source in failures:
+            kept.append(Trouble(one.source, failures.pop(one.source)))
+    return kept
 
 
 def not_served(error: Exception) -> bool:
@@ -223,7 +238,12 @@ async def fetch(source: Session, question: Question, target: Target) -> Obj:
 
     accept = TABLE if question.tables else JSON
     if target.name:
-        return await _get(source, question, target, accept)
+        from karmada.kube.objects.errors import NotFound
+
+        try:
+            return await _get(source, question, target, accept)
+        except NotFound as error:
+            raise await source.what_is_missing(error, target.namespace) from None
     return await _list(source, question, target, accept)
 
 

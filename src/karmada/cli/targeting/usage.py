@@ -129,7 +129,8 @@ async def _from_each(
             return []
 
     chosen = await session.chosen_members(control, clusters)
-    results, failures = await session.from_each(control, chosen, one)
+    named = {name for word in clusters for name in word.split(",")}
+    results, failures = await session.from_each(control, chosen, one, named=named)
     if not any(results.values()):
         failures = {cluster: (failures | missing)[cluster] for cluster in chosen if cluster in failures | missing}
     return results, failures

@@ -261,6 +261,13 @@ class Fleet:
     def _folder(self, name: str) -> Path:
         return self.folder / "clusters" / name
 
+    def _current_context(self) -> str:
+        """What the user chose in the file so far, which creating and deleting other clusters must not change."""
+        try:
+            return str((load_yaml(self.kubeconfig.read_text()) or {}).get("current-context") or "")
+        except FileNotFoundError:
+            return ""
+
     def _write_kubeconfig(self) -> None:
         """One file with every simulated cluster as a context of its name."""
         merged: dict[str, list[object]] = {"clusters": [], "users": [], "contexts": []}
@@ -270,5 +277,8 @@ class Fleet:
             single = load_yaml(cluster.kubeconfig.read_text())
             for part, entries in merged.items():
                 entries += single[part]
-        config = {"apiVersion": "v1", "kind": "Config", **merged, "current-context": names[0] if names else ""}
+        current = self._current_context()
+        if current not in names:
+            current = names[0] if names else ""
+        config = {"apiVersion": "v1", "kind": "Config", **merged, "current-context": current}
         write_private(self.kubeconfig, dump_yaml(config))

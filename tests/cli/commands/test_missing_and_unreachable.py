@@ -1,0 +1,154 @@
+"""What commands report when a namespace does not exist, a member cannot be reached, or no cluster is given."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from karmada.cli.karmadactl import main
+from karmada.kube.objects.gvk import GVR
+from tests.support.background import Background
+from tests.support.kubectl_plane import Plane, plane
+
+PODS, CLUSTERS = GVR("", "v1", "pods"), GVR("cluster.karmada.io", "v1alpha1", "clusters")
+NAMESPACES, CONFIG_MAPS = GVR("", "v1", "namespaces"), GVR("", "v1", "configmaps")
+NO_IMPERSONATOR = "warning: cluster(bare) is skipped: it has no spec.impersonatorSecretRef; join it"
+
+PULL = "warning: cluster(pulls) is skipped: it is in Pull mode and the control plane cannot reach it"
+Run = Callable[..., Result]
+
+
+def cluster(name: str, mode: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": name},
+        "spec": {"syncMode": mode, "apiEndpoint": "https://127.0.0.1:1"},
+    }
+
+
+def pod(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """m1 and m2 have pod `both`, m1 has `one`; `bare` has no impersonator and `pulls` is in Pull mode."""
+    with Background() as background:
+        found = plane(background, tmp_path_factory.mktemp("fleet"), shutil.which("kubectl") or "kubectl")
+        for name, pods in (("m1", ("both", "one")), ("m2", ("both",))):
+            member = found.join(name)
+            for each in pods:
+                background.run(member.server.client().create(PODS, pod(each)))
+        found.create(CLUSTERS, cluster("bare", "Push"))
+        found.create(CLUSTERS, cluster("pulls", "Pull"))
+        found.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}})
+        yield found
+
+
+@pytest.fixture
+def run(fleet: Plane) -> Run:
+    def invoke(*words: str) -> Result:
+        return CliRunner().invoke(main, ["--kubeconfig", str(fleet.server.kubeconfig), *words])
+
+    return invoke
+
+
+# a namespace that does not exist
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["get", "cm", "a", "-s", "karmada"],
+        ["get", "cm", "a", "b", "-s", "karmada"],
+        ["get", "cm/a", "secret/b", "-s", "karmada", "-o", "yaml"],
+        ["describe", "cm", "a"],
+        ["describe", "cm/a"],
+        ["label", "cm", "a", "b", "x=y"],
+        ["annotate", "cm", "a", "x=y"],
+        ["patch", "cm", "a", "b", "-p", "{}"],
+        ["edit", "cm/a"],
+        ["get", "pods", "a", "-C", "m1"],
+        ["logs", "a", "-C", "m1"],
+    ],
+    ids=" ".join,
+)
+def test_a_missing_namespace_is_reported_once_instead_of_what_would_be_in_it(run: Run, words: list[str]) -> None:
+    result = run(*words, "-n", "nowhere")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count('namespaces "nowhere" not found') == 1
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["get", "cm", "a", "-s", "karmada", "-n", "empty"], 'configmaps "a" not found'),
+        (["label", "cm", "a", "x=y", "-n", "default"], 'configmaps "a" not found'),
+        (["delete", "cm", "a", "-n", "nowhere"], 'configmaps "a" not found'),
+    ],
+)
+def test_an_object_is_reported_where_its_namespace_exists_and_when_it_is_deleted(
+    run: Run, words: list[str], message: str
+) -> None:
+    result = run(*words)
+    assert (result.exit_code, message in result.stderr, "namespaces" in result.stderr) == (1, True, False)
+
+
+# members that cannot be reached
+
+
+@pytest.mark.parametrize("words", [["get", "pods"], ["get", "pods,cm,secrets"], ["get", "pods", "-s", "members"]])
+def test_each_unreachable_member_is_one_warning_and_the_others_are_shown(run: Run, words: list[str]) -> None:
+    result = run(*words)
+    assert result.exit_code == 0
+    bare, pulls = sorted(result.stderr.splitlines())
+    assert bare.startswith(NO_IMPERSONATOR)
+    assert pulls.startswith(PULL)
+    assert {"m1", "m2"} <= set(result.stdout.split())
+
+
+@pytest.mark.parametrize("words", [["get", "pods,cm", "-C", "m1,bare"], ["top", "node", "--clusters", "m1,bare"]])
+def test_an_unreachable_member_that_was_named_is_an_error(run: Run, words: list[str]) -> None:
+    result = run(*words)
+    assert result.exit_code == 1
+    assert result.stderr.count("it has no spec.impersonatorSecretRef") == 1
+    assert "warning" not in result.stderr
+
+
+def test_logs_of_all_clusters_warn_of_unreachable_ones(run: Run) -> None:
+    result = run("logs", "-l", "app=none", "--all-clusters")
+    assert result.exit_code == 0
+    assert sorted(line.partition(":")[0] for line in result.stderr.splitlines())[1:] == ["warning", "warning"]
+    named = run("logs", "-l", "app=none", "-C", "m1,bare")
+    assert (named.exit_code, "error: cluster(bare): it has no spec.impersonatorSecretRef" in named.stderr) == (1, True)
+
+
+# no cluster
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("one", "add --cluster m1"),
+        ("both", "add --cluster m1; both is in m1, m2"),
+        ("none", "add --cluster NAME; none is in none of the members that could be read"),
+    ],
+)
+def test_without_a_cluster_the_flag_and_the_pods_clusters_are_named(run: Run, word: str, hint: str) -> None:
+    logs = run("logs", word)
+    assert logs.exit_code == 1
+    assert logs.stderr.splitlines()[-1] == f"error: must specify a cluster: {hint}, or --all-clusters"
+    for command in (["attach", word], ["exec", word, "--", "date"]):
+        result = run(*command)
+        assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, hint)
