@@ -17,6 +17,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.names import random_uuid
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.server.http.warnings import Warnings
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
@@ -62,7 +63,7 @@ class Context:
     operation: str = CREATE
     namespace: str = ""
     dry_run: bool = False
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=Warnings)
     """What the user should know although the write goes through."""
 
     @property
@@ -70,8 +71,7 @@ class Context:
         return self.operation == CREATE
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self.warnings.append(text)
 
     async def list(self, gvr: GVR, namespace: str = "") -> list[Obj]:
         client = self.settings.client

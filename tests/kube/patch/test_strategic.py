@@ -310,3 +310,10 @@ def test_any_order_that_is_asked_for_is_given_and_nothing_is_lost(
     assert sorted(result) == sorted(server)
     assert [name for name in result if name in some] == order
     assert [name for name in result if name not in some] == [name for name in server if name not in some]
+
+
+def test_thousands_of_deleted_items_are_looked_up_and_not_searched_for() -> None:
+    many = [f"c{number}" for number in range(6000)]
+    gone = [{"name": name, "$patch": "delete"} for name in many[1:]]
+    result = in_pod({"containers": containers(*many)}, {"containers": gone})
+    assert names(result["containers"]) == ["c0"]

@@ -193,3 +193,20 @@ def test_written_objects_look_like_those_of_kubectl() -> None:
         "apiVersion: v1\nkind: A\nspec:\n  args:\n  - a\n  - '5'\n  one:\n    x: 1.0\n  t: '2026-01-02T03:04:05Z'\n"
         "  two:\n    x: 1.0\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0xffffffffffffffff", 2**64 - 1),
+        ("0x1ffffffffffffffff", "0x1ffffffffffffffff"),
+        ("0x" + "f" * 100_000, "0x" + "f" * 100_000),
+        ("1" + "0" * 30, 1e30),
+        ("1" * 5000, "1" * 5000),
+        ("-9223372036854775809", -9223372036854775809.0),
+    ],
+)
+def test_integers_beyond_64_bits_are_floats_if_decimal_and_else_text(text: str, value: object) -> None:
+    result = load_yaml(text)
+    assert result == value
+    assert type(result) is type(value)

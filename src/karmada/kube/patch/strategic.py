@@ -119,10 +119,11 @@ def _retain_keys(out: Obj, patch: Obj) -> None:
     listed = patch.pop(_RETAIN_KEYS)
     if not isinstance(listed, list):
         raise BadRequest(_bad_format("retainKeys"))
+    kept = {key for key in listed if isinstance(key, str)}
     for key, value in patch.items():
-        if value is not None and key not in listed and not key.startswith((_DELETE_SCALARS, _ORDER)):
+        if value is not None and key not in kept and not key.startswith((_DELETE_SCALARS, _ORDER)):
             raise BadRequest(_bad_format("retainKeys"))
-    for key in [key for key in out if key not in listed]:
+    for key in [key for key in out if key not in kept]:
         del out[key]
 
 
@@ -196,22 +197,24 @@ def _holds_objects(items: list[Any]) -> bool:
 
 def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
     """Carry out the items that are directives: (what is left of the original, the ordinary items of the patch)."""
-    ordinary = []
+    ordinary, gone = [], set()
     replace = False
     for item in patch:
         directive = item.get(_PATCH)
         if _PATCH not in item:
             ordinary.append(item)
         elif directive == "delete":
-            gone = _key_ident(item, key)
-            original = [other for other in original if key not in other or _key_ident(other, key) != gone]
+            gone.add(_key_ident(item, key))
         elif directive == "replace":
             replace = True
         elif directive == "merge":
             raise ApiError("merging lists cannot yet be specified in the patch")
         else:
             raise _bad_directive(item)
-    return (ordinary, []) if replace else (original, ordinary)
+    if replace:
+        return ordinary, []
+    kept = [other for other in original if key not in other or _key_ident(other, key) not in gone] if gone else original
+    return kept, ordinary
 
 
 def _merge_by_key(original: list[Any], patch: list[Any], key: str, node: Node | None) -> list[Any]:

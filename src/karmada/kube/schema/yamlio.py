@@ -7,6 +7,7 @@ timestamps stay text, keys become text. Bodies that are JSON, as kubectl's alway
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -35,6 +36,8 @@ _INFINITE = re.compile(r"[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _INTEGER = re.compile(r"([+-]?)(?:(0[bB][01]+)|(0[xX][0-9a-fA-F]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[+-]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _MAX_INT = 2**64
+_LONGEST_INT = 64
+"""Digits of the longest form of a 64-bit integer: binary."""
 _TAG_OF = {type(None): "null", bool: "bool", int: "int", float: "float"}
 _EXACT = 1e21
 
@@ -271,7 +274,8 @@ def resolve_plain(text: str) -> Any:
     digits = text.replace("_", "")
     whole = _INTEGER.fullmatch(digits)
     if whole is not None:
-        return _integer(whole)
+        found = _integer(whole)
+        return text if found is None else found
     if _FLOAT.fullmatch(digits):
         number = float(digits)
         if number in (float("inf"), float("-inf")):
@@ -282,11 +286,14 @@ def resolve_plain(text: str) -> Any:
     return text
 
 
-def _integer(match: re.Match[str]) -> int | float:
+def _integer(match: re.Match[str]) -> int | float | None:
+    """A number that 64 bits cannot hold is a float if it is decimal, and else, as for Go's reader, no number at all."""
     sign, binary, hexadecimal, octal, decimal = match.groups()
-    for digits, base in ((binary, 2), (hexadecimal, 16), (octal, 8), (decimal, 10)):
-        if digits:
-            number = int(digits, base)
-            break
+    bases = ((binary, 2), (hexadecimal, 16), (octal, 8), (decimal, 10))
+    digits, base = next((digits, base) for digits, base in bases if digits)
+    number = int(digits, base) if len(digits) <= _LONGEST_INT else _MAX_INT
     number = -number if sign == "-" else number
-    return number if -(2**63) <= number < _MAX_INT else float(number)
+    if -(2**63) <= number < _MAX_INT:
+        return number
+    rounded = float(f"{sign or ''}{digits}") if base == 10 else math.inf
+    return rounded if math.isfinite(rounded) else None

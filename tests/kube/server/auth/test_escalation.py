@@ -8,7 +8,9 @@ from karmada.kube.kinds.rbac import GROUP
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.escalation import (
+    FULL_AUTHORITY,
     EscalationGuard,
+    TooManyRules,
     break_down,
     compact,
     covers,
@@ -16,7 +18,7 @@ from karmada.kube.server.auth.escalation import (
     escalation_error,
     uncovered,
 )
-from karmada.kube.server.auth.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from karmada.kube.server.auth.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Rule
 from karmada.kube.server.auth.user import User
 from tests.kube.server.auth.auth_fakes import FakeReader, authorizer, binding, role, rule, urls
 
@@ -208,3 +210,27 @@ async def test_the_plugin_guards_rbac_kinds_only() -> None:
     await guard.validate(attributes("ClusterRole", "clusterroles", role("x")))
     assert not guard.handles(attributes("ClusterRole", "clusterroles", role("x"), "DELETE"))
     assert not guard.handles(attributes("Pod", "pods", {}, group=""))
+
+
+def wide(size: int) -> Rule:
+    return {
+        "apiGroups": [f"g{n}" for n in range(size)],
+        "resources": [f"r{n}" for n in range(size)],
+        "verbs": [f"v{n}" for n in range(size)],
+    }
+
+
+def test_a_wide_rule_is_refused_without_multiplying_it() -> None:
+    held = [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}]
+    with pytest.raises(TooManyRules, match="216000 combinations"):
+        uncovered(held, [wide(60)])
+
+
+def test_a_wide_rule_that_one_held_rule_grants_needs_no_multiplying() -> None:
+    assert uncovered(FULL_AUTHORITY, [wide(500)]) == []
+
+
+def test_a_rule_for_resources_and_paths_is_compared_part_by_part() -> None:
+    mixed = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "nonResourceURLs": ["/healthz"]}
+    held = [{"nonResourceURLs": ["/healthz"], "verbs": ["get"]}]
+    assert uncovered(held, [mixed]) == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]

@@ -13,6 +13,7 @@ from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.user import User
+from karmada.kube.server.http.warnings import Warnings
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
@@ -59,7 +60,7 @@ class Attributes:
     user: User
     dry_run: bool = False
     options: Obj = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=Warnings)
     annotations: dict[str, str] = field(default_factory=dict)
     """What plug-ins add to the audit event."""
 

@@ -190,8 +190,7 @@ def _act(bound: Bound[Policy], attributes: Attributes, violation: _Violation, re
     if "Warn" in binding.actions:
         text = f"Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding.name}': "
         text += violation.message
-        if text not in attributes.warnings:
-            attributes.warnings.append(text)
+        attributes.warnings.append(text)
     if "Audit" in binding.actions:
         _audit(bound, attributes, violation)
 

@@ -172,8 +172,7 @@ class _Webhooks(BuiltinPlugin):
             _log.warning("Failed calling webhook, failing open", webhook=hook.name, err=str(error))
             return None
         for warning in answer.warnings:
-            if warning not in attributes.warnings:
-                attributes.warnings.append(warning)
+            attributes.warnings.append(warning)
         if not answer.allowed:
             raise denial(hook.name, answer.status)
         return answer

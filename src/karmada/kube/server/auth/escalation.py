@@ -42,6 +42,20 @@ _SHOWN = (
 )
 
 
+_MOST_COMPARISONS, _ALWAYS_COMPARED = 100_000, 500
+"""Rules multiply: sixty groups, resources and verbs are 216,000 permissions to compare with each one held."""
+
+
+class TooManyRules(Exception):
+    """Rules that grant more single permissions than can be compared with those that somebody holds."""
+
+    def __init__(self, combinations: int) -> None:
+        super().__init__(
+            f"the rules grant {combinations} combinations of group, resource, verb and name, too many to compare with "
+            "the permissions held: write smaller rules, or have somebody with the verb escalate write them"
+        )
+
+
 # --- covering -----------------------------------------------------------------------------------------------------
 
 
@@ -89,10 +103,26 @@ def covers(held: Rule, part: Rule) -> bool:
     return not names or (bool(wanted) and all(name in names for name in wanted or ()))
 
 
+def _is_mixed(rule: Rule) -> bool:
+    """About resources and paths at once, which `covers` compares only part by part."""
+    return bool(rule.get("nonResourceURLs") and rule.get("resources"))
+
+
+def size(rule: Rule) -> int:
+    """How many rules `break_down` makes of it."""
+    verbs = len(rule.get("verbs") or ())
+    resources = len(rule.get("apiGroups") or ()) * len(rule.get("resources") or ())
+    return verbs * (resources * max(1, len(rule.get("resourceNames") or ())) + len(rule.get("nonResourceURLs") or ()))
+
+
 def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """The smallest rules of `wanted` that `held` does not grant."""
+    """The smallest rules of `wanted` that `held` does not grant; TooManyRules when they are too many to compare."""
     own = list(held)
-    return [part for rule in wanted for part in break_down(rule) if not any(covers(rule_, part) for rule_ in own)]
+    doubtful = [rule for rule in wanted if _is_mixed(rule) or not any(covers(rule_, rule) for rule_ in own)]
+    combinations = sum(map(size, doubtful))
+    if combinations * len(own) > _MOST_COMPARISONS and combinations > _ALWAYS_COMPARED:
+        raise TooManyRules(combinations)
+    return [part for rule in doubtful for part in break_down(rule) if not any(covers(rule_, part) for rule_ in own)]
 
 
 def compact(parts: Iterable[Rule]) -> list[Rule]:
@@ -121,7 +151,10 @@ def describe_rule(rule: Rule) -> str:
 def missing_permissions(authorizer: Authorizer, user: User, namespace: str, rules: Iterable[Rule]) -> str:
     """Why the user may not grant these rules; empty if they hold all of them."""
     held = authorizer.rules_for(user, namespace)
-    missing = uncovered(held.rules, rules)
+    try:
+        missing = uncovered(held.rules, rules)
+    except TooManyRules as error:
+        return str(error)
     if not missing:
         return ""
     lines = sorted({describe_rule(rule) for rule in compact(missing)})

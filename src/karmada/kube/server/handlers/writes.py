@@ -439,9 +439,11 @@ def _dedupe_owners(request: Request, meta: Obj) -> None:
     owners = meta.get("ownerReferences")
     if not owners or len(owners) < 2:
         return
-    unique = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    unique: dict[bytes, Obj] = {}
+    for owner in owners:
+        unique.setdefault(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS), owner)
     if len(unique) < len(owners):
-        meta["ownerReferences"] = unique
+        meta["ownerReferences"] = list(unique.values())
         request.warn(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+"
         )

@@ -350,7 +350,7 @@ class HttpFront:
             }
         )
         if request is not None and request.warnings:
-            for warning in _warnings(request.warnings):
+            for warning in request.warnings.headers():
                 headers.add("Warning", warning)
         return headers
 
@@ -441,16 +441,3 @@ def _requested_seconds(query: Query) -> float:
 def _gzip(body: bytes) -> bytes:
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     return packer.compress(body) + packer.flush()
-
-
-def _warnings(texts: list[str]) -> list[str]:
-    """As header values: quoted, without control characters, and shortened once there is too much of it."""
-    total = sum(len(text) for text in texts)
-    shown = []
-    for text in texts:
-        clean = "".join(c for c in text if c.isprintable())
-        if total > 4096:
-            clean = clean[:256]
-        escaped = clean.replace("\\", "\\\\").replace('"', '\\"')
-        shown.append(f'299 - "{escaped}"')
-    return shown

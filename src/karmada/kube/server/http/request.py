@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.selectors import parse_fields
 from karmada.kube.server.auth.user import User
+from karmada.kube.server.http.warnings import Warnings
 
 _WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -98,7 +99,7 @@ class Request:
     """The body of an in-process request, already parsed; the handlers copy before they change it."""
     raw: Any = None
     """The HTTP front's own request, for handlers that take over the connection (upgrades, proxying)."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: Warnings = field(default_factory=Warnings)
     annotations: dict[str, str] = field(default_factory=dict)
     """What admission adds to the audit event."""
     authorized: bool = False
@@ -108,8 +109,7 @@ class Request:
         return self.raw is None
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self.warnings.append(text)
 
 
 def parse_path(method: str, path: str, query: Query) -> RequestInfo:
