@@ -1,6 +1,6 @@
 """The rules inside the embedded server: no webhook, no bytes, and refusals that read as if there were one.
 
-Three plug-ins. Which kinds and operations the first two concern is known beforehand, so that a write of any other
+Which kinds and operations the first two plug-ins concern is known beforehand, so that a write of any other
 kind never reaches them; for a deletion one label is checked.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from karmada.admission.context import Context, Refusal, Settings
+from karmada.admission.context import CREATE, UPDATE, Context, Refusal, Settings
 from karmada.admission.deletion_protection import REFUSAL, is_protected
 from karmada.admission.handling import complete, judge
+from karmada.admission.not_acted_on import warning_of
 from karmada.admission.table import MUTATING, PROTECTION, VALIDATING, Hook
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GroupResource
@@ -27,7 +28,7 @@ WEBHOOK_GROUP = "admissionregistration.k8s.io"
 
 def admission_plugins(settings: Settings) -> list[Plugin]:
     """What a server's admission chain gets added."""
-    return [KarmadaDefaults(settings), KarmadaRules(settings), DeletionProtection()]
+    return [KarmadaDefaults(settings), KarmadaRules(settings), DeletionProtection(), WarnNotActedOn(settings)]
 
 
 def by_resource(hooks: Iterable[Hook]) -> dict[tuple[GroupResource, str], Hook]:
@@ -93,6 +94,22 @@ class DeletionProtection(BuiltinPlugin):
     async def validate(self, attributes: Attributes) -> None:
         if attributes.old is not None and is_protected(attributes.old):
             raise denied(PROTECTION, Refusal(REFUSAL))
+
+
+class WarnNotActedOn(BuiltinPlugin):
+    name = "WarnNotActedOn"
+    mutates = False
+
+    def __init__(self, settings: Settings) -> None:
+        """It reads nothing but the request."""
+        self._settings = settings
+
+    def handles(self, attributes: Attributes) -> bool:
+        written = attributes.operation in (CREATE, UPDATE) and not attributes.subresource
+        return written and bool(warning_of(attributes.group_resource, self._settings))
+
+    async def validate(self, attributes: Attributes) -> None:
+        attributes.warnings.append(warning_of(attributes.group_resource, self._settings))
 
 
 def denied(hook: Hook, refusal: Refusal) -> ApiError:

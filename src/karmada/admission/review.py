@@ -14,6 +14,7 @@ import orjson
 
 from karmada.admission.context import BAD_REQUEST, DELETE, Context, Refusal, Settings
 from karmada.admission.handling import complete, judge
+from karmada.admission.not_acted_on import warning_of
 from karmada.admission.table import Hook
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.types import Obj
@@ -75,6 +76,8 @@ async def respond(hook: Hook, request: Obj, settings: Settings) -> Obj:
         else:
             deleting = context.operation == DELETE
             await judge(hook, {} if deleting else _needed(obj), _needed(old) if deleting else old, context)
+            if warning := warning_of(hook.resource, settings):
+                context.warn(warning)
     except Refusal as refusal:
         response = {"allowed": False, "status": refusal.status()}
     return {**response, "warnings": context.warnings} if context.warnings else response

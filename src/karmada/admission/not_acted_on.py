@@ -1,0 +1,43 @@
+"""Kinds that are stored and validated although no part acts on them yet: a write gets a warning that says so.
+
+An entry goes when the part that acts on its kind comes; a test compares this table with what controllers use, and with
+docs/kinds.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada.admission.context import Settings
+from karmada.kube.objects.gvk import GroupResource
+
+NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
+    GroupResource("apps.karmada.io", "workloadrebalancers"): "WorkloadRebalancer",
+    GroupResource("autoscaling.karmada.io", "cronfederatedhpas"): "CronFederatedHPA",
+    GroupResource("autoscaling.karmada.io", "federatedhpas"): "FederatedHPA",
+    GroupResource("config.karmada.io", "replicaschedulingpolicies"): "ReplicaSchedulingPolicy",
+    GroupResource("config.karmada.io", "resourceinterpretercustomizations"): "ResourceInterpreterCustomization",
+    GroupResource(
+        "config.karmada.io", "resourceinterpreterwebhookconfigurations"
+    ): "ResourceInterpreterWebhookConfiguration",
+    GroupResource("multicluster.x-k8s.io", "serviceexports"): "ServiceExport",
+    GroupResource("multicluster.x-k8s.io", "serviceimports"): "ServiceImport",
+    GroupResource("networking.karmada.io", "multiclusteringresses"): "MultiClusterIngress",
+    GroupResource("networking.karmada.io", "multiclusterservices"): "MultiClusterService",
+    GroupResource("policy.karmada.io", "clustertaintpolicies"): "ClusterTaintPolicy",
+    GroupResource("policy.karmada.io", "federatedresourcequotas"): "FederatedResourceQuota",
+    GroupResource("policy.karmada.io", "replicaschedulingpolicies"): "ReplicaSchedulingPolicy",
+    GroupResource("remedy.karmada.io", "remedies"): "Remedy",
+    GroupResource("search.karmada.io", "resourceregistries"): "ResourceRegistry",
+}
+_BY_GATE: Final[dict[str, str]] = {"FederatedResourceQuota": "FederatedQuotaEnforcement"}
+"""Kinds that admission itself acts on where this gate is on."""
+
+
+def warning_of(resource: GroupResource, settings: Settings) -> str:
+    """Empty for a kind that something acts on."""
+    kind = NOT_ACTED_ON.get(resource, "")
+    gate = _BY_GATE.get(kind)
+    if not kind or (gate is not None and settings.enabled(gate)):
+        return ""
+    return f"{kind}: stored; nothing acts on it yet"

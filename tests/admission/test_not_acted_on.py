@@ -1,0 +1,99 @@
+"""Kinds that are stored and not acted on: the table is true, documented, and shown to users as a warning."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from karmada.admission.context import Settings
+from karmada.admission.not_acted_on import NOT_ACTED_ON, warning_of
+from karmada.admission.review import respond
+from karmada.admission.table import VALIDATING
+from karmada.api.crds import all_kinds
+from karmada.features import default_gates
+from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from tests.support.wire import Http
+
+ROOT = Path(__file__).parents[2]
+ACTING = ("controllers", "scheduler", "overrides", "members", "joining", "interpreter")
+"""The packages whose code makes something happen."""
+QUOTAS = GroupResource("policy.karmada.io", "federatedresourcequotas")
+
+
+def imported() -> Iterator[tuple[str, str]]:
+    """(module, name) of everything that the acting packages take from karmada.api."""
+    for package in ACTING:
+        for path in (ROOT / "src/karmada" / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("karmada.api."):
+                    yield from ((str(node.module), alias.name) for alias in node.names)
+
+
+def test_the_table_has_exactly_the_kinds_that_no_controller_uses() -> None:
+    used = set(imported())
+    acted_on = {info.gvr.group_resource for info in all_kinds() if (info.type.__module__, info.type.__name__) in used}
+    stored = {info.gvr.group_resource: info.gvk.kind for info in all_kinds()}
+    assert {resource: kind for resource, kind in stored.items() if resource not in acted_on} == NOT_ACTED_ON
+
+
+def test_the_page_lists_the_same_kinds() -> None:
+    page = (ROOT / "docs/kinds.md").read_text()
+    section = page.split("## Stored, not acted on yet")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `([\w.-]+)` \| (.*) \|$", section, re.MULTILINE)
+    listed = {(group, re.match(r"\w+", kind.strip())[0]) for group, kinds in rows for kind in _split(kinds)}  # type: ignore[index]
+    assert listed == {(resource.group, kind) for resource, kind in NOT_ACTED_ON.items()}
+
+
+def _split(kinds: str) -> list[str]:
+    return re.sub(r"\([^()]*(\([^()]*\))?[^()]*\)", "", kinds).split(",")
+
+
+def test_a_quota_is_acted_on_where_its_gate_is_on() -> None:
+    gates = default_gates()
+    gates.set("FederatedQuotaEnforcement=true")
+    assert warning_of(QUOTAS, Settings()) == "FederatedResourceQuota: stored; nothing acts on it yet"
+    assert warning_of(QUOTAS, Settings(gates=gates)) == ""
+
+
+@pytest.fixture
+async def http(tmp_path: Path) -> AsyncIterator[Http]:
+    from karmada.apiserver.mount import mount, until_served
+
+    server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0))
+    mount(server, default_gates())
+    await server.start()
+    await until_served(server)
+    http = Http(server)
+    yield http
+    await http.close()
+    await server.stop()
+
+
+async def test_a_write_of_such_a_kind_is_stored_with_a_warning(http: Http) -> None:
+    body = {"metadata": {"name": "again"}, "spec": {"workloads": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]}}
+    made = await http("POST", "/apis/apps.karmada.io/v1alpha1/workloadrebalancers", body)
+    assert made.code == 201, made.body
+    assert made.headers["Warning"] == '299 - "WorkloadRebalancer: stored; nothing acts on it yet"'
+
+
+async def test_other_kinds_have_no_warning(http: Http) -> None:
+    made = await http("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    assert made.code == 201
+    assert "Warning" not in made.headers
+
+
+async def test_the_webhook_answers_with_the_warning() -> None:
+    hook = next(hook for hook in VALIDATING if hook.resource.resource == "clustertaintpolicies")
+    obj = {
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterTaintPolicy", "metadata": {"name": "t"},
+        "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]},
+    }  # fmt: skip
+    response = await respond(hook, {"operation": "CREATE", "object": obj}, Settings())
+    assert response["allowed"], response
+    assert response["warnings"] == ["ClusterTaintPolicy: stored; nothing acts on it yet"]
