@@ -93,7 +93,7 @@ def prepare_update(obj: Obj, old: Obj) -> None:
 
 def _keep_allocated(new: Obj, was: Obj) -> None:
     if needs_cluster_ip(was) and needs_cluster_ip(new):
-        if not new.get("clusterIP") and not new.get("clusterIPs"):
+        if not new.get("clusterIP"):
             _copy(new, was, "clusterIP")
         if not new.get("clusterIPs") and new.get("clusterIP") == was.get("clusterIP"):
             _copy(new, was, "clusterIPs")
@@ -123,9 +123,12 @@ def _keep_node_ports(new: Obj, was: Obj) -> None:
 
 
 def _drop_foreign(new: Obj, was: Obj) -> None:
-    if needs_cluster_ip(was) and not needs_cluster_ip(new) and new.get("clusterIP") == was.get("clusterIP"):
-        for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
-            new.pop(key, None)
+    if needs_cluster_ip(was) and not needs_cluster_ip(new):
+        if new.get("clusterIP") == was.get("clusterIP"):
+            new.pop("clusterIP", None)
+            new.pop("clusterIPs", None)
+        for key in ("ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
+            _drop_same(new, was, key)
     if needs_node_ports(was) and new.get("type") in ("ClusterIP", "ExternalName"):
         before = {port.get("nodePort") for port in was.get("ports") or ()}
         for port in new.get("ports") or ():
@@ -308,7 +311,7 @@ def validate_status(obj: Obj, _old: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     found = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
     if found and (obj.get("spec") or {}).get("type") != "LoadBalancer":
-        detail = 'may only be used when `spec.type` is "LoadBalancer"'
+        detail = "may only be used when `spec.type` is 'LoadBalancer'"
         errors.append(forbidden_field("status.loadBalancer.ingress", detail))
     load_balancer_ingress(errors, found)
     return errors

@@ -269,7 +269,6 @@ class Writes:
             if resource.has_status:
                 _restore(new, old, "status")
             strategy.default(new)
-            strategy.prepare_update(new, old)
         else:
             default = strategy.default_status if subresource == "status" else None
             (default or strategy.default)(new)
@@ -285,6 +284,8 @@ class Writes:
             meta = _put_back(resource, subresource, new, old)
             _repair(request, new, entries)
             strategy.default(new)
+        if not subresource:
+            strategy.prepare_update(new, old)
         generation = strategy.generation if subresource != "status" else None
         if generation is not None and not same_value(generation(old), generation(new)):
             meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
