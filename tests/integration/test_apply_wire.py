@@ -69,18 +69,14 @@ async def test_an_apply_must_name_its_manager(http: Http) -> None:
 @pytest.mark.parametrize(
     ("body", "code", "text"),
     [
-        (
-            configmap() | {"apiVersion": "v2"},
-            400,
-            "Incorrect version specified in apply patch. Specified patch version: v2, expected: v1",
-        ),
-        (configmap() | {"kind": "Secret"}, 400, "Secret"),
+        (configmap() | {"apiVersion": "v2"}, 400, "invalid object type: /v2, Kind=ConfigMap"),
+        (configmap() | {"kind": "Secret"}, 400, "invalid object type: /v1, Kind=Secret"),
         (configmap("other"), 400, "the name of the object (other) does not match the name on the URL (c)"),
         (configmap(namespace="other"), 400, "the namespace of the provided object does not match"),
         (configmap(managedFields=[{"manager": "x"}]), 400, "metadata.managedFields must be nil"),
         (b"[1]", 400, "error decoding YAML"),
         (b"a: {", 400, "error decoding YAML"),
-        (b"", 400, "error decoding YAML"),
+        (b"", 400, "invalid object type: /, Kind="),
     ],
 )
 async def test_an_apply_that_does_not_fit_is_refused_and_changes_nothing(

@@ -201,7 +201,7 @@ def test_versions_and_subresources_make_entries_of_their_own() -> None:
     entries = update_managers(old, new, CONFIG_MAP, manager="me", api_version="v2", now=T2)
     assert [e["apiVersion"] for e in entries] == ["v1", "v2"]
     entries = write(old, new, now=T2, subresource="scale")
-    assert [e.get("subresource") for e in entries] == [None, "scale"]
+    assert [(e.get("subresource"), "time" in e) for e in entries] == [("scale", False), (None, True)]
 
 
 @pytest.mark.parametrize("sent", [[], [{}]])

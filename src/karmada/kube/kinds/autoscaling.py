@@ -43,7 +43,7 @@ def _policy(kind: str, value: int) -> Obj:
 
 
 def prepare_create(obj: Obj) -> None:
-    obj["status"] = {"desiredReplicas": 0}
+    obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}
 
 
 def validate(obj: Obj) -> list[FieldError]:

@@ -43,7 +43,11 @@ def to_core(obj: Obj) -> Obj:
 
 def from_core(obj: Obj) -> Obj:
     """A stored Event as events.k8s.io/v1 shows it."""
-    return _renamed(obj, _CORE_TO_NEW, "events.k8s.io/v1")
+    new = _renamed(obj, _CORE_TO_NEW, "events.k8s.io/v1")
+    for key in ("reportingController", "reportingInstance"):
+        if not new.get(key):
+            new.pop(key, None)
+    return new
 
 
 def _renamed(obj: Obj, names_: dict[str, str], api_version: str) -> Obj:

@@ -22,7 +22,7 @@ _RESIZABLE = ("cpu", "memory")
 
 def _set_condition(pod: Obj, condition: Obj, now: float) -> None:
     status = pod.setdefault("status", {})
-    status["conditions"] = set_condition(status.get("conditions"), condition, now)
+    status["conditions"] = set_condition(status.get("conditions"), {"lastProbeTime": None, **condition}, now)
 
 
 # --- binding
@@ -131,7 +131,7 @@ def resize_errors(pod: Obj, old: Obj) -> list[FieldError]:
             _resized(errors, f"spec.{kind}[{index}].resources", container.get("resources"), was.get("resources"))
     if not errors and qos_class(pod["spec"]) != qos_class(old["spec"]):
         detail = "Pod QOS Class may not change as a result of resizing"
-        errors.append(invalid("spec", qos_class(pod["spec"]), detail))
+        errors.append(invalid("spec", qos_class(old["spec"]), detail))
     return errors
 
 

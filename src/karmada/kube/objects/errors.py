@@ -180,7 +180,8 @@ class Invalid(ApiError):
         details: Obj = {"name": name} if name else {}
         if kind.group:
             details["group"] = kind.group
-        details["kind"] = kind.kind
+        if kind.kind:
+            details["kind"] = kind.kind
         details["causes"] = [e.cause() for e in unique]
         return cls(f'{kind} "{name}" is invalid: {joined}', details=details)
 

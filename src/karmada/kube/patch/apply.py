@@ -164,6 +164,7 @@ class _Job:
         return (live if merged == live else merged), sort_entries(survivors)
 
     def _entry(self, previous: Obj | None, fields: FieldSet, unchanged: bool) -> Obj | None:
+        """The applier's entry; one that changed nothing in the object has no new time."""
         if not fields:
             return None
         if (
@@ -173,7 +174,8 @@ class _Job:
             and previous["apiVersion"] == self.api_version
         ):
             return previous
-        return make_entry(self.manager, APPLY, self.api_version, self.subresource, self.now, fields)
+        now = self.now if not unchanged else "" if previous is None else previous.get("time", "")
+        return make_entry(self.manager, APPLY, self.api_version, self.subresource, now, fields)
 
     def _prune(self, merged: Obj, last: FieldSet, owned: list[FieldSet]) -> Obj:
         pruned = _remove(self.root, merged, last, all_of(owned))

@@ -4,7 +4,7 @@ One entry per manager, operation (Apply or Update), subresource and, for Update,
 apply is compared with what was there before: the paths it changed or added go to the writer's Update entry and leave
 every other entry, the paths it removed leave all of them. A write that changes nothing changes no entry.
 
-How a server uses this room, `old` being the stored and `new` the wanted object, both in the request's version,
+How a server uses this module, `old` being the stored and `new` the wanted object, both in the request's version,
 defaults filled in (see patch.apply for the apply patch):
 
 - create: `entries = update_managers(None, new, node, ...)` after decoding and defaulting, before admission.
@@ -109,7 +109,7 @@ def update_managers(
             changed, removed = compare(root, old, new)
             changed, removed = without_system_fields(changed), without_system_fields(removed)
     except RecursionError:
-        return entries  # Deeper than can be told in fields; whether it may be stored is not for this room to say.
+        return entries  # Deeper than can be told in fields; whether it may be stored is decided elsewhere.
     if reset is not None:
         changed, removed = reset.keep(changed), reset.keep(removed)
     if not changed and not removed:
@@ -136,16 +136,18 @@ def intern_fields(fields: FieldSet) -> FieldSet:
 
 
 def make_entry(manager: str, operation: str, api_version: str, subresource: str, now: str, fields: FieldSet) -> Obj:
+    """An entry; without a time (`now` empty, or written through /scale) as Kubernetes has it."""
     entry: Obj = {
         "manager": manager or "unknown",
         "operation": operation,
         "apiVersion": api_version,
-        "time": now,
         "fieldsType": "FieldsV1",
         "fieldsV1": intern_fields(fields),
     }
     if subresource:
         entry["subresource"] = subresource
+    if now and subresource != "scale":
+        entry["time"] = now
     return entry
 
 

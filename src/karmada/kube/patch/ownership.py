@@ -78,7 +78,8 @@ def created(place: Place, value: Any) -> FieldSet:
     for name, item in value.items():
         key, child, exists = fields[name]
         if child is None:
-            out[key] = LEAF
+            if item or not exists:
+                out[key] = LEAF
         elif not exists:
             out[key] = added(child, item)
         else:
@@ -216,7 +217,7 @@ def applied(place: Place, config: Any) -> FieldSet:
         below = applied(child, item)
         if below:
             out[key] = below
-        elif item.__class__ is dict or child.kind == ANY_KIND:
+        elif not item if item.__class__ is dict else child.kind == ANY_KIND:
             out[key] = LEAF
     return out
 

@@ -139,7 +139,7 @@ def _in_empty_form(node: Node, name: str, child: Node) -> bool:
     """Whether an object of a built-in type has this field before anything was set in it."""
     if child.type == "array":
         return bool(node.always or node.omit_empty or node.required) and name not in node.omit_empty
-    return name in node.always
+    return name in node.always or name in node.zeros
 
 
 def kind_of(node: Node | None) -> int:

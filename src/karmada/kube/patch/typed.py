@@ -125,14 +125,10 @@ def _keyed_element(node: Node, item: Any) -> str:
         raise ValueError("associative list with keys may not have non-map elements")
     properties = node.items.properties if node.items is not None else {}
     named = {}
-    for key in node.list_keys:
+    for key in node.list_keys:  # an element without a key field is for validation to refuse
         value = item.get(key, properties[key].default if key in properties else UNSET)
-        if value is UNSET:
-            raise ValueError(
-                f'associative list with keys has an element that omits key field "{key}" '
-                "(and doesn't have default value)"
-            )
-        named[key] = value
+        if value is not UNSET:
+            named[key] = value
     return item_key(named)
 
 

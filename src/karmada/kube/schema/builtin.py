@@ -192,7 +192,9 @@ class _Compiler:
             required=tuple(definition.get("required", ())),
             map_type=definition.get("x-kubernetes-map-type", "granular"),
             omit_empty=frozenset(key for key, rule in rules.items() if rule == "o" and self._can_be_empty(name, key)),
-            always=tuple(key for key, rule in rules.items() if rule in ("", "o") and self._is_always(name, key)),
+            always=tuple(key for key, rule in rules.items() if rule in ("", "o") and self._is_always(name, key, rule)),
+            null=frozenset(key for key, rule in rules.items() if rule in ("", "o") and self._is_null(name, key, rule)),
+            zeros=frozenset(key for key, rule in rules.items() if rule == ""),
         )
 
     def _target(self, name: str, key: str) -> str:
@@ -209,8 +211,16 @@ class _Compiler:
         target = self._target(name, key)
         return not target or (target in _SPECIAL and not _SPECIAL[target].get("preserve"))
 
-    def _is_always(self, name: str, key: str) -> bool:
-        return self._is_struct(name, key) or self._target(name, key) == _QUANTITY
+    def _is_always(self, name: str, key: str, rule: str) -> bool:
+        return self._is_struct(name, key) or self._target(name, key) == _QUANTITY or self._is_null(name, key, rule)
+
+    def _is_null(self, name: str, key: str, rule: str) -> bool:
+        """A time held by value, or a list that is never left out: null when nobody wrote it."""
+        if (name, key) == (_META + "ObjectMeta", "creationTimestamp"):
+            return False
+        schema = self._raw[name].get("properties", {}).get(key, {})
+        is_list = "items" in schema and rule == "" and not name.endswith("List")
+        return is_list or self._target(name, key) in (_META + "Time", _META + "MicroTime")
 
     def _place(self, schema: Obj, default: Any = UNSET) -> Node:
         if "$ref" in schema:

@@ -33,7 +33,8 @@ class Node:
     An object with `properties` is a struct, one with `values` is a map (both may be absent: free-form when `preserve`).
 
     `omit_empty` names the properties of a built-in struct that are left out when they are empty, `always` those that
-    are there even when nobody wrote them (structs held by value). `alternative` is the struct that a union of a struct
+    are there even when nobody wrote them (structs held by value), `null` those of them that then are null (times and
+    lists), `zeros` the scalars that Go always writes. `alternative` is the struct that a union of a struct
     and something else may hold. `walker` and `protobuf` belong to schema.walk and schema.protobuf_encoder, which keep
     there what they compiled.
     """
@@ -60,6 +61,8 @@ class Node:
     checks: Any = None
     omit_empty: frozenset[str] = frozenset()
     always: tuple[str, ...] = ()
+    null: frozenset[str] = frozenset()
+    zeros: frozenset[str] = frozenset()
     alternative: Node | None = None
     walker: Any = None
     protobuf: Any = None

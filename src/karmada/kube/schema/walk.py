@@ -138,7 +138,7 @@ def _finder(properties: dict[str, Node], walkers: dict[str, Walk]) -> Callable[[
 def _struct(node: Node) -> Walk:
     properties, omit, name = node.properties, node.omit_empty, node.definition.rpartition(".")[2]
     plain_class = {key: _PLAIN[child.type] for key, child in properties.items() if _is_plain(child)}.get
-    always = [(key, properties[key]) for key in node.always if key in properties]
+    always = [(key, None if key in node.null else properties[key]) for key in node.always if key in properties]
     walkers: dict[str, Walk] = {}
     walker_of, find = walkers.get, _finder(properties, walkers)
 
@@ -172,7 +172,7 @@ def _struct(node: Node) -> Walk:
             del obj[key]
         for key, child_node in always:
             if key not in obj:
-                obj[key] = _zero(child_node, path)
+                obj[key] = None if child_node is None else _zero(child_node, path)
         return obj
 
     return walk

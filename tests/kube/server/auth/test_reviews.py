@@ -137,7 +137,7 @@ def test_bad_questions_are_invalid(kind: str, spec: Obj, metadata: Obj, message:
     with pytest.raises(ApiError) as caught:
         ask(kind, spec, namespace="ns", metadata=metadata)
     assert caught.value.http_code == 422
-    assert caught.value.message == f'{kind}.authorization.k8s.io "" is invalid: {message}'
+    assert caught.value.message == f'.authorization.k8s.io "" is invalid: {message}'
 
 
 def test_a_local_review_for_another_namespace_than_the_address_names_is_refused() -> None:

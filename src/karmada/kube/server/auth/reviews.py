@@ -55,7 +55,7 @@ def _access_review(kind: str, obj: Obj, user: User, authorizer: Authorizer, name
     else:
         errors += _metadata_errors(obj, "must be empty")
     if errors:
-        raise Invalid.of(GroupKind(_AUTHORIZATION, kind), "", errors)
+        raise Invalid.of(GroupKind(_AUTHORIZATION, ""), "", errors)
     decision = authorizer.authorize(user if about_self else _reviewed_user(spec), attributes_of(spec))
     status: Obj = {"allowed": decision.allowed}
     if decision.reason:
@@ -138,7 +138,7 @@ def _rules_review(obj: Obj, user: User, authorizer: Authorizer) -> Obj:
             status["nonResourceRules"].append(paths)
     if gathered.errors:
         status["evaluationError"] = aggregate(gathered.errors)
-    return {**obj, "status": status}
+    return {**obj, "metadata": {}, "spec": {}, "status": status}
 
 
 # --- tokens -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.errors import BadRequest, MethodNotAllowed, NotFound
+from karmada.kube.objects.errors import BadRequest, Invalid, MethodNotAllowed, NotFound, invalid
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import Reset
@@ -159,9 +159,10 @@ class Handlers:
 
         async def update(change: Change, owned: bool) -> Result:
             async def placed(live: Obj) -> Obj:
-                version = live["metadata"].get("resourceVersion")
+                version, uid = live["metadata"].get("resourceVersion"), live["metadata"]["uid"]
                 changed = await change(live)
                 place(changed, resource, namespace, name)
+                _refuse_other_uid(resource, changed, uid)
                 _forget_version(changed, version)
                 return changed
 
@@ -272,6 +273,14 @@ class Handlers:
 def _is_namespace_itself(info: RequestInfo) -> bool:
     """namespaces/<name>, whose path reads like that of something inside the namespace."""
     return info.resource == "namespaces" and info.name == info.namespace
+
+
+def _refuse_other_uid(resource: Resource, changed: Obj, uid: str) -> None:
+    """A uid that a patch sets is no precondition, as that of a PUT is, but a change."""
+    given = changed["metadata"].get("uid") or uid
+    if given != uid:
+        error = invalid("metadata.uid", given, "field is immutable")
+        raise Invalid.of(resource.gvk.group_kind, changed["metadata"]["name"], [error])
 
 
 def _forget_version(changed: Obj, live_version: str | None) -> None:

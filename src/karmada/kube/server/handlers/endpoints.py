@@ -14,16 +14,18 @@ from karmada.kube.kinds.policy import evict
 from karmada.kube.kinds.resource import Reader, Resource
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import (
+    ApiError,
     BadRequest,
     Conflict,
-    Invalid,
     MethodNotAllowed,
     NotFound,
     ServiceUnavailable,
     TooManyRequests,
 )
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.patch.managedfields import update_managers
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CONNECT, CREATE, Attributes
@@ -33,7 +35,7 @@ from karmada.kube.server.auth.reviews import review
 from karmada.kube.server.auth.tokens import TokenIssuer, request_token
 from karmada.kube.server.handlers.deletes import Deletes, check_preconditions
 from karmada.kube.server.handlers.dispatch import Handlers, Place, created, place
-from karmada.kube.server.handlers.writes import CONFLICT_TRIES, Change, Writes
+from karmada.kube.server.handlers.writes import CONFLICT_TRIES, Change, Writes, manager_of
 from karmada.kube.server.http.options import WriteOptions, delete_options, write_options
 from karmada.kube.server.http.request import Query, Request
 from karmada.kube.server.http.results import ObjectResult, RawResult, Result
@@ -56,8 +58,10 @@ REVIEWS = (
 _TOKEN_REQUEST = GVK(_AUTHENTICATION, "v1", "TokenRequest")
 _BINDING = GVK("", "v1", "Binding")
 _EVICTION = GVK("policy", "v1", "Eviction")
-_UPDATE = WriteOptions("UpdateOptions")
+_UPDATE = WriteOptions("UpdateOptions", manager="kube-apiserver")
 _CONNECT_KINDS = {"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions"}
+_REVIEWED = frozenset({"SubjectAccessReview", "SelfSubjectAccessReview", "LocalSubjectAccessReview", "TokenReview"})
+"""Reviews that answer the object as it was sent; the others answer one of their own."""
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -81,7 +85,7 @@ class Endpoints:
         writes: Writes,
         deletes: Deletes,
     ) -> None:
-        """`writes` and `deletes` ask no admission: what is asked about is the POST itself, not what follows from it."""
+        """`writes` and `deletes` run no admission: it judges the POST itself, not the writes that follow from it."""
         self._handlers = handlers
         self._definitions = definitions
         self._reader = reader
@@ -127,7 +131,24 @@ class Endpoints:
             namespace=request.info.namespace,
             now=self._clock.now(),
         )
+        if resource.gvk.kind in _REVIEWED:
+            self._track(request, resource, answer)
         return created(answer)
+
+    def _track(self, request: Request, resource: Resource, obj: Obj) -> None:
+        """The review as posted has owners, like every object that a client writes."""
+        options = write_options(request.query, "CreateOptions")
+        sent = {key: value for key, value in obj.items() if key != "status"}
+        entries = update_managers(
+            None,
+            sent,
+            resource.schema(),
+            manager=options.manager or manager_of(request),
+            api_version=resource.gvk.api_version,
+            now=rfc3339(self._clock.now()),
+        )
+        if entries:
+            obj.setdefault("metadata", {})["managedFields"] = entries
 
     async def _token(self, request: Request, resource: Resource) -> Result:
         body = self._posted(request, _TOKEN_REQUEST)
@@ -142,7 +163,8 @@ class Endpoints:
         name = request.info.name or (binding.get("metadata") or {}).get("name") or ""
         errors = binding_errors(binding)
         if errors:
-            raise Invalid.of(_BINDING.group_kind, name, errors)
+            texts = [str(error) for error in errors]
+            raise ApiError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
         await self._admit(request, resource, CREATE, binding)
         options = write_options(request.query, "CreateOptions")
 
@@ -159,8 +181,9 @@ class Endpoints:
         pods = self._handlers.registry.get(_PODS_GVR)
         assert pods is not None
         return await self._writes.update(
-            request, pods, request.info.namespace, name, options, change, subresource=subresource, patch=True
-        )
+            request, pods, request.info.namespace, name, options, change,
+            subresource=subresource, patch=True, owned=True,
+        )  # fmt: skip
 
     async def _evict(self, request: Request, resource: Resource) -> Result:
         eviction = self._posted(request, _EVICTION, also=("policy/v1beta1",))

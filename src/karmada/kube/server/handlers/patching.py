@@ -18,7 +18,7 @@ from karmada.kube.objects.errors import (
     UnsupportedMediaType,
     invalid,
 )
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, GroupVersion
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.apply import apply
@@ -153,18 +153,15 @@ class Patcher:
             config = copy_json(self._request.obj)
         else:
             config = self._load_config()
-        if not isinstance(config, dict):
-            raise BadRequest("error decoding YAML: the body is not an object")
+        config = _mapping(
+            {} if config is None else config, "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
+        )
         if (config.get("metadata") or {}).get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
-        version, kind = config.get("apiVersion"), config.get("kind")
-        if version != self._gvk.api_version:
-            raise BadRequest(
-                "Incorrect version specified in apply patch. "
-                f"Specified patch version: {version}, expected: {self._gvk.api_version}"
-            )
-        if kind != self._gvk.kind:
-            raise BadRequest(f"Incorrect kind specified in apply patch: {kind}, expected: {self._gvk.kind}")
+        version, kind = config.get("apiVersion") or "", config.get("kind") or ""
+        if (version, kind) != (self._gvk.api_version, self._gvk.kind):
+            group, number = GroupVersion.parse(version)
+            raise BadRequest(f"invalid object type: {group}/{number}, Kind={kind}")
         return config
 
     def _load_config(self) -> Any:

@@ -243,10 +243,6 @@ class Writes:
         if not version and not patch and not resource.strategy.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Invalid.of(resource.gvk.group_kind, name, [error])
-        if patch and (meta.get("uid") or live["uid"]) != live["uid"]:
-            raise Invalid.of(
-                resource.gvk.group_kind, name, [invalid("metadata.uid", meta["uid"], "field is immutable")]
-            )
         check_uid(resource, namespace, name, meta.get("uid") or "", live["uid"])
         return bool(version)
 
