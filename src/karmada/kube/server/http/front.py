@@ -37,6 +37,7 @@ from karmada.kube.server.auth.user import ANONYMOUS, User
 from karmada.kube.server.handlers.pipeline import Pipeline
 from karmada.kube.server.http.audit import Answered, Record
 from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, included
+from karmada.kube.server.http.inflate import inflate
 from karmada.kube.server.http.metrics import UNKNOWN, RequestMetrics
 from karmada.kube.server.http.negotiation import JSON, PLAIN, Form, negotiate, wants_pretty
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Query, Request, parse_path
@@ -121,6 +122,7 @@ class HttpFront:
             request_factory=_make_request,
             handler_cancellation=True,
             access_log=None,
+            auto_decompress=False,
             keepalive_timeout=120,
             max_line_size=64 * 1024,
             max_field_size=64 * 1024,
@@ -423,7 +425,7 @@ def _peer_certificate(raw: web.BaseRequest) -> bytes | None:
 
 async def _read_body(raw: web.BaseRequest) -> bytes:
     try:
-        return await raw.read()
+        return await inflate(await raw.read(), raw.headers.get("Content-Encoding", ""), MAX_BODY)
     except web.HTTPRequestEntityTooLarge:
         raise RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}") from None
 
