@@ -6,10 +6,12 @@ everything of a Job is fixed once it exists; while it is suspended and has never
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from karmada.kube.kinds import checks, pod_rules
 from karmada.kube.kinds.filling import fill, fill_text, part
+from karmada.kube.kinds.pod_warnings import for_template
 from karmada.kube.kinds.podspec import default_template
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.schedule import schedule_problem, zone_is_known
@@ -18,6 +20,7 @@ from karmada.kube.objects.errors import FieldError, invalid, not_supported, requ
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
 
+MANY_INDEXES, MANY_AT_ONCE = 100_000, 10_000
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
 _LEGACY_UID, _LEGACY_NAME = "controller-uid", "job-name"
@@ -237,7 +240,29 @@ def _spec(obj: Obj) -> Any:
     return obj.get("spec")
 
 
+def _indexed_warnings(*path: str) -> Callable[[Obj], Iterator[str]]:
+    """A job with more indexes than its status can hold."""
+
+    def warnings(obj: Obj) -> Iterator[str]:
+        spec = obj
+        for key in path:
+            spec = spec.get(key) or {}
+        many = (spec.get("completions") or 0) > MANY_INDEXES and (spec.get("parallelism") or 0) > MANY_AT_ONCE
+        if spec.get("completionMode") == "Indexed" and many:
+            yield (
+                "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "
+                "Kubernetes might not be able to track completedIndexes for a big number of indexes"
+            )
+
+    return warnings
+
+
 JOB = Strategy(
+    warnings=for_template("spec", "template", more=_indexed_warnings("spec")),
+    delete_warning=(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+        "set propagationPolicy=Orphan to suppress this warning"
+    ),
     default=default_job,
     prepare_create=prepare_job,
     validate=validate_job,
@@ -247,6 +272,9 @@ JOB = Strategy(
     fields={"status.successful": lambda obj: str((obj.get("status") or {}).get("succeeded") or 0)},
 )
 CRONJOB = Strategy(
+    warnings=for_template(
+        "spec", "jobTemplate", "spec", "template", more=_indexed_warnings("spec", "jobTemplate", "spec")
+    ),
     default=default_cronjob,
     validate=validate_cronjob,
     generation=_spec,

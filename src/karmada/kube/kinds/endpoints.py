@@ -18,7 +18,6 @@ from karmada.kube.objects.types import Obj
 ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _MAX_ENDPOINTS, _MAX_PORTS, _MAX_ADDRESSES = 1000, 20000, 100
-_DEPRECATED = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 
 def default_endpoints(obj: Obj) -> None:
@@ -143,7 +142,6 @@ def _slice_generation(obj: Obj) -> Any:
 ENDPOINTS = Strategy(
     default=default_endpoints,
     validate=validate_endpoints,
-    warnings=lambda _obj, _old: [_DEPRECATED],
     create_on_update=True,
 )
 ENDPOINT_SLICE = Strategy(

@@ -72,7 +72,11 @@ GROUP_PRIORITIES: dict[str, int] = {
 }
 VERSION_PRIORITIES: dict[GroupVersion, int] = {GroupVersion("autoscaling", "v2"): 30}
 CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY = 1000, 100
-_ENDPOINTS_DEPRECATED = 33
+_DEPRECATIONS = {
+    "Endpoints": (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+    "ComponentStatus": (19, "v1 ComponentStatus is deprecated in v1.19+"),
+}
+"""By core kind: since which minor version, and what requests are warned with."""
 _PLAIN_SERVICE_NAMES = 36
 """Minor versions from which on something holds."""
 
@@ -291,10 +295,11 @@ def builtin_resources(defs: Definitions, reserve: Reserve | None = None, clock: 
     for resource in found:
         if resource.gvk == _core("Service"):
             resource.strategy = _service_strategy(minor, reserve)
-        elif resource.gvk == _core("Endpoints") and minor < _ENDPOINTS_DEPRECATED:
-            resource.strategy = replace(resource.strategy, warnings=lambda _obj, _old: [])
         elif resource.gvk.kind == "CertificateSigningRequest":
             resource.subresources |= _certificate_parts(clock or RealClock())
+        since, text = _DEPRECATIONS.get(resource.gvk.kind, (0, ""))
+        if text and not resource.gvk.group and minor >= since:
+            resource.deprecation = text
     return found
 
 

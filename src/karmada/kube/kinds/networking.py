@@ -6,6 +6,7 @@ import ipaddress
 from typing import Any
 
 from karmada.kube.kinds import checks
+from karmada.kube.kinds.address_warnings import cidr_warnings
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.services import load_balancer_ingress
@@ -303,7 +304,29 @@ def update_service_cidr(obj: Obj, old: Obj) -> list[FieldError]:
     return errors
 
 
+_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+
+
+def ingress_warnings(obj: Obj, _old: Obj | None) -> list[str]:
+    if _CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
+        return [f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
+    return []
+
+
+def network_policy_warnings(obj: Obj, _old: Obj | None) -> list[str]:
+    found: list[str] = []
+    for rules, peers in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate((obj.get("spec") or {}).get(rules) or ()):
+            for place, peer in enumerate(rule.get(peers) or ()):
+                block, path = peer.get("ipBlock") or {}, f"spec.{rules}[{index}].{peers}[{place}].ipBlock"
+                found += cidr_warnings(f"{path}.cidr", block.get("cidr") or "")
+                for number, cidr in enumerate(block.get("except") or ()):
+                    found += cidr_warnings(f"{path}.except[{number}]", cidr)
+    return found
+
+
 INGRESS = Strategy(
+    warnings=ingress_warnings,
     prepare_create=prepare_ingress,
     validate=validate_ingress,
     validate_status=validate_ingress_status,
@@ -315,6 +338,11 @@ INGRESS_CLASS = Strategy(
     validate_update=update_ingress_class,
     generation=_spec,
 )
-NETWORK_POLICY = Strategy(default=default_network_policy, validate=validate_network_policy, generation=_spec)
+NETWORK_POLICY = Strategy(
+    default=default_network_policy,
+    validate=validate_network_policy,
+    warnings=network_policy_warnings,
+    generation=_spec,
+)
 IP_ADDRESS = Strategy(validate=validate_ip_address, validate_update=update_ip_address, name_errors=_ip_name)
 SERVICE_CIDR = Strategy(validate=validate_service_cidr, validate_update=update_service_cidr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from karmada.kube.kinds import checks
+from karmada.kube.kinds.pod_warnings import node_labels
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field
@@ -90,7 +91,14 @@ NODE = Strategy(
     keeps_status_on_create=True,
     fields={"spec.unschedulable": lambda obj: "true" if (obj.get("spec") or {}).get("unschedulable") else "false"},
 )
+
+
+def runtime_class_warnings(obj: Obj, _old: Obj | None) -> list[str]:
+    return list(node_labels("scheduling.nodeSelector", (obj.get("scheduling") or {}).get("nodeSelector")))
+
+
 RUNTIME_CLASS = Strategy(
+    warnings=runtime_class_warnings,
     validate=validate_runtime_class,
     validate_update=update_runtime_class,
     create_on_update=True,

@@ -56,8 +56,6 @@ def _plain_fields(errors: list[FieldError], path: str, spec: Obj) -> None:
         value = spec.get(key)
         if value:
             checks.add_invalid(errors, f"{path}.{key}", value, names.dns1123_label(value))
-    for index, secret in enumerate(spec.get("imagePullSecrets") or _NONE):
-        checks.needed(errors, f"{path}.imagePullSecrets[{index}].name", secret.get("name"))
     for index, alias in enumerate(spec.get("hostAliases") or _NONE):
         checks.ip_address(errors, f"{path}.hostAliases[{index}].ip", alias.get("ip") or "")
         for place, hostname in enumerate(alias.get("hostnames") or ()):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from karmada.kube.kinds import checks, pod_rules
+from karmada.kube.kinds.pod_warnings import for_pods
 from karmada.kube.kinds.podspec import containers_of, default_pod_only, default_pod_spec
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, required
@@ -229,6 +230,7 @@ def is_ready(pod: Obj) -> bool:
 
 
 POD = Strategy(
+    warnings=for_pods,
     default=default,
     prepare_create=prepare_create,
     validate=validate,

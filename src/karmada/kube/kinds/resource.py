@@ -95,6 +95,7 @@ class Strategy:
     canonicalize: Callable[[Obj], None] = _nothing
     """In place, once a write is found valid, to /status as well: the one form in which the same thing is stored."""
     warnings: Callable[[Obj, Obj | None], list[str]] = _no_warnings
+    """(obj, old): what is accepted and should not be written so."""
     reserve: Reserve | None = None
     """(obj, old): allocate what must be unique (cluster IPs, node ports), set it in `obj`; raises ApiError."""
     generation: Callable[[Obj], Any] | None = None
@@ -114,6 +115,8 @@ class Strategy:
     mark_deleting: Callable[[Obj], None] | None = None
     """In place: what else a deletion's beginning shows (a Namespace's phase)."""
     orphan_by_default: bool = False
+    delete_warning: str = ""
+    """What a deletion is warned with that does not say what becomes of the dependents."""
     create_on_update: bool = False
     unconditional_update: bool = True
     returns_deleted: bool = False
@@ -163,6 +166,8 @@ class Resource:
     """It has a structural schema and is read, written and shown as custom resources are."""
     native: bool = False
     """It is custom, but the server's own: no CRD can take its place, and strategic merge patches are taken."""
+    deprecation: str = ""
+    """What every request to a deprecated version or kind is warned with."""
     closed: str = ""
     """Why no object can be created now (its CRD is being deleted); empty: objects can be created."""
     raw_schema: Obj | None = None

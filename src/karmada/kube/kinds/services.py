@@ -6,7 +6,10 @@ A type that changes drops the fields that only the old type had, unless the user
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from karmada.kube.kinds import checks
+from karmada.kube.kinds.address_warnings import cidr_warnings, ip_warnings
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
@@ -329,7 +332,48 @@ def load_balancer_ingress(errors: list[FieldError], found: list[Obj]) -> None:
                 errors.append(invalid(f"{path}.hostname", hostname, "must be a DNS name, not an IP address"))
 
 
+_HINTS, _TOPOLOGY = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
+
+
+def service_warnings(obj: Obj, _old: Obj | None) -> list[str]:
+    return list(_warnings(obj["metadata"].get("annotations") or {}, obj.get("spec") or {}))
+
+
+def _warnings(annotations: Obj, spec: Obj) -> Iterator[str]:
+    if _HINTS in annotations:
+        yield f"annotation {_HINTS} is deprecated, please use {_TOPOLOGY} instead"
+    kind, external = spec.get("type"), spec.get("externalIPs") or []
+    headless = kind == "ClusterIP" and spec.get("clusterIP") == "None"
+    if headless:
+        yield from _ignored_when_headless(spec)
+    else:
+        for index, address in enumerate(spec.get("clusterIPs") or ()):
+            yield from ip_warnings(f"spec.clusterIPs[{index}]", address)
+    for index, address in enumerate(external):
+        yield from ip_warnings(f"spec.externalIPs[{index}]", address)
+    if external and not headless and kind != "ExternalName":
+        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    if spec.get("loadBalancerIP"):
+        yield from ip_warnings("spec.loadBalancerIP", spec["loadBalancerIP"])
+    for index, cidr in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        yield from cidr_warnings(f"spec.loadBalancerSourceRanges[{index}]", cidr)
+    if kind == "ExternalName" and external:
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if kind != "ExternalName" and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _ignored_when_headless(spec: Obj) -> Iterator[str]:
+    given = [key for key in ("loadBalancerIP", "externalIPs") if spec.get(key)]
+    if spec.get("sessionAffinity") not in (None, "None"):
+        given.append("SessionAffinity")
+    return (f"spec.{key} is ignored for headless services" for key in given)
+
+
 SERVICE = Strategy(
+    warnings=service_warnings,
     default=default,
     prepare_create=prepare_create,
     prepare_update=prepare_update,

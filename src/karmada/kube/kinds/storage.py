@@ -6,11 +6,13 @@ volume's source and a class's parameters are fixed too. Which growth a class all
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.pod_rules import node_selector
+from karmada.kube.kinds.pod_warnings import VOLUME_PLUGINS, claim_warnings, fractional_bytes, node_selector_term
 from karmada.kube.kinds.podspec import default_volume_source
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
@@ -338,7 +340,46 @@ def update_capacity(obj: Obj, old: Obj) -> list[FieldError]:
     return errors
 
 
+_BETA_CLASS, _BETA_OPTIONS = "volume.beta.kubernetes.io/storage-class", "volume.beta.kubernetes.io/mount-options"
+
+
+def _annotated(obj: Obj, key: str, text: str) -> Iterator[str]:
+    if key in (obj["metadata"].get("annotations") or {}):
+        yield f"metadata.annotations[{key}]: deprecated since {text} attribute instead"
+
+
+def claim_object_warnings(obj: Obj, _old: Obj | None) -> list[str]:
+    annotated = _annotated(obj, _BETA_CLASS, 'v1.8; use "storageClassName"')
+    return [*annotated, *claim_warnings("spec", obj.get("spec") or {})]
+
+
+def volume_warnings(obj: Obj, _old: Obj | None) -> list[str]:
+    spec = obj.get("spec") or {}
+    found = [
+        *_annotated(obj, _BETA_CLASS, 'v1.8; use "storageClassName"'),
+        *_annotated(obj, _BETA_OPTIONS, 'v1.31; use "mountOptions"'),
+    ]
+    terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+    for index, term in enumerate(terms):
+        found += node_selector_term(f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]", term)
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        text = "Instead, the recommended approach is to use dynamic provisioning."
+        found.append(f"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. {text}")
+    found += fractional_bytes("spec.capacity", spec.get("capacity"), "storage")
+    return found + [
+        f"spec.{kind}: {text}" for kind, text in VOLUME_PLUGINS.items() if text and spec.get(kind) is not None
+    ]
+
+
+def class_warnings(obj: Obj, _old: Obj | None) -> list[str]:
+    topologies = obj.get("allowedTopologies") or ()
+    terms = [(f"allowedTopologies[{i}]", term.get("matchLabelExpressions")) for i, term in enumerate(topologies)]
+    found = (w for path, terms in terms for w in node_selector_term(path, {"matchExpressions": terms}))
+    return [text.replace(".matchExpressions[", ".matchLabelExpressions[", 1) for text in found]
+
+
 PERSISTENT_VOLUME_CLAIM = Strategy(
+    warnings=claim_object_warnings,
     default=default_claim,
     prepare_create=pending,
     validate=validate_claim,
@@ -346,6 +387,7 @@ PERSISTENT_VOLUME_CLAIM = Strategy(
     returns_deleted=True,
 )
 PERSISTENT_VOLUME = Strategy(
+    warnings=volume_warnings,
     default=default_volume,
     prepare_create=pending,
     validate=validate_volume,
@@ -353,6 +395,7 @@ PERSISTENT_VOLUME = Strategy(
     returns_deleted=True,
 )
 STORAGE_CLASS = Strategy(
+    warnings=class_warnings,
     default=default_storage_class,
     validate=validate_storage_class,
     validate_update=update_storage_class,

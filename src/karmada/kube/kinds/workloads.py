@@ -6,10 +6,12 @@ What cannot change once created is a selector (it would orphan the pods) and, fo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from karmada.kube.kinds import checks, pod_rules
 from karmada.kube.kinds.filling import fill, fill_text, part, set_zero
+from karmada.kube.kinds.pod_warnings import claim_warnings, for_template
 from karmada.kube.kinds.podspec import default_template
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.scale import WorkloadScale
@@ -392,7 +394,17 @@ def spec_generation(obj: Obj) -> Any:
     return obj.get("spec")
 
 
+def _statefulset_warnings(obj: Obj) -> Iterator[str]:
+    spec = obj.get("spec") or {}
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        yield from claim_warnings(f"spec.volumeClaimTemplates[{index}]", claim.get("spec") or {})
+    if (spec.get("revisionHistoryLimit") or 0) < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        yield f"spec.revisionHistoryLimit: {text}"
+
+
 DEPLOYMENT = Strategy(
+    warnings=for_template("spec", "template"),
     default=default_deployment,
     validate=validate_deployment,
     validate_update=selector_is_immutable,
@@ -402,6 +414,7 @@ DEPLOYMENT = Strategy(
     scale=WorkloadScale(),
 )
 REPLICASET = Strategy(
+    warnings=for_template("spec", "template"),
     default=default_replicaset,
     prepare_create=lambda obj: set_zero(obj, "replicas"),
     validate=validate_replicaset,
@@ -411,6 +424,7 @@ REPLICASET = Strategy(
     scale=WorkloadScale(),
 )
 STATEFULSET = Strategy(
+    warnings=for_template("spec", "template", label=False, more=_statefulset_warnings),
     default=default_statefulset,
     prepare_create=lambda obj: set_zero(obj, "replicas", "availableReplicas"),
     validate=validate_statefulset,
@@ -420,6 +434,7 @@ STATEFULSET = Strategy(
     scale=WorkloadScale(),
 )
 DAEMONSET = Strategy(
+    warnings=for_template("spec", "template", label=False),
     default=default_daemonset,
     prepare_create=prepare_daemonset,
     prepare_update=prepare_daemonset_update,
@@ -430,6 +445,7 @@ DAEMONSET = Strategy(
 )
 CONTROLLER_REVISION = Strategy(validate=validate_controller_revision, validate_update=update_controller_revision)
 REPLICATION_CONTROLLER = Strategy(
+    warnings=for_template("spec", "template"),
     default=default_replication_controller,
     prepare_create=lambda obj: set_zero(obj, "replicas"),
     validate=validate_replication_controller,
@@ -440,6 +456,7 @@ REPLICATION_CONTROLLER = Strategy(
     fields={"status.replicas": lambda obj: str((obj.get("status") or {}).get("replicas") or 0)},
 )
 POD_TEMPLATE = Strategy(
+    warnings=for_template("template", label=False),
     default=default_pod_template,
     validate=validate_pod_template,
     generation=lambda obj: obj.get("template"),

@@ -90,7 +90,9 @@ def dns1123_label(name: str) -> list[str]:
     if _label(name) and len(name) <= 63:
         return []
     messages = [length_message(63)] if _too_long(name, 63) else []
-    return messages if _label(name) else [*messages, _LABEL_MESSAGE]
+    if _label(name):
+        return messages
+    return [*messages, "must not contain dots" if _subdomain(name) else _LABEL_MESSAGE]
 
 
 def dns1035_label(name: str) -> list[str]:

@@ -188,11 +188,15 @@ async def test_conversion_by_webhook_is_handed_through() -> None:
         crd_resources(crd)
 
 
-def test_a_deprecated_version_warns() -> None:
-    plain = only(make(version("v1", storage=True, deprecated=True))).strategy.warnings(widget(), None)
-    assert plain == ["example.com/v1 Widget is deprecated"]
-    own = only(make(version("v1", storage=True, deprecated=True, deprecationWarning="use v2"))).strategy
-    assert own.warnings(widget(), None) == ["use v2"]
+def test_a_deprecated_version_warns_and_names_the_best_newer_one() -> None:
+    plain = only(make(version("v1", storage=True, deprecated=True)))
+    assert plain.deprecation == "example.com/v1 Widget is deprecated"
+    own = only(make(version("v1", storage=True, deprecated=True, deprecationWarning="use v2")))
+    assert own.deprecation == "use v2"
+    more = [version("v2beta1"), version("v2"), version("v1alpha1"), version("v3", deprecated=True)]
+    first, *others = crd_resources(make(version("v1", storage=True, deprecated=True), *more))
+    assert first.deprecation == "example.com/v1 Widget is deprecated; use example.com/v2 Widget"
+    assert [other.deprecation for other in others] == ["", "", "", "example.com/v3 Widget is deprecated"]
 
 
 def test_a_finalizer_without_a_path_warns_once() -> None:

@@ -24,6 +24,7 @@ from karmada.kube.schema.defaulting import apply_defaults, prune
 from karmada.kube.schema.node import Node
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.validation import validate
+from karmada.kube.server.handlers.discovery import version_order
 
 SCALE = GVK("autoscaling", "v1", "Scale")
 TERMINATING_CREATE = "create not allowed while custom resource definition is terminating"
@@ -60,7 +61,7 @@ def _resource(crd: Obj, version: Obj, convert: Convert | None) -> Resource:
         categories=tuple(names.get("categories") or ()),
         subresources=_subresources(version),
         schema=schema.node,
-        strategy=_strategy(version, gvk, schema),
+        strategy=_strategy(version, schema),
         storage=storage,
         storage_resource=GroupResource(spec["group"], names["plural"]),
         to_storage=None if by_webhook or gvk == storage else _renamed(storage.api_version),
@@ -69,6 +70,7 @@ def _resource(crd: Obj, version: Obj, convert: Convert | None) -> Resource:
         custom=True,
         columns=tuple(version.get("additionalPrinterColumns") or ()),
         raw_schema=schema.raw,
+        deprecation=deprecation_warning(crd, version, gvk),
     )
 
 
@@ -147,7 +149,7 @@ _WITHOUT_STATUS = frozenset({"apiVersion", "kind", "metadata", "status"})
 _WITH_STATUS = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def _strategy(version: Obj, gvk: GVK, schema: _Schema) -> Strategy:
+def _strategy(version: Obj, schema: _Schema) -> Strategy:
     declared = version.get("subresources") or {}
     ignored = _WITHOUT_STATUS if declared.get("status") is not None else _WITH_STATUS
     scale = declared.get("scale")
@@ -157,7 +159,7 @@ def _strategy(version: Obj, gvk: GVK, schema: _Schema) -> Strategy:
         validate=schema.validate,
         validate_ratcheting=schema.validate_change,
         validate_status=schema.validate_change,
-        warnings=_warnings(deprecation_warning(version, gvk)),
+        warnings=_warnings,
         generation=lambda obj: {key: value for key, value in obj.items() if key not in ignored},
         status_only=True,
         unconditional_update=False,
@@ -166,31 +168,33 @@ def _strategy(version: Obj, gvk: GVK, schema: _Schema) -> Strategy:
     )
 
 
-def deprecation_warning(version: Obj, gvk: GVK) -> str:
+def deprecation_warning(crd: Obj, version: Obj, gvk: GVK) -> str:
     """What every request to a deprecated version is warned with; empty when it is not deprecated."""
     if not version.get("deprecated"):
         return ""
-    return version.get("deprecationWarning") or f"{gvk.api_version} {gvk.kind} is deprecated"
+    own: str = version.get("deprecationWarning") or ""
+    if own:
+        return own
+    text, order = f"{gvk.api_version} {gvk.kind} is deprecated", version_order(gvk.version)
+    usable = [v["name"] for v in crd["spec"]["versions"] if v.get("served") and not v.get("deprecated")]
+    better = [name for name in usable if version_order(name) > order]
+    return f"{text}; use {gvk.group}/{max(better, key=version_order)} {gvk.kind}" if better else text
 
 
 _STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 
 
-def _warnings(deprecation: str) -> Callable[[Obj, Obj | None], list[str]]:
-    def warn(obj: Obj, old: Obj | None) -> list[str]:
-        found = [deprecation] if deprecation else []
-        finalizers = obj["metadata"].get("finalizers")
-        if finalizers:
-            known = _STANDARD_FINALIZERS | set((old or {}).get("metadata", {}).get("finalizers") or ())
-            found += [
-                f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) '
-                "to avoid accidental conflicts with other finalizer writers"
-                for name in finalizers
-                if "/" not in name and name not in known
-            ]
-        return found
-
-    return warn
+def _warnings(obj: Obj, old: Obj | None) -> list[str]:
+    finalizers = obj["metadata"].get("finalizers")
+    if not finalizers:
+        return []
+    known = _STANDARD_FINALIZERS | set((old or {}).get("metadata", {}).get("finalizers") or ())
+    return [
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) '
+        "to avoid accidental conflicts with other finalizer writers"
+        for name in finalizers
+        if "/" not in name and name not in known
+    ]
 
 
 def _selectable(json_path: str) -> tuple[str, Callable[[Obj], str]]:

@@ -23,7 +23,14 @@ from karmada.kube.server.handlers.scale import Scaling
 from karmada.kube.server.handlers.subresources import projection, reset_for
 from karmada.kube.server.handlers.writes import Change, Writes, check_uid
 from karmada.kube.server.http.bodies import Bodies
-from karmada.kube.server.http.options import DEFAULT_WRITE, WriteOptions, delete_options, list_options, write_options
+from karmada.kube.server.http.options import (
+    DEFAULT_WRITE,
+    DeleteOptions,
+    WriteOptions,
+    delete_options,
+    list_options,
+    write_options,
+)
 from karmada.kube.server.http.request import Request, RequestInfo
 from karmada.kube.server.http.results import ListResult, ObjectResult, Result
 from karmada.kube.server.registry import Registry
@@ -78,6 +85,8 @@ class Handlers:
             raise NotFound.resource() if resource.custom else MethodNotAllowed()
         if not resource.namespaced and info.namespace and not _is_namespace_itself(info):
             raise NotFound.resource()
+        if resource.deprecation:
+            request.warn(resource.deprecation)
         endpoint = self.endpoints.get(Place(resource.storage_resource, info.subresource))
         if endpoint is not None:
             return await endpoint(request, resource)
@@ -205,17 +214,23 @@ class Handlers:
         )
 
     async def _delete(self, request: Request, resource: Resource) -> Result:
-        options = delete_options(request.query, self._delete_body(request, resource))
+        options = self._delete_options(request, resource)
         return await self.deletes.delete(
             request, resource, self.namespace(request, resource), request.info.name, options
         )
 
     async def _delete_collection(self, request: Request, resource: Resource) -> Result:
         selected = list_options(request.query, watch=False)
-        options = delete_options(request.query, self._delete_body(request, resource))
+        options = self._delete_options(request, resource)
         listed = await self.reads.list(resource, self.namespace(request, resource), selected)
         deleted = await self.deletes.delete_all(request, resource, listed.items(), options)
         return ListResult(resource, listed.metadata, objects=deleted)
+
+    def _delete_options(self, request: Request, resource: Resource) -> DeleteOptions:
+        options = delete_options(request.query, self._delete_body(request, resource))
+        if resource.strategy.delete_warning and not options.propagation and options.orphan is None:
+            request.warn(resource.strategy.delete_warning)
+        return options
 
     def _delete_body(self, request: Request, resource: Resource) -> Obj | None:
         if not request.body and request.obj is None:

@@ -14,7 +14,7 @@ from functools import lru_cache
 import orjson
 
 from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
-from karmada.kube.kinds.resource import Reservation, Resource
+from karmada.kube.kinds.resource import Reservation, Resource, Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
@@ -180,8 +180,7 @@ class Writes:
                 invalid("metadata.namespace", obj["metadata"].get("namespace") or "", "does not match the request")
             )
         _refuse(resource, obj["metadata"].get("name") or "", errors)
-        for text in strategy.warnings(obj, None):
-            request.warn(text)
+        _warn(request, strategy, obj, None)
 
     async def update(
         self,
@@ -331,8 +330,7 @@ class Writes:
             errors += strategy.validate(new) if whole is None else whole(new, old)
             errors += strategy.validate_update(new, old)
         _refuse(resource, old["metadata"]["name"], errors)
-        for text in strategy.warnings(new, old):
-            request.warn(text)
+        _warn(request, strategy, new, old)
 
     def _track(
         self, request: Request, resource: Resource, old: Obj | None, new: Obj, options: WriteOptions, subresource: str
@@ -507,6 +505,13 @@ def _lets_go(resource: Resource, new: Obj, old: Obj) -> bool:
         return False
     held = resource.strategy.deleting or (lambda _obj: False)
     return not held(new) and (bool(old["metadata"].get("finalizers")) or held(old))
+
+
+def _warn(request: Request, strategy: Strategy, obj: Obj, old: Obj | None) -> None:
+    """Warnings are headers: nothing shows them to who calls in this process."""
+    if not request.in_process:
+        for text in strategy.warnings(obj, old):
+            request.warn(text)
 
 
 def _refuse(resource: Resource, name: str, errors: list[FieldError]) -> None:
