@@ -13,8 +13,7 @@ import pytest
 from karmada.api.crds import all_kinds
 from karmada.apiserver import mount
 from karmada.components.controlplane import ControlPlane
-from karmada.components.karmada import run
-from karmada.components.running import start_unless
+from karmada.components.running import run, start_unless
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.config import ServerConfig
 from tests.support.eventually import eventually
@@ -46,7 +45,7 @@ def never_served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 async def test_a_start_that_waits_says_for_what_and_ends_when_told(folder: Path, never_served: list[Any]) -> None:
     plane, stopping = new_plane(folder), asyncio.Event()
-    running = asyncio.create_task(run(plane, stopping))
+    running = asyncio.create_task(run(plane, "Control plane", stopping))
     await eventually(lambda: never_served, within=20)
     assert never_served[-1]["missing"] == "phantoms.apps.karmada.io"
     stopping.set()
@@ -58,7 +57,7 @@ async def test_a_start_that_waits_says_for_what_and_ends_when_told(folder: Path,
 @pytest.mark.parametrize("turns", [0, 1, 2, 5, 20, 100, 400])
 async def test_a_start_can_be_given_up_at_any_time(folder: Path, turns: int) -> None:
     stopping = asyncio.Event()
-    running = asyncio.create_task(run(new_plane(folder), stopping))
+    running = asyncio.create_task(run(new_plane(folder), "Control plane", stopping))
     for _ in range(turns):
         await asyncio.sleep(0)
     stopping.set()

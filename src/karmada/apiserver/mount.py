@@ -39,7 +39,7 @@ _OURS = {"karmada.io/system": "true"}
 log = get_logger("apiserver")
 
 
-def mount(server: ApiServer, gates: FeatureGates | None = None) -> None:
+def mount(server: ApiServer, gates: FeatureGates | None = None, *, allow_no_execute_taint_policy: bool = False) -> None:
     """Before the server starts."""
     gates = gates or default_gates()
     server.more_defaults += [*_namespaces(), *crd_manifests(), *_proxy_rights()]
@@ -48,7 +48,12 @@ def mount(server: ApiServer, gates: FeatureGates | None = None) -> None:
     }
     mount_clusters(server, models=gates.enabled("CustomizedClusterResourceModeling"))
     mount_search(server)
-    settings = Settings(client=server.client(user_agent="karmada-webhook"), gates=gates, clock=server.clock)
+    settings = Settings(
+        client=server.client(user_agent="karmada-webhook"),
+        gates=gates,
+        clock=server.clock,
+        allow_no_execute_taint_policy=allow_no_execute_taint_policy,
+    )
     for plugin in admission_plugins(settings):
         server.admission.add(plugin)
 

@@ -12,14 +12,27 @@ import signal
 import socket
 import ssl
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from karmada.components.program import Program
+from karmada.components.flags import (
+    F,
+    Given,
+    feature_gates_flag,
+    file,
+    gates_from,
+    ignored,
+    logging_flags,
+    switch,
+    together,
+    words,
+)
+from karmada.components.program import CONTEXT, Program
+from karmada.components.server_flags import etcd_flags, storage_from
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
@@ -182,190 +195,132 @@ def _make_certificate(directory: Path, certificate: Path, key: Path) -> None:
 # the process
 
 
-def etcd_address(servers: str, prefix: str, authority: str, certificate: str, key: str) -> str:
-    """The store's address from the flags that API servers have for it."""
-    hosts = []
-    for server in servers.split(","):
-        parts = urlsplit(server.strip() if "://" in server else f"http://{server.strip()}")
-        if not parts.netloc or parts.scheme not in ("http", "https"):
-            raise ValueError(f'--etcd-servers: "{server}" is not a URL like https://host:2379')
-        if parts.scheme == "https" and not authority:
-            raise ValueError(f"--etcd-servers: {server} needs --etcd-cafile")
-        hosts.append(parts.netloc)
-    options = {"prefix": prefix, "cacert": authority, "cert": certificate, "key": key}
-    query = "&".join(f"{name}={quote(value)}" for name, value in options.items() if value)
-    return f"etcd://{','.join(hosts)}?{query}"
+def _header_flag(name: str, default: str, text: str) -> Callable[[F], F]:
+    return click.option(name, default=default, callback=lambda _ctx, _param, value: words(value), help=text)
 
 
-def _names(_context: click.Context, _option: click.Parameter, value: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in value.split(",") if name.strip())
+flags = together(
+    click.option("--kubeconfig", default="", help="Kubeconfig of the control plane.  [default: as kubectl]"),
+    click.option(
+        "--authentication-kubeconfig", default="", help="Kubeconfig for TokenReviews.  [default: --kubeconfig]"
+    ),
+    click.option(
+        "--authorization-kubeconfig", default="", help="Kubeconfig for SubjectAccessReviews.  [default: --kubeconfig]"
+    ),
+    switch(
+        "--authentication-skip-lookup",
+        False,
+        "Trust only the authorities of the flags below, not those that the control plane publishes in kube-system.",
+    ),
+    file("--client-ca-file", "Certificates (PEM) of the authority of client certificates."),
+    file("--requestheader-client-ca-file", "Certificates (PEM) of the authority of front proxies."),
+    _header_flag("--requestheader-allowed-names", "", "Common names of the front proxies.  [default: any]"),
+    _header_flag("--requestheader-username-headers", "x-remote-user", "Headers with the name of the user."),
+    _header_flag("--requestheader-uid-headers", "x-remote-uid", "Headers with the uid of the user."),
+    _header_flag("--requestheader-group-headers", "x-remote-group", "Headers with the groups of the user."),
+    _header_flag("--requestheader-extra-headers-prefix", "x-remote-extra-", "Prefixes of headers with more."),
+    etcd_flags("/registry"),
+    click.option(
+        "--storage",
+        default="",
+        help="Where clusters are stored, in place of --etcd-servers: sqlite:///path, memory:// or etcd://host:port.",
+    ),
+    click.option("--bind-address", default="0.0.0.0", help="Address to listen on."),
+    click.option("--secure-port", default=443, help="Port to listen on; 0 takes a free one."),
+    file("--tls-cert-file", "Serving certificate (PEM).  [default: one is made in --cert-dir]"),
+    file("--tls-private-key-file", "Key (PEM) of the serving certificate."),
+    click.option(
+        "--cert-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=CERT_DIR,
+        help="Directory in which a certificate and its ca.crt are made when none is given.",
+    ),
+    click.option(
+        "--tls-min-version", type=click.Choice(list(TLS_VERSIONS)), default="VersionTLS12", help="Oldest TLS accepted."
+    ),
+    click.option("--audit-log-path", default="", help="Append a JSON line for each request; - for standard output."),
+    ignored("--audit-log-maxage --audit-log-maxbackup", "rotate the file with logrotate."),
+    feature_gates_flag,
+    ignored("--kube-api-qps --kube-api-burst", "the rate of requests adapts to the API server."),
+    logging_flags,
+)
 
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-@click.command(
-    "karmada-aggregated-apiserver",
-    cls=Program,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
-)
-@click.option("--kubeconfig", default="", help="How the control plane is reached.  [default: as kubectl]")
-@click.option("--authentication-kubeconfig", default="", help="How it is asked about callers.  [default: the same]")
-@click.option("--authorization-kubeconfig", default="", help="How it is asked about rights.  [default: the same]")
-@click.option(
-    "--authentication-skip-lookup",
-    is_flag=True,
-    help="Trust only what the flags below say, not what the control plane publishes in kube-system.",
-)
-@click.option("--client-ca-file", type=_FILE, help="Certificates of the authority of clients.")
-@click.option("--requestheader-client-ca-file", type=_FILE, help="Certificates of the authority of front proxies.")
-@click.option("--requestheader-allowed-names", default="", callback=_names, help="Names of the front proxies.")
-@click.option(
-    "--requestheader-username-headers", default="x-remote-user", callback=_names, help="Headers with the user's name."
-)
-@click.option(
-    "--requestheader-uid-headers", default="x-remote-uid", callback=_names, help="Headers with the user's uid."
-)
-@click.option(
-    "--requestheader-group-headers", default="x-remote-group", callback=_names, help="Headers with the user's groups."
-)
-@click.option(
-    "--requestheader-extra-headers-prefix",
-    default="x-remote-extra-",
-    callback=_names,
-    help="What headers with more about the user begin with.",
-)
-@click.option("--etcd-servers", default="", help="Where clusters are stored: URLs of etcd, with commas.")
-@click.option("--etcd-prefix", default="/registry", help="What keys in etcd begin with.")
-@click.option("--etcd-cafile", default="", help="The authority of etcd's certificate.")
-@click.option("--etcd-certfile", default="", help="The certificate to show etcd.")
-@click.option("--etcd-keyfile", default="", help="Its key.")
-@click.option(
-    "--storage", default="", help="Where clusters are stored instead: sqlite:///path, memory:// or etcd://host:port."
-)
-@click.option("--bind-address", default="0.0.0.0", help="Address to listen on.")
-@click.option("--secure-port", default=443, help="Port to listen on; 0 takes a free one.")
-@click.option("--tls-cert-file", type=_FILE, help="The serving certificate; one is made when there is none.")
-@click.option("--tls-private-key-file", type=_FILE, help="Its key.")
-@click.option(
-    "--cert-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=CERT_DIR,
-    help="Where the certificate is made, with a ca.crt, when none is given.",
-)
-@click.option(
-    "--tls-min-version",
-    type=click.Choice(list(TLS_VERSIONS)),
-    default="VersionTLS12",
-    help="The oldest TLS that is spoken.",
-)
-@click.option("--audit-log-path", default="", help="Append a JSON line for each request; - for standard output.")
-@click.option("--audit-log-maxage", default=0, help="Accepted for compatibility: rotate the file with logrotate.")
-@click.option("--audit-log-maxbackup", default=0, help="Accepted for compatibility, as the one before.")
-@click.option("--feature-gates", default="", help="Gates to switch: Name=true,Other=false.")
-@click.option("--kube-api-qps", default=40.0, help="Accepted for compatibility: the rate adapts to the API server.")
-@click.option("--kube-api-burst", default=60, help="Accepted for compatibility, as the one before.")
-@click.option("-v", "--v", "verbosity", default=0, help="How much to log, as in Kubernetes.")
-def main(
-    kubeconfig: str,
-    authentication_kubeconfig: str,
-    authorization_kubeconfig: str,
-    authentication_skip_lookup: bool,
-    client_ca_file: Path | None,
-    requestheader_client_ca_file: Path | None,
-    requestheader_allowed_names: tuple[str, ...],
-    requestheader_username_headers: tuple[str, ...],
-    requestheader_uid_headers: tuple[str, ...],
-    requestheader_group_headers: tuple[str, ...],
-    requestheader_extra_headers_prefix: tuple[str, ...],
-    etcd_servers: str,
-    etcd_prefix: str,
-    etcd_cafile: str,
-    etcd_certfile: str,
-    etcd_keyfile: str,
-    storage: str,
-    bind_address: str,
-    secure_port: int,
-    tls_cert_file: Path | None,
-    tls_private_key_file: Path | None,
-    cert_dir: Path,
-    tls_min_version: str,
-    audit_log_path: str,
-    audit_log_maxage: int,  # noqa: ARG001 - see its help
-    audit_log_maxbackup: int,  # noqa: ARG001
-    feature_gates: str,
-    kube_api_qps: float,  # noqa: ARG001
-    kube_api_burst: int,  # noqa: ARG001
-    verbosity: int,
-) -> None:
+@click.command("karmada-aggregated-apiserver", cls=Program, context_settings=CONTEXT)
+@flags
+def main(**given: Any) -> None:
     """Serve cluster.karmada.io behind a kube-apiserver, until interrupted.
 
     The control plane sends requests here once it has an APIService v1alpha1.cluster.karmada.io for it.
     """
     import uvloop
 
-    from karmada.features import default_gates
     from karmada.kube.client.kubeconfig import load_config
-    from karmada.kube.server.auth.delegated import Trust
-    from karmada.kube.server.auth.frontproxy import FrontProxy
     from karmada.kube.server.config import ServerConfig
     from karmada.kube.server.storage.interface import StoreUnavailable
 
-    if not storage and not etcd_servers:
+    storage = storage_from(given)
+    if not storage:
         raise click.UsageError("say where clusters are stored: --etcd-servers, or --storage")
-    gates = default_gates()
+    gates = gates_from(given)
+    log = given["audit_log_path"]
     try:
-        gates.set(feature_gates)
-        first = load_config(kubeconfig or None)
+        first = load_config(given["kubeconfig"] or None)
         access = Access(
             secrets=first,
-            callers=load_config(authentication_kubeconfig) if authentication_kubeconfig else first,
-            rights=load_config(authorization_kubeconfig) if authorization_kubeconfig else first,
+            callers=load_config(given["authentication_kubeconfig"]) if given["authentication_kubeconfig"] else first,
+            rights=load_config(given["authorization_kubeconfig"]) if given["authorization_kubeconfig"] else first,
         )
-        proxy = FrontProxy(
-            ca_pem=requestheader_client_ca_file.read_bytes() if requestheader_client_ca_file else b"",
-            allowed_names=requestheader_allowed_names,
-            user_headers=requestheader_username_headers,
-            uid_headers=requestheader_uid_headers,
-            group_headers=requestheader_group_headers,
-            extra_prefixes=requestheader_extra_headers_prefix,
+        tls = serving_context(
+            given["tls_cert_file"], given["tls_private_key_file"], given["cert_dir"], given["tls_min_version"]
         )
-        trust = Trust(client_ca_file.read_bytes() if client_ca_file else b"", proxy)
-        tls = serving_context(tls_cert_file, tls_private_key_file, cert_dir, tls_min_version)
         config = ServerConfig(
-            data_dir=cert_dir,
-            storage=storage or etcd_address(etcd_servers, etcd_prefix, etcd_cafile, etcd_certfile, etcd_keyfile),
+            data_dir=given["cert_dir"],
+            storage=storage,
             storage_scope=f"{GROUP}/",
-            host=bind_address,
-            port=secure_port,
-            audit_log=Path("/dev/stdout" if audit_log_path == "-" else audit_log_path) if audit_log_path else None,
+            host=given["bind_address"],
+            port=given["secure_port"],
+            audit_log=Path("/dev/stdout" if log == "-" else log) if log else None,
         )
-        uvloop.run(_serve(config, access, tls, gates, trust, not authentication_skip_lookup, verbosity))
+        uvloop.run(_serve(config, access, tls, gates, given))
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
     except (ValueError, StoreUnavailable) as error:
         raise click.ClickException(str(error)) from error
 
 
-async def _serve(
-    config: ServerConfig,
-    access: Access,
-    tls: ssl.SSLContext,
-    gates: FeatureGates,
-    trust: Trust,
-    lookup: bool,
-    verbosity: int,
-) -> None:
+def _trust(given: Given) -> Trust:
+    """The authorities that the flags name."""
+    from karmada.kube.server.auth.delegated import Trust
+    from karmada.kube.server.auth.frontproxy import FrontProxy
+
+    def read(flag: str) -> bytes:
+        return given[flag].read_bytes() if given[flag] else b""
+
+    proxy = FrontProxy(
+        ca_pem=read("requestheader_client_ca_file"),
+        allowed_names=given["requestheader_allowed_names"],
+        user_headers=given["requestheader_username_headers"],
+        uid_headers=given["requestheader_uid_headers"],
+        group_headers=given["requestheader_group_headers"],
+        extra_prefixes=given["requestheader_extra_headers_prefix"],
+    )
+    return Trust(read("client_ca_file"), proxy)
+
+
+async def _serve(config: ServerConfig, access: Access, tls: ssl.SSLContext, gates: FeatureGates, given: Given) -> None:
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.runtime.waiting import cancel_and_wait
 
-    setup(verbosity=verbosity)
+    setup(verbosity=given["verbosity"], format=given["logging_format"])
     tune_garbage_collection()
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    server = AggregatedApiServer(config, access, tls, gates, trust=trust, lookup=lookup)
+        lookup = not given["authentication_skip_lookup"]
+    server = AggregatedApiServer(config, access, tls, gates, trust=_trust(given), lookup=lookup)
+
     starting = asyncio.create_task(server.start())
     stopped = asyncio.create_task(stopping.wait())
     try:

@@ -8,6 +8,7 @@ of its own process, one works and the others stand by.
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from karmada.apiserver.mount import until_served
 from karmada.components import election
@@ -37,14 +38,25 @@ class ControlPlane:
         settings: Settings | None = None,
         gates: FeatureGates | None = None,
         clock: Clock | None = None,
+        allow_no_execute_taint_policy: bool = False,
     ) -> None:
         self.clock = clock or RealClock()
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
-        self.server = control_plane_server(config, self.clock, self.gates)
+        self.server = control_plane_server(
+            config, self.clock, self.gates, allow_no_execute_taint_policy=allow_no_execute_taint_policy
+        )
         self.manager: Manager | None = None
         self.context: Context | None = None
         self._turns: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.server.kubeconfig
 
     async def start(self) -> None:
         """Until the API is served and, unless another process holds the leases, everything runs."""

@@ -198,6 +198,12 @@ def health_address_from(given: Given) -> Address | None:
     return host or default_host, port or default_port
 
 
+# admission
+
+admission_flags = switch(
+    "--allow-no-execute-taint-policy", False, "Allow ClusterTaintPolicies to add NoExecute taints to clusters."
+)
+
 # the controllers
 
 _WORKERS = {

@@ -1,20 +1,26 @@
-"""A process from its start to its end: it may be told to stop before it has started.
+"""A server process from its start to its end: it may have to stop before it has started.
 
-What a start waits for (a store that is not there yet, a definition that is on its way out) can take any time; whoever
-runs the process need not wait for that to be rid of it.
+What a start waits for (a store that is not there yet, a definition that is being deleted) can take any time; whoever
+runs the process can stop it meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.runtime.waiting import cancel_and_wait
+
+if TYPE_CHECKING:
+    from karmada.kube.server.config import ServerConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +54,66 @@ def tell_ready(descriptor: int | None) -> None:
     """The descriptor stays open: who waits at its other end also learns when the process ends."""
     if descriptor is not None:
         os.write(descriptor, b"ready\n")
+
+
+class Served(Protocol):
+    """A server with its life, and where clients find it."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def kubeconfig(self) -> Path: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+def run_server(config: ServerConfig, make: Callable[[], Served], title: str, given: Mapping[str, Any]) -> None:
+    """The life of a server from its command line: logs, signals, shared keys, and errors in one line."""
+    import uvloop
+
+    from karmada.kube.server.storage.interface import StoreUnavailable
+
+    async def serve() -> None:
+        from karmada.kube.runtime.logging import setup
+        from karmada.kube.runtime.tuning import tune_garbage_collection
+        from karmada.kube.server.auth.shared_keys import share_keys_through
+
+        setup(verbosity=given["verbosity"], format=given["logging_format"])
+        tune_garbage_collection()
+        stopping = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if config.shares_storage and not await start_unless(
+            stopping, share_keys_through(config.storage, config.data_dir / "pki")
+        ):
+            return
+        await run(make(), title, stopping, given["ready_fd"])
+
+    try:
+        uvloop.run(serve())
+    except OSError as error:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+        raise click.ClickException(text) from error
+    except (ValueError, StoreUnavailable) as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def run(server: Served, title: str, stopping: asyncio.Event, ready_fd: int | None = None) -> None:
+    """Until `stopping`, which may be set before everything has started."""
+    started = await start_unless(stopping, server.start())
+    try:
+        if started:
+            click.echo(f"{title} at {server.url}")
+            click.echo(f"  export KUBECONFIG={server.kubeconfig}")
+            tell_ready(ready_fd)
+            await stopping.wait()
+    finally:
+        click.echo("Stopping", file=sys.stderr)
+        await server.stop()
 
 
 async def start_unless(stopping: asyncio.Event, start: Coroutine[Any, Any, None]) -> bool:

@@ -18,7 +18,11 @@ _HISTORY = History(most_bytes=4 << 20)
 
 
 def control_plane_server(
-    config: ServerConfig, clock: Clock | None = None, gates: FeatureGates | None = None
+    config: ServerConfig,
+    clock: Clock | None = None,
+    gates: FeatureGates | None = None,
+    *,
+    allow_no_execute_taint_policy: bool = False,
 ) -> ApiServer:
     """The embedded API server with Karmada's kinds and their admission."""
     server = ApiServer(
@@ -30,5 +34,5 @@ def control_plane_server(
         ),
         clock,
     )
-    mount(server, gates)
+    mount(server, gates, allow_no_execute_taint_policy=allow_no_execute_taint_policy)
     return server

@@ -14,11 +14,23 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from karmada.components.program import Program
+from karmada.components.flags import (
+    Address,
+    address,
+    admission_flags,
+    client_flags,
+    config_from,
+    feature_gates_flag,
+    gates_from,
+    ignored,
+    logging_flags,
+    together,
+)
+from karmada.components.program import CONTEXT, Program
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -168,53 +180,33 @@ def _make_certificate(directory: Path, cert_file: Path, key_file: Path) -> None:
 # the process
 
 
-@click.command(
-    "karmada-webhook", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+flags = together(
+    click.option("--bind-address", default="0.0.0.0", help="Address to listen on."),
+    click.option("--secure-port", default=8443, help="Port to listen on; 0 takes a free one."),
+    click.option(
+        "--cert-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=CERT_DIR,
+        help="Directory of the serving certificate; one is made there, with a ca.crt, when there is none.",
+    ),
+    click.option("--tls-cert-file-name", default="tls.crt", help="File of the certificate in that directory."),
+    click.option("--tls-private-key-file-name", default="tls.key", help="File of its key in that directory."),
+    click.option(
+        "--tls-min-version", type=click.Choice(list(TLS_VERSIONS)), default="1.3", help="Oldest TLS version accepted."
+    ),
+    client_flags,
+    address("--metrics-bind-address", ":8080", "Address of /metrics; 0 disables it."),
+    address("--health-probe-bind-address", ":8000", "Address of /healthz and /readyz; 0 disables them."),
+    admission_flags,
+    feature_gates_flag,
+    ignored("--enable-pprof --profiling-bind-address", "this program has no Go profiles; use py-spy."),
+    logging_flags,
 )
-@click.option("--bind-address", default="0.0.0.0", help="Address to listen on.")
-@click.option("--secure-port", default=8443, help="Port to listen on; 0 takes a free one.")
-@click.option(
-    "--cert-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=CERT_DIR,
-    help="Where the certificate is; one is made there, with a ca.crt, when there is none.",
-)
-@click.option("--tls-cert-file-name", default="tls.crt", help="The certificate's file in that directory.")
-@click.option("--tls-private-key-file-name", default="tls.key", help="The key's file in that directory.")
-@click.option(
-    "--tls-min-version", type=click.Choice(list(TLS_VERSIONS)), default="1.3", help="The oldest TLS that is spoken."
-)
-@click.option("--kubeconfig", default="", help="How the API server is reached.  [default: as kubectl]")
-@click.option("--kube-api-qps", default=40.0, help="Accepted for compatibility: the rate adapts to the API server.")
-@click.option("--kube-api-burst", default=60, help="Accepted for compatibility, as the one before.")
-@click.option("--metrics-bind-address", default=":8080", help="Where /metrics is served; 0 for nowhere.")
-@click.option("--health-probe-bind-address", default=":8000", help="Where /healthz and /readyz are served.")
-@click.option(
-    "--allow-no-execute-taint-policy",
-    type=bool,
-    is_flag=False,
-    flag_value=True,
-    default=False,
-    help="Let ClusterTaintPolicies put NoExecute taints on clusters.",
-)
-@click.option("--feature-gates", default="", help="Gates to switch: Name=true,Other=false.")
-@click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
-def main(
-    bind_address: str,
-    secure_port: int,
-    cert_dir: Path,
-    tls_cert_file_name: str,
-    tls_private_key_file_name: str,
-    tls_min_version: str,
-    kubeconfig: str,
-    kube_api_qps: float,  # noqa: ARG001 - see its help
-    kube_api_burst: int,  # noqa: ARG001
-    metrics_bind_address: str,
-    health_probe_bind_address: str,
-    allow_no_execute_taint_policy: bool,
-    feature_gates: str,
-    verbosity: int,
-) -> None:
+
+
+@click.command("karmada-webhook", cls=Program, context_settings=CONTEXT)
+@flags
+def main(**given: Any) -> None:
     """Answer the admission and conversion reviews of a kube-apiserver, until interrupted.
 
     \b
@@ -225,32 +217,34 @@ def main(
     import uvloop
 
     from karmada.admission.context import Settings
-    from karmada.features import default_gates
     from karmada.kube.client.client import Client
-    from karmada.kube.client.kubeconfig import KubeconfigError, load_config
+    from karmada.kube.client.kubeconfig import KubeconfigError
     from karmada.kube.client.light import transport_for
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
 
-    gates = default_gates()
+    gates = gates_from(given)
+    names = (given["tls_cert_file_name"], given["tls_private_key_file_name"])
     try:
-        gates.set(feature_gates)
-        tls = serving_context(cert_dir, tls_cert_file_name, tls_private_key_file_name, tls_min_version)
-        config = load_config(kubeconfig or None)
-        metrics, health = _address(metrics_bind_address), _address(health_probe_bind_address)
+        tls = serving_context(given["cert_dir"], *names, given["tls_min_version"])
+        config = config_from(given)
     except (ValueError, OSError, KubeconfigError) as error:
         raise click.ClickException(str(error)) from error
 
     async def run() -> None:
-        setup(verbosity=verbosity)
+        setup(verbosity=given["verbosity"], format=given["logging_format"])
         tune_garbage_collection()
         stopping = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         client = Client(transport_for(config))
-        settings = Settings(client=client, gates=gates, allow_no_execute_taint_policy=allow_no_execute_taint_policy)
+        allowed = given["allow_no_execute_taint_policy"]
+        settings = Settings(client=client, gates=gates, allow_no_execute_taint_policy=allowed)
+        where = (given["bind_address"], given["secure_port"])
         try:
-            await serve(settings, tls, (bind_address, secure_port), metrics, health, stopping)
+            await serve(
+                settings, tls, where, given["metrics_bind_address"], given["health_probe_bind_address"], stopping
+            )
         finally:
             await client.close()
 
@@ -258,19 +252,6 @@ def main(
         uvloop.run(run())
     except OSError as error:
         raise click.ClickException(error.strerror or str(error)) from error
-
-
-Address = tuple[str, int]
-
-
-def _address(text: str) -> Address | None:
-    """host:port, with all addresses of the machine for an empty host; "" and "0" are none."""
-    if text in ("", "0"):
-        return None
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f'"{text}" is not an address like :8080')
-    return host.strip("[]") or "0.0.0.0", int(port)
 
 
 async def serve(

@@ -10,6 +10,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.history import History
 
 DEFAULT_PORT = 5443
+DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class ServerConfig:
     """The uid of namespace kube-system, by which clusters are told apart; empty: a random one."""
     service_cidr: str = "10.96.0.0/12"
     node_ports: tuple[int, int] = (30000, 32767)
-    service_account_issuer: str = "https://kubernetes.default.svc.cluster.local"
+    service_account_issuer: str = DEFAULT_ISSUER
     token_file: Path | None = None
     """Static tokens: token,user,uid,"group1,group2" a line."""
     namespace_defaults: bool = True

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada.components.aggregated_apiserver import etcd_address
+from karmada.components.server_flags import etcd_address
 
 
 @pytest.mark.parametrize(

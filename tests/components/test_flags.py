@@ -1,4 +1,4 @@
-"""karmada-controller-manager: its flags become settings, and what cannot be is refused."""
+"""The flags of the programs: what they set, what is refused, and which command lines of Karmada are accepted."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from karmada.components import controller_manager, flags, scheduler
+from karmada.components import (
+    aggregated_apiserver,
+    apiserver,
+    controller_manager,
+    flags,
+    karmada,
+    scheduler,
+    sim,
+    webhook,
+)
 from karmada.components.controller_manager import main
 from karmada.components.program import Ignored
+from karmada.components.server_flags import server_config
 from karmada.controllers.context import Settings
 
 
@@ -78,6 +88,35 @@ DOCUMENTED = {
         "--leader-elect=true --leader-elect-resource-namespace=karmada-system --v=4",
         "",
     ),
+    "API server of the installer": (
+        apiserver.main,
+        "--data-dir=/dev/null/x --allow-privileged=true --authorization-mode=Node,RBAC --client-ca-file=ca.crt "
+        "--enable-bootstrap-token-auth=true --bind-address=0.0.0.0 --runtime-config= --apiserver-count=1 "
+        "--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount --secure-port=5443 "
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local --service-account-key-file=k.key "
+        "--service-account-signing-key-file=k.key --service-cluster-ip-range=10.96.0.0/12 "
+        "--proxy-client-cert-file=p.crt --proxy-client-key-file=p.key "
+        "--requestheader-allowed-names=front-proxy-client --requestheader-client-ca-file=f.crt "
+        "--requestheader-extra-headers-prefix=X-Remote-Extra- --requestheader-group-headers=X-Remote-Group "
+        "--requestheader-username-headers=X-Remote-User --tls-cert-file=a.crt --tls-private-key-file=a.key "
+        "--tls-min-version=VersionTLS13 --v=2",
+        "--allow-privileged, --authorization-mode, --enable-bootstrap-token-auth, --runtime-config, --apiserver-count, "
+        "--client-ca-file, --tls-cert-file, --tls-private-key-file, --tls-min-version, --service-account-key-file, "
+        "--service-account-signing-key-file, --proxy-client-cert-file, --proxy-client-key-file, "
+        "--requestheader-client-ca-file, --requestheader-allowed-names, --requestheader-username-headers, "
+        "--requestheader-group-headers, --requestheader-extra-headers-prefix",
+    ),
+    "API server of an older document": (
+        apiserver.main,
+        "--data-dir=/dev/null/x --allow-privileged=true --enable-admission-plugins=NodeRestriction",
+        "--allow-privileged, --enable-admission-plugins",
+    ),
+    "webhook of the installer": (
+        webhook.main,
+        "--kubeconfig=/nowhere --cert-dir=/dev/null/x --bind-address=127.0.0.1 --metrics-bind-address=127.0.0.1:8080 "
+        "--health-probe-bind-address=127.0.0.1:8000 --secure-port=8443 --v=2",
+        "",
+    ),
     "scheduler of the installer": (
         scheduler.main,
         "--kubeconfig=/nowhere --metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:10351 "
@@ -104,7 +143,7 @@ def test_command_lines_of_documents_are_accepted_with_at_most_one_warning(name: 
     warning = f"Warning: without effect here: {without_effect} (--help says why)\n" if without_effect else ""
     assert result.output.startswith(warning)
     assert result.output.count("Warning") == bool(without_effect)
-    assert "/nowhere" in result.output  # it got as far as connecting
+    assert "/nowhere" in result.output or "/dev/null/x" in result.output  # flags are done, what they name is not there
 
 
 @pytest.mark.parametrize(
@@ -121,10 +160,52 @@ def test_the_health_address_has_an_older_form(arguments: list[str], address: tup
     assert flags.health_address_from(given(*arguments)) == address
 
 
-@pytest.mark.parametrize("program", [controller_manager.main, scheduler.main])
+SERVERS = (aggregated_apiserver.main, apiserver.main, karmada.main, sim.main)
+PROGRAMS = (*SERVERS, controller_manager.main, scheduler.main, webhook.main)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_every_flag_says_in_a_sentence_what_it_does(program: click.Command) -> None:
     texts = {param.opts[0]: param.help or "" for param in program.params if isinstance(param, click.Option)}
     assert [flag for flag, text in texts.items() if not text[:1].isupper() or "." not in text] == []
-    ignored = [param for param in program.params if isinstance(param, Ignored)]
-    assert ignored
-    assert all((param.help or "").startswith("No effect: ") for param in ignored)
+    without_effect = [param.help or "" for param in program.params if isinstance(param, Ignored)]
+    assert all(text.startswith("No effect: ") for text in without_effect)
+
+
+def test_the_all_in_one_has_the_flags_of_its_parts() -> None:
+    def names(program: click.Command) -> set[str]:
+        return {name for param in program.params for name in param.opts if name.startswith("--")}
+
+    of_processes = {"--kubeconfig", "--master", "--metrics-bind-address", "--health-probe-bind-address"}
+    own = names(controller_manager.main) - of_processes
+    elections = {name for name in own if name.startswith(("--leader-elect", "--rate-limiter"))}
+    assert names(apiserver.main) <= names(karmada.main)
+    assert "--allow-no-execute-taint-policy" in names(karmada.main)
+    left_out = own - elections - names(karmada.main)
+    assert left_out == {"--kube-api-qps", "--kube-api-burst", "--enable-pprof", "--profiling-bind-address"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "storage"),
+    [
+        ([], ""),
+        (["--storage=memory://"], "memory://"),
+        (["--etcd-servers=http://a:2379,http://b:2379"], "etcd://a:2379,b:2379"),
+        (
+            ["--etcd-servers=https://a:2379", "--etcd-cafile=ca.crt", "--etcd-prefix=/x"],
+            "etcd://a:2379?prefix=/x&cacert=ca.crt",
+        ),
+    ],
+)
+def test_the_store_is_named_by_either_form(arguments: list[str], storage: str) -> None:
+    assert server_config(given(*arguments, program=apiserver.main)).storage == storage
+
+
+def test_two_stores_are_refused() -> None:
+    with pytest.raises(click.UsageError, match="use one of them"):
+        server_config(given("--storage=memory://", "--etcd-servers=http://a", program=apiserver.main))
+
+
+@pytest.mark.parametrize("arguments", [["--anonymous-auth=false"], ["--no-anonymous-auth"]])
+def test_anonymous_requests_can_be_refused_in_either_form(arguments: list[str]) -> None:
+    assert not server_config(given(*arguments, program=apiserver.main)).anonymous

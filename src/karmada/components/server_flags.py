@@ -1,0 +1,160 @@
+"""The flags of the embedded API server, for `karmada` and `karmada-apiserver` alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+import click
+
+from karmada.components.flags import Given, file, ignored, switch, together, words
+from karmada.components.running import namespace_deletion_flag
+from karmada.kube.server.config import DEFAULT_ISSUER, DEFAULT_PORT, ServerConfig
+
+if TYPE_CHECKING:
+    from karmada.kube.objects.types import Obj
+
+_FILES = "certificates and keys are those of the data directory, made on the first start."
+
+
+def etcd_flags(prefix: str) -> Any:
+    return together(
+        click.option("--etcd-servers", default="", help="Store the state in this etcd: comma-separated URLs."),
+        click.option("--etcd-prefix", default=prefix, help="Prefix of all keys in etcd."),
+        click.option("--etcd-cafile", default="", help="Certificates (PEM) of the authority of etcd's certificate."),
+        click.option("--etcd-certfile", default="", help="Client certificate (PEM) for etcd."),
+        click.option("--etcd-keyfile", default="", help="Key (PEM) of the client certificate for etcd."),
+    )
+
+
+def etcd_address(servers: str, prefix: str, authority: str, certificate: str, key: str) -> str:
+    """The store's address from the flags that API servers have for it."""
+    hosts = []
+    for server in servers.split(","):
+        parts = urlsplit(server.strip() if "://" in server else f"http://{server.strip()}")
+        if not parts.netloc or parts.scheme not in ("http", "https"):
+            raise ValueError(f'--etcd-servers: "{server}" is not a URL like https://host:2379')
+        if parts.scheme == "https" and not authority:
+            raise ValueError(f"--etcd-servers: {server} needs --etcd-cafile")
+        hosts.append(parts.netloc)
+    options = {"prefix": prefix, "cacert": authority, "cert": certificate, "key": key}
+    query = "&".join(f"{name}={quote(value)}" for name, value in options.items() if value)
+    return f"etcd://{','.join(hosts)}?{query}" if query else f"etcd://{','.join(hosts)}"
+
+
+def storage_from(given: Given) -> str:
+    """The address of the store; empty when no flag says where it is."""
+    names = ("etcd_servers", "etcd_prefix", "etcd_cafile", "etcd_certfile", "etcd_keyfile")
+    storage: str = given["storage"]
+    if not given["etcd_servers"]:
+        return storage
+    if storage:
+        raise click.UsageError("--storage and --etcd-servers both say where the state is stored: use one of them")
+    try:
+        return etcd_address(*(given[name] for name in names))
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+
+
+server_flags = together(
+    click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("~/.karmada"),
+        help="Directory of certificates, keys, state and admin.kubeconfig; created with mode 0700.",
+    ),
+    click.option(
+        "--storage",
+        default="",
+        help="Where the state is stored: sqlite:///path, etcd://host:port,host:port[?cacert=&cert=&key=&prefix=] or "
+        "memory://.  [default: state.db in the data directory]",
+    ),
+    etcd_flags(""),
+    click.option("--bind-address", default="127.0.0.1", help="Address to listen on."),
+    click.option("--port", "--secure-port", "port", default=DEFAULT_PORT, help="Port to listen on; 0 for a free one."),
+    click.option("--advertise-address", default="", help="Address that clients use.  [default: the bind address]"),
+    click.option("--tls-san", multiple=True, help="Further name or address in the serving certificate; repeatable."),
+    click.option("--kubernetes-version", default="1.36", help="Version of the built-in kinds, 1.25 to 1.37."),
+    click.option("--service-cluster-ip-range", default="10.96.0.0/12", help="CIDR of the addresses of Services."),
+    click.option(
+        "--service-node-port-range",
+        default="30000-32767",
+        callback=lambda _ctx, param, value: _port_range(param, value),
+        help="Range of the node ports of Services.",
+    ),
+    click.option(
+        "--service-account-issuer",
+        default=DEFAULT_ISSUER,
+        help="Issuer in the tokens of ServiceAccounts.",
+    ),
+    file("--token-auth-file", 'Static tokens, one line each: token,user,uid,"group1,group2".'),
+    switch("--anonymous-auth", True, "Accept requests without credentials, as user system:anonymous."),
+    click.option("--no-anonymous-auth", is_flag=True, help="The same as --anonymous-auth=false."),
+    click.option("--disable-admission-plugins", default="", help="Comma-separated admission plug-ins to disable."),
+    file(
+        "--admission-control-config-file",
+        "AdmissionConfiguration with the settings of plug-ins, such as defaults and exemptions of PodSecurity.",
+    ),
+    namespace_deletion_flag,
+    click.option(
+        "--audit-log-path", type=click.Path(dir_okay=False, path_type=Path), help="Append a JSON line for each request."
+    ),
+    ignored(
+        "--allow-privileged --authorization-mode --enable-admission-plugins --enable-bootstrap-token-auth "
+        "--runtime-config --apiserver-count",
+        "privileged pods are stored, RBAC authorises, all plug-ins, APIs and bootstrap tokens are enabled.",
+    ),
+    ignored("--client-ca-file --tls-cert-file --tls-private-key-file --tls-min-version", _FILES),
+    ignored("--service-account-key-file --service-account-signing-key-file", _FILES),
+    ignored("--proxy-client-cert-file --proxy-client-key-file --requestheader-client-ca-file", _FILES),
+    ignored(
+        "--requestheader-allowed-names --requestheader-username-headers --requestheader-group-headers "
+        "--requestheader-extra-headers-prefix",
+        "the front proxy is front-proxy-client with the usual headers.",
+    ),
+)
+
+
+def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
+    return ServerConfig(
+        data_dir=given["data_dir"].expanduser(),
+        storage=storage_from(given),
+        host=given["bind_address"],
+        port=given["port"],
+        advertise_host=given["advertise_address"],
+        extra_sans=given["tls_san"],
+        kubernetes_version=given["kubernetes_version"].removeprefix("v"),
+        service_cidr=given["service_cluster_ip_range"],
+        node_ports=given["service_node_port_range"],
+        service_account_issuer=given["service_account_issuer"],
+        token_file=given["token_auth_file"],
+        anonymous=given["anonymous_auth"] and not given["no_anonymous_auth"],
+        disabled_admission=frozenset(words(given["disable_admission_plugins"])),
+        admission_configuration=_admission_configuration(given["admission_control_config_file"]),
+        controllers=controllers,
+        namespace_deletion_delay=given["namespace_deletion_delay"],
+        audit_log=given["audit_log_path"],
+    )
+
+
+def _admission_configuration(path: Path | None) -> dict[str, Obj]:
+    """What the file says; a configuration that a plug-in refuses is reported before anything starts."""
+    from karmada.kube.server.admission.configuration import read_admission_configuration
+    from karmada.kube.server.admission.pod_security.policy import Configuration
+
+    if path is None:
+        return {}
+    try:
+        found = read_admission_configuration(path)
+        Configuration.of(found.get("PodSecurity"))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--admission-control-config-file") from error
+    return found
+
+
+def _port_range(param: click.Parameter, text: str) -> tuple[int, int]:
+    first, dash, last = text.partition("-")
+    if not dash or not first.isdigit() or not last.isdigit() or not 0 < int(first) <= int(last) < 65536:
+        raise click.BadParameter(f'"{text}" is not a range like 30000-32767', param=param)
+    return int(first), int(last)
