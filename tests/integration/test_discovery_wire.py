@@ -6,11 +6,16 @@ import hashlib
 from typing import Any
 
 import pytest
+import yaml
 
+from karmada.kube.schema.builtin import Definitions
+from karmada.kube.schema.protobuf import decode
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.handlers.discovery import aggregated_forms
 from tests.integration.streams import served
 from tests.support.wire import Http
 
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 NEW_CLIENT = f"{V2},{V2BETA1},application/json"
@@ -178,9 +183,8 @@ async def test_the_category_all_is_what_kubectl_get_all_shows(http: Http) -> Non
     ("header", "media", "version"),
     [
         (NEW_CLIENT, V2, "v2"),
-        (OLDER_CLIENT, V2BETA1, "v2beta1"),
         (NEWEST_CLIENT, V2, "v2"),
-        (f"application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList,{V2BETA1}", V2BETA1, "v2beta1"),
+        (f"application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList,{V2}", V2, "v2"),
     ],
 )
 async def test_both_roots_answer_the_first_form_that_is_known(
@@ -208,11 +212,24 @@ async def test_a_plain_accept_gets_the_legacy_form(http: Http) -> None:
         assert (await http("GET", "/apis", headers={"Accept": header})).json()["kind"] == "APIGroupList", header
 
 
-async def test_the_two_aggregated_forms_differ_only_in_their_version(http: Http) -> None:
-    for path in ("/api", "/apis"):
-        new = (await http("GET", path, headers={"Accept": NEW_CLIENT})).json()
-        old = (await http("GET", path, headers={"Accept": OLDER_CLIENT})).json()
-        assert new["items"] == old["items"]
+async def test_the_beta_form_is_left_to_older_versions(http: Http) -> None:
+    answer = await http("GET", "/apis", headers={"Accept": OLDER_CLIENT})
+    assert (answer.code, answer.json()["kind"]) == (200, "APIGroupList")
+    answer = await http("GET", "/apis", headers={"Accept": V2BETA1})
+    assert (answer.code, answer.json()["reason"]) == (406, "NotAcceptable")
+    assert aggregated_forms("1.36") == ("v2",)
+    assert aggregated_forms("1.30") == ("v2", "v2beta1")
+
+
+async def test_legacy_documents_come_as_yaml_and_protobuf_too(http: Http) -> None:
+    for path in ("/api", "/apis", "/apis/apps", "/apis/apps/v1", "/api/v1"):
+        as_json = (await http("GET", path)).json()
+        as_yaml = await http("GET", path, headers={"Accept": "application/yaml"})
+        assert (as_yaml.headers["Content-Type"], yaml.safe_load(as_yaml.body)) == ("application/yaml", as_json)
+        binary = await http("GET", path, headers={"Accept": PROTOBUF})
+        assert binary.headers["Content-Type"] == PROTOBUF
+        decoded = decode(binary.body, Definitions.load())[2]
+        assert decoded == {"apiVersion": "v1", **as_json}
 
 
 async def test_an_aggregated_resource_tells_all_a_client_needs(http: Http) -> None:

@@ -99,6 +99,7 @@ async def test_metrics_are_prometheus_text_with_the_names_tools_scrape(http: Htt
 async def test_the_issuer_document_points_at_its_keys(http: Http) -> None:
     document = (await http("GET", "/.well-known/openid-configuration")).json()
     assert document["jwks_uri"].endswith("/openid/v1/jwks")
-    keys = await http("GET", "/openid/v1/jwks")
+    assert (await http("GET", "/openid/v1/jwks")).code == 406
+    keys = await http("GET", "/openid/v1/jwks", headers={"Accept": "application/jwk-set+json"})
     assert keys.headers["Content-Type"] == "application/jwk-set+json"
     assert keys.json()["keys"][0]["kid"]

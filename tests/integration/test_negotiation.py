@@ -11,11 +11,15 @@ import yaml
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.schema.builtin import Definitions
+from karmada.kube.schema.protobuf import decode
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, watching
 from tests.support.wire import Http
 
 MAPS = GVR("", "v1", "configmaps")
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 TABLE = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 )
@@ -36,14 +40,14 @@ def accept(text: str) -> dict[str, str]:
     [
         ("", "application/json"),
         ("*/*", "application/json"),
-        ("application/*", "application/json"),
         ("application/json", "application/json"),
         ("application/yaml", "application/yaml"),
         ("application/yaml;q=0.2, application/json;q=0.9", "application/json"),
         ("application/json;q=0.2, application/yaml;q=0.9", "application/yaml"),
         ("*/*, application/yaml", "application/yaml"),
-        ("application/vnd.kubernetes.protobuf,application/json", "application/json"),
-        ("application/vnd.kubernetes.protobuf, */*", "application/json"),
+        ("application/vnd.kubernetes.protobuf,application/json", PROTOBUF),
+        ("application/vnd.kubernetes.protobuf, */*", PROTOBUF),
+        ("application/json, application/vnd.kubernetes.protobuf", "application/json"),
         ("application/cbor, application/json;q=0.9", "application/json"),
         ("application/json;as=Unicorn;g=meta.k8s.io;v=v1,application/yaml", "application/yaml"),
         ("application/json;as=Table;g=meta.k8s.io;v=v7,application/json", "application/json"),
@@ -55,31 +59,123 @@ async def test_the_best_form_that_client_and_server_share(http: Http, header: st
     for path in (f"{CONFIGMAPS}/a", CONFIGMAPS):
         answer = await http("GET", path, headers=accept(header))
         assert (answer.code, answer.headers["Content-Type"]) == (200, media)
-        parsed = yaml.safe_load(answer.body) if media.endswith("yaml") else answer.json()
-        assert parsed["kind"] in ("ConfigMap", "ConfigMapList")
+        assert parsed(answer.body, media)["kind"] in ("ConfigMap", "ConfigMapList")
+
+
+def parsed(body: bytes, media: str) -> Any:
+    if media == PROTOBUF:
+        return decode(body, Definitions.load())[2]
+    return yaml.safe_load(body) if media.endswith("yaml") else json.loads(body)
 
 
 @pytest.mark.parametrize(
     ("path", "header"),
     [
-        (f"{CONFIGMAPS}/a", "text/html"),
-        (f"{CONFIGMAPS}/a", "application/cbor"),
-        (f"{CONFIGMAPS}/a", "application/vnd.kubernetes.protobuf"),
         (f"{CONFIGMAPS}/a", "application/json;q=0"),
-        (f"{CONFIGMAPS}/a", PARTIAL_LIST),
-        (CONFIGMAPS, PARTIAL),
+        (f"{CONFIGMAPS}/a", "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1"),
+        (f"{CONFIGMAPS}/a", "application/json;stream=logs"),
         (CONFIGMAPS, "application/json;as=Unicorn;g=meta.k8s.io;v=v1"),
         (CONFIGMAPS, "application/json;as=Table;g=example.com;v=v1"),
-        (f"{CONFIGMAPS}?watch=1", "application/yaml"),
-        (f"{CONFIGMAPS}?watch=1", PARTIAL_LIST),
+        (CONFIGMAPS, "application/json;as=Table"),
+        ("/apis", "text/html"),
     ],
 )
-async def test_a_form_nobody_offers_is_not_acceptable(http: Http, path: str, header: str) -> None:
+async def test_a_form_that_the_endpoint_lacks_is_not_acceptable(http: Http, path: str, header: str) -> None:
     await create(http, "a")
     answer = await http("GET", path, headers=accept(header))
     status = answer.json()
     assert (answer.code, status["reason"], answer.headers["Content-Type"]) == (406, "NotAcceptable", "application/json")
     assert status["message"] == f"only the following media types are accepted: {ACCEPTED}"
+    assert "details" not in status
+
+
+@pytest.mark.parametrize("header", ["text/html", "application/cbor", "application/*", "text/plain;q=0.5, image/png"])
+@pytest.mark.parametrize(
+    ("path", "produced"),
+    [
+        (f"{CONFIGMAPS}/a", ACCEPTED),
+        (CONFIGMAPS, f"{ACCEPTED}, {STREAMS}"),
+        (f"{CONFIGMAPS}?watch=1", f"{ACCEPTED}, {STREAMS}"),
+        ("/api/v1", ACCEPTED),
+        ("/version", "application/json"),
+    ],
+)
+async def test_a_media_type_that_no_route_produces_is_refused_before_any_handler(
+    http: Http, path: str, produced: str, header: str
+) -> None:
+    status = (await http("GET", path, headers=accept(header))).json()
+    assert status["message"] == f"406: Not Acceptable\n\nAvailable representations: {produced}"
+    assert (status["code"], status["reason"], status["details"]) == (406, "NotAcceptable", {})
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "message"),
+    [
+        (CONFIGMAPS, PARTIAL, "PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"),
+        (f"{CONFIGMAPS}/a", PARTIAL_LIST,
+         "PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)"),
+        ("/apis/apps/v1/deployments", f"{PARTIAL},application/json",
+         "PartialObjectMetadata, but the requested object is a list (*apps.DeploymentList)"),
+        ("/apis/events.k8s.io/v1/events", PARTIAL,
+         "PartialObjectMetadata, but the requested object is a list (*core.EventList)"),
+    ],
+)  # fmt: skip
+async def test_metadata_of_lists_and_of_objects_are_different_forms(
+    http: Http, path: str, header: str, message: str
+) -> None:
+    await create(http, "a")
+    answer = await http("GET", path, headers=accept(header))
+    assert (answer.code, answer.json()["message"]) == (406, f"you requested {message}")
+
+
+async def test_a_watch_in_yaml_is_not_acceptable(http: Http) -> None:
+    answer = await http("GET", f"{CONFIGMAPS}?watch=1", headers=accept("application/yaml,application/json"))
+    status = yaml.safe_load(answer.body)
+    assert (answer.code, status["message"]) == (406, f"only the following media types are accepted: {STREAMS}")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "spec"),
+    [
+        ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "SelfSubjectAccessReview",
+         {"resourceAttributes": {"verb": "get", "resource": "pods"}}),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", "TokenReview", {"token": "x"}),
+        ("/api/v1/namespaces/default/serviceaccounts/default/token", "TokenRequest", {}),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_read_has_no_table(http: Http, path: str, kind: str, spec: Any) -> None:
+    table_only = accept("application/json;as=Table;v=v1;g=meta.k8s.io")
+    answer = await http("POST", path, {"kind": kind, "spec": spec}, headers=table_only)
+    assert answer.code == 406
+    assert answer.json()["message"] == f"only the following media types are accepted: {ACCEPTED}"
+    plain = await http("POST", path, {"kind": kind, "spec": spec}, headers=accept(TABLE))
+    assert (plain.code, plain.json()["kind"]) == (201, kind)
+
+
+@pytest.mark.parametrize("media", ["application/yaml", PROTOBUF])
+@pytest.mark.parametrize(
+    ("path", "code", "anonymous"),
+    [(f"{CONFIGMAPS}/none", 404, False), ("/api/v9", 404, False), (f"{CONFIGMAPS}?limit=x", 400, False),
+     (CONFIGMAPS, 403, True)],
+)  # fmt: skip
+async def test_errors_come_in_the_form_that_the_client_accepts(
+    http: Http, media: str, path: str, code: int, anonymous: bool
+) -> None:
+    as_json = (await http("GET", path, anonymous=anonymous)).json()
+    answer = await http("GET", path, headers=accept(media), anonymous=anonymous)
+    assert (answer.code, answer.headers["Content-Type"]) == (code, media)
+    assert without_empty(parsed(answer.body, media)) == without_empty(as_json)
+
+
+def without_empty(status: Any) -> Any:
+    return {key: value for key, value in status.items() if value != {}}
+
+
+async def test_an_error_is_not_hidden_behind_a_header_that_cannot_be_served(http: Http) -> None:
+    answer = await http("GET", CONFIGMAPS, headers=accept("text/html"), anonymous=True)
+    assert (answer.code, answer.headers["Content-Type"]) == (403, "application/json")
+    answer = await http("GET", f"{CONFIGMAPS}/none", headers=accept(TABLE.partition(",")[0]))
+    assert (answer.code, answer.json()["kind"]) == (404, "Status")
 
 
 async def test_nothing_is_written_when_the_answer_would_not_be_acceptable(http: Http) -> None:
@@ -232,16 +328,18 @@ async def test_a_deletion_asked_for_as_a_table_still_answers_its_status(http: Ht
 
 async def test_metadata_only_of_objects_lists_and_watches(http: Http) -> None:
     made = await create(http, "a", labels={"mine": "1"}, x="1")
-    shown = (await http("GET", f"{CONFIGMAPS}/a", headers=accept(METADATA_CLIENT.format("")))).json()
+    answer = await http("GET", f"{CONFIGMAPS}/a", headers=accept(METADATA_CLIENT.format("")))
+    assert answer.headers["Content-Type"] == PROTOBUF
+    shown = (await http("GET", f"{CONFIGMAPS}/a", headers=accept(PARTIAL))).json()
     expected = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": made["metadata"]}
     assert shown == expected
     path = f"{CONFIGMAPS}?labelSelector=mine&limit=1"
-    listed = (await http("GET", path, headers=accept(METADATA_CLIENT.format("List")))).json()
+    listed = (await http("GET", path, headers=accept(PARTIAL_LIST))).json()
     assert (listed["kind"], listed["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
     assert listed["items"] == [expected]
     assert revision(listed) >= revision(made)
     query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-    async with watching(http, f"{CONFIGMAPS}?{query}&labelSelector=mine", accept(METADATA_CLIENT.format(""))) as events:
+    async with watching(http, f"{CONFIGMAPS}?{query}&labelSelector=mine", accept(PARTIAL)) as events:
         assert await events.next() == {"type": "ADDED", "object": expected}
         bookmark = await events.next()
         assert bookmark["type"] == "BOOKMARK"
@@ -251,7 +349,8 @@ async def test_metadata_only_of_objects_lists_and_watches(http: Http) -> None:
 async def test_an_error_in_a_transformed_watch_is_a_plain_status(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karmada.kube.server.handlers.reads.FRESHNESS_SECONDS", 0.05)
     for form in (PARTIAL, TABLE):
-        async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion=99999999", accept(form)) as events:
+        query = "watch=1&resourceVersion=99999999&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        async with watching(http, f"{CONFIGMAPS}?{query}", accept(form)) as events:
             [event] = await events.rest()
         assert (event["type"], event["object"]["kind"]) == ("ERROR", "Status")
 
@@ -321,22 +420,22 @@ async def test_every_answer_carries_the_usual_headers(http: Http) -> None:
 # Routing
 
 
-async def test_head_answers_like_get_without_a_body(http: Http) -> None:
+async def test_head_is_for_pages_and_not_for_built_in_resources(http: Http) -> None:
     await create(http, "a")
-    for path in (f"{CONFIGMAPS}/a", CONFIGMAPS, "/version", "/healthz"):
+    for path in ("/apis", "/healthz"):
         got, head = await http("GET", path), await http("HEAD", path)
         assert (head.code, head.body) == (200, b"")
         assert head.headers["Content-Type"] == got.headers["Content-Type"]
-    assert (await http("HEAD", f"{CONFIGMAPS}/missing")).code == 404
+    for path in (f"{CONFIGMAPS}/a", CONFIGMAPS, f"{CONFIGMAPS}/missing", f"{CONFIGMAPS}?watch=1"):
+        assert (await http("HEAD", path)).code == 405, path
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/nowhere", "/api/v2", "/api/v2/pods", "/apis/nothing.io", "/apis/nothing.io/v1", "/apis/nothing.io/v1/things",
-     "/apis/apps/v9", "/apis/apps/v9/deployments", "/apis/apps/v9/namespaces/x/deployments/y", "/openapi/v4",
+    ["/nowhere", "/apis/nothing.io", "/apis/nothing.io/v1", "/apis/nothing.io/v1/things", "/openapi/v4",
      "/openapi/v3/apis/nothing.io/v1", "/healthz/unicorn", "/swagger.json", "/debug/pprof"],
 )  # fmt: skip
-async def test_a_path_outside_every_group_version_is_a_plain_page(http: Http, path: str) -> None:
+async def test_a_path_outside_every_group_is_a_plain_page(http: Http, path: str) -> None:
     answer = await http("GET", path)
     assert (answer.code, answer.body) == (404, b"404 page not found\n")
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
@@ -345,9 +444,11 @@ async def test_a_path_outside_every_group_version_is_a_plain_page(http: Http, pa
 @pytest.mark.parametrize(
     "path",
     ["/api/v1/unicorns", "/api/v1/namespaces/default/unicorns", "/apis/apps/v1/namespaces/default/unicorns/x",
+     "/api/v2", "/api/v2/pods", "/apis/apps/v9", "/apis/apps/v9/deployments",
+     "/apis/apps/v9/namespaces/x/deployments/y", "/api/v1/pods/p", "/api/v1/configmaps/a/status",
      "/api/v1/namespaces/default/configmaps/a/unicorn", "/apis/apps/v1/pods"],
 )  # fmt: skip
-async def test_an_unknown_resource_of_a_served_group_version_is_a_status(http: Http, path: str) -> None:
+async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(http: Http, path: str) -> None:
     await create(http, "a")
     answer = await http("GET", path)
     assert answer.code == 404
@@ -392,7 +493,9 @@ async def test_only_lists_and_watches_reach_over_all_namespaces(http: Http) -> N
     body = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "x"}}
     assert (await http("POST", "/apis/example.com/v1/gadgets", body)).code == 404
     assert (await http("GET", "/apis/example.com/v1/gadgets/x")).code == 404
-    assert (await http("GET", "/api/v1/configmaps/x")).code == 405
+    assert (await http("GET", "/api/v1/configmaps/x")).code == 404
+    reviews = "/apis/authorization.k8s.io/v1/localsubjectaccessreviews"
+    assert (await http("POST", reviews, {"spec": {"user": "ann"}})).code == 404
 
 
 async def test_nobody_learns_which_paths_exist_without_rights(http: Http) -> None:

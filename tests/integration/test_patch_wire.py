@@ -192,9 +192,15 @@ async def test_custom_resources_take_three_sorts_of_patches(http: Http, kind: st
 
 async def test_built_in_kinds_take_four_sorts_of_patches(http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap()), 201)
-    status = refused(await patch(http, f"{CONFIGMAPS}/c", {}, "application/json"), 415, "UnsupportedMediaType")
-    for kind in (JSON_PATCH, MERGE, STRATEGIC, "application/apply-patch+yaml"):
-        assert kind in status["message"]
+    for kind in ("application/json", "text/plain", "application/apply-patch+cbor"):
+        answer = await patch(http, f"{CONFIGMAPS}/c", {}, kind)
+        status = refused(answer, 415, "UnsupportedMediaType", "415: Unsupported Media Type")
+        assert status["details"] == {}
+    for kind in (MERGE, STRATEGIC):
+        ok(await patch(http, f"{CONFIGMAPS}/c", {}, kind))
+    ok(await patch(http, f"{CONFIGMAPS}/c", [], JSON_PATCH))
+    applied = {"apiVersion": "v1", "kind": "ConfigMap"}
+    ok(await patch(http, f"{CONFIGMAPS}/c?fieldManager=me", applied, "application/apply-patch+yaml"))
 
 
 @pytest.mark.parametrize("kind", [MERGE, STRATEGIC, JSON_PATCH])

@@ -205,8 +205,7 @@ async def test_bookmarks_come_only_when_asked_for_and_say_how_far_all_is_told(
             event = await events.next()
         assert event["object"]["kind"] == "ConfigMap"
         assert event["object"]["apiVersion"] == "v1"
-        assert event["object"]["metadata"]["creationTimestamp"] is None
-        assert "annotations" not in event["object"]["metadata"]
+        assert event["object"]["metadata"].keys() == {"resourceVersion"}
         assert await silent.rest() == []
 
 
@@ -239,12 +238,32 @@ async def test_history_of_one_resource_outlives_churn_in_another(http: Http, cli
         assert told([await events.next()]) == [("ADDED", "quiet")]
 
 
-async def test_a_version_of_the_future_is_told_in_the_stream(
+async def test_a_watch_from_a_version_of_the_future_is_silent_until_then(http: Http, server: ApiServer) -> None:
+    await create(http, "old")
+    since = server.cache.revision + 2
+    async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={since}") as events:
+        for number in range(4):
+            await put(http, "old", x=str(number))
+        event = await events.next()
+        assert (event["type"], revision(event["object"])) == ("MODIFIED", since + 1)
+
+
+async def test_a_future_version_that_does_not_come_ends_the_watch(
+    http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "AHEAD_SECONDS", 0.1)
+    async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={server.cache.revision + 1000}") as events:
+        [event] = await events.rest()
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 504, "Timeout")
+
+
+async def test_a_streamed_list_of_a_future_version_is_an_error_in_the_stream(
     http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("karmada.kube.server.handlers.reads.FRESHNESS_SECONDS", 0.1)
     current = server.cache.revision
-    async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={current + 1000}") as events:
+    query = f"watch=1&resourceVersion={current + 1000}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    async with watching(http, f"{CONFIGMAPS}?{query}") as events:
         [event] = await events.rest()
     status = event["object"]
     assert (event["type"], status["code"], status["reason"]) == ("ERROR", 504, "Timeout")
@@ -267,9 +286,13 @@ async def test_a_version_just_ahead_is_waited_for(http: Http, server: ApiServer)
 
 
 async def test_a_bad_version_is_refused(http: Http) -> None:
-    answer = await http("GET", f"{CONFIGMAPS}?watch=1&resourceVersion=abc")
+    why = 'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax'
+    for path in (f"{CONFIGMAPS}?watch=1&resourceVersion=abc", f"{CONFIGMAPS}/x?resourceVersion=abc"):
+        answer = await http("GET", path)
+        assert (answer.code, answer.json()["message"], "reason" in answer.json()) == (500, why, False)
+    answer = await http("GET", f"{CONFIGMAPS}?resourceVersion=abc")
     assert (answer.code, answer.json()["reason"]) == (400, "BadRequest")
-    assert answer.json()["message"].startswith("invalid resource version: ")
+    assert answer.json()["message"] == f"invalid resource version: {why}"
 
 
 WATCH_LIST = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
@@ -338,12 +361,17 @@ async def test_a_legacy_watch_of_the_current_state_marks_its_end_when_bookmarks_
         ("watch=1&sendInitialEvents=true",
          "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
         ("watch=1&sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=1",
-         "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+         "[resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan,"
+         ' resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"]'),
         ("watch=1&resourceVersionMatch=NotOlderThan&resourceVersion=1",
          "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents"
          " is provided"),
         ("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1",
          "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"),
+        ("sendInitialEvents=true&resourceVersionMatch=Odd",
+         "[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided,"
+         ' resourceVersionMatch: Unsupported value: "Odd": supported values: "Exact", "NotOlderThan", "",'
+         " sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]"),
     ],
 )  # fmt: skip
 async def test_options_that_contradict_each_other_are_refused(http: Http, query: str, why: str) -> None:
@@ -421,11 +449,3 @@ async def test_a_slow_consumer_is_cut_off_and_resumes_without_a_gap(
     async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={position}") as resumed:
         seen += await resumed.take(count - len(seen))
     assert told(seen) == [("ADDED", f"n-{n:04d}") for n in range(count)]
-
-
-async def test_head_of_a_watch_answers_its_headers_and_nothing_else(http: Http, server: ApiServer) -> None:
-    collection = server.cache.collection(GroupResource("", "configmaps"))
-    before = collection.watchers
-    answer = await http("HEAD", f"{CONFIGMAPS}?watch=1")
-    assert (answer.code, answer.body) == (200, b"")
-    await eventually(lambda: collection.watchers == before)

@@ -18,7 +18,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime import informer as informer_module
+from karmada.kube.runtime import time_slice
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.own_writes import OwnWrites
@@ -354,5 +354,5 @@ def test_in_any_history_the_view_is_never_behind_an_own_write_nor_ahead_of_what_
             assert world.own.get(key) == world.api.objects.get((CONFIG_MAPS, *key))
         await world.informer.stop()
 
-    with patch.object(informer_module, "_TURN_SECONDS", 0.0):  # others have a turn after every object of a list
+    with patch.object(time_slice, "SLICE_SECONDS", 0.0):  # others have a turn after every object of a list
         asyncio.run(run())

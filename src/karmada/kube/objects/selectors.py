@@ -231,14 +231,14 @@ class _Parser:
         return literal
 
     def value_set(self) -> set[str]:
-        """ "(a,b)"; an empty place between commas is the empty string."""
+        """ "(a,b)"; an empty place between commas is the empty string, and so is nothing at all."""
         kind, literal = self.take()
         if kind != "(":
             raise ValueError(f"found '{literal}' expected: '('")
         kind, literal = self.peek()
         if kind == ")":
             self.take()
-            return set()
+            return {""}
         if kind not in ("word", ","):
             raise ValueError(f"found '{literal}', expected: ',', ')' or identifier")
         values: set[str] = set()

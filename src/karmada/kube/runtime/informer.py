@@ -18,7 +18,6 @@ import builtins
 import contextlib
 import random
 from collections.abc import Callable, Iterable, Mapping
-from time import perf_counter
 from typing import TypeAlias
 
 from karmada.kube.client.client import Client
@@ -31,6 +30,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.runtime.versions import number, version
 from karmada.kube.runtime.waiting import Backoff, cancel_and_wait
 
@@ -38,8 +38,6 @@ Handler: TypeAlias = Callable[[Obj | None, Obj | None], None]
 
 log = get_logger("informer")
 _EVENTS_IN_A_ROW = 512
-_TURN_SECONDS = 0.002
-"""How long many objects may be looked at before others have their turn."""
 _SHORT_WATCH = 1.0
 _WATCH_TIMEOUT = (300, 600)
 
@@ -188,7 +186,7 @@ class Informer:
         strangers, self._strangers = self._strangers, []
         if not strangers:
             return
-        turn = _Turn()
+        turn = TimeSlice()
         for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
             self._introduce(key, strangers)
             if turn.is_over():
@@ -290,7 +288,7 @@ class Informer:
             await self._list()
             return
         listing.complete = True
-        turn = _Turn()
+        turn = TimeSlice()
         for key in self.cache.keys_outside(listing.seen):
             self._forget(key, None)
             if turn.is_over():
@@ -307,7 +305,7 @@ class Informer:
 
     async def _take(self, items: Iterable[Obj], seen: set[Key], *, same_history: bool) -> None:
         """After a jump to another history (a restored server), equal versions do not mean equal objects."""
-        turn = _Turn()
+        turn = TimeSlice()
         for obj in items:
             if self._transform is not None:
                 obj = self._transform(obj)
@@ -416,22 +414,6 @@ class _Listing:
         self.seen: set[Key] = set()
         self.complete = False
         """All of it is stored: what was not seen is being removed."""
-
-
-class _Turn:
-    """For long loops: everybody else has a turn when this one has taken its time."""
-
-    __slots__ = ("_end",)
-
-    def __init__(self) -> None:
-        self._end = perf_counter() + _TURN_SECONDS
-
-    def is_over(self) -> bool:
-        return perf_counter() > self._end
-
-    async def next(self) -> None:
-        await asyncio.sleep(0)
-        self._end = perf_counter() + _TURN_SECONDS
 
 
 def _name(resource: GVR | GVK) -> str:

@@ -32,6 +32,7 @@ _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _SCHEMA_PROPS = _EXTENSIONS + "JSONSchemaProps"
 
 OBJECT_META = _META + "ObjectMeta"
+LIST_META = _META + "ListMeta"
 DELETE_OPTIONS = _META + "DeleteOptions"
 
 _SPECIAL: dict[str, dict[str, Any]] = {

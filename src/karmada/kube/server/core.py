@@ -21,7 +21,7 @@ from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import AUTHENTICATED, MASTERS, User
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.handlers.deletes import Deletes
-from karmada.kube.server.handlers.discovery import Discovery, RemoteVersion
+from karmada.kube.server.handlers.discovery import Discovery, RemoteVersion, aggregated_forms
 from karmada.kube.server.handlers.dispatch import Handlers
 from karmada.kube.server.handlers.pipeline import PathHandler, Pipeline
 from karmada.kube.server.handlers.reads import Reads
@@ -33,6 +33,8 @@ from karmada.kube.server.http.front import HttpFront
 from karmada.kube.server.http.health import Health
 from karmada.kube.server.http.inprocess import InProcess
 from karmada.kube.server.http.metrics import RequestMetrics
+from karmada.kube.server.http.negotiation import check_produced
+from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.server.http.version import version_info
@@ -75,7 +77,8 @@ class ServerCore:
         self.metrics = RequestMetrics()
         self.audit = AuditLog(self.config.audit_log, clock) if self.config.audit_log else None
         record = self.audit.record if self.audit is not None else None
-        self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, record)
+        protobuf = ProtobufForm(self.definitions)
+        self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, protobuf, record)
 
     async def _may_create(self, request: Request) -> None:
         """For writes that turn out to create: the caller needs that right, too."""
@@ -98,7 +101,10 @@ class ServerCore:
         self.health.add("watch-cache", lambda: self.cache.alive)
         self.health.add("informer-sync", lambda: self._ready, pages=("readyz",))
         self.health.add("shutdown", lambda: self._ready, pages=("readyz",))
-        self.discovery = Discovery(self.registry, lambda: f"{self.advertised}:{self.port}", remote, remote_generation)
+        self.discovery = Discovery(
+            self.registry, lambda: f"{self.advertised}:{self.port}", remote, remote_generation,
+            forms=aggregated_forms(config.kubernetes_version),
+        )  # fmt: skip
         self.openapi_v2 = OpenApiV2(self.registry, self.definitions, config.git_version)
         self.openapi_v3 = OpenApiV3(self.registry, self.definitions, self.clock, config.git_version)
         paths, prefixes = self.pipeline.paths, self.pipeline.prefixes
@@ -165,7 +171,9 @@ class ServerCore:
 def static(body: bytes, content_type: str = "application/json") -> PathHandler:
     """A page that is always the same."""
 
-    async def handle(_request: Request) -> Result:
+    async def handle(request: Request) -> Result:
+        if not request.in_process:
+            check_produced(request.headers.get("Accept", ""), (content_type,))
         return RawResult(body, content_type)
 
     return handle

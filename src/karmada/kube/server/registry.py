@@ -17,12 +17,15 @@ class Registry:
         self._by_version: dict[GroupVersion, dict[str, Resource]] = {}
         self._by_kind: dict[GVK, Resource] = {}
         self._hidden: frozenset[GVR] = frozenset()
+        self._builtin_groups: set[str] = set()
         self.generation = 0
 
     def add(self, resources: Iterable[Resource]) -> None:
         for resource in resources:
             self._by_version.setdefault(resource.gvk.group_version, {})[resource.plural] = resource
             self._by_kind[resource.gvk] = resource
+            if not resource.custom:
+                self._builtin_groups.add(resource.gvk.group)
         self.generation += 1
 
     def remove(self, resources: Iterable[Resource]) -> None:
@@ -37,7 +40,7 @@ class Registry:
         self.generation += 1
 
     def hide(self, hidden: Iterable[GVR]) -> None:
-        """Leave these, and no others, out of what documents tell; whoever knows of them is served all the same."""
+        """Leave these, and no others, out of discovery and OpenAPI; they are served all the same."""
         self._hidden = frozenset(hidden)
         self.generation += 1
 
@@ -50,6 +53,10 @@ class Registry:
 
     def serves(self, version: GroupVersion) -> bool:
         return version in self._by_version
+
+    def has_builtin(self, group: str) -> bool:
+        """Whether the group has built-in kinds: below it, an unknown path is answered with a Status."""
+        return group in self._builtin_groups
 
     def versions(self) -> list[GroupVersion]:
         if self._hidden:

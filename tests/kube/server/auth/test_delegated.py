@@ -179,7 +179,7 @@ async def test_a_token_is_reviewed_once_in_a_while(asking: Any, clock: FakeClock
     assert len(asking.asked) == 2
 
 
-@pytest.mark.parametrize("authorization", ["Bearer wrong", "Basic abc", "Bearer "])
+@pytest.mark.parametrize("authorization", ["Bearer wrong", "bearer other"])
 async def test_a_bad_token_is_refused(asking: Any, clock: FakeClock, authorization: str) -> None:
     with pytest.raises(Unauthorized):
         await DelegatedAuthenticator(asking, clock).identify(headers(Authorization=authorization), None, [])

@@ -6,8 +6,8 @@
    of a service account, or a bootstrap token.
 4. Nobody: the anonymous user, if that is allowed.
 
-Credentials that are present but not good are refused, never taken for anonymous. Every named user also gets the
-group system:authenticated.
+A token or certificate that is present but not valid is refused, never taken for anonymous; authorization schemes other
+than Bearer are ignored. Every named user also gets the group system:authenticated.
 """
 
 from __future__ import annotations
@@ -147,19 +147,16 @@ class Authenticator:
 
 
 def bearer_token(headers: Headers, protocols: Sequence[str]) -> str | None:
-    """The token a request brings, in its header or among its subprotocols; Unauthorized for what looks like none."""
+    """The token of a request, from its header or its subprotocols; Unauthorized for a malformed subprotocol."""
     authorization = headers.get("Authorization")
-    if authorization:
-        return _bearer(authorization.strip())
-    return _websocket_bearer(protocols) if protocols else None
+    token = _bearer(authorization.strip()) if authorization else ""
+    return token or (_websocket_bearer(protocols) if protocols else None)
 
 
 def _bearer(authorization: str) -> str:
+    """The bearer token, empty when there is none: other schemes, such as Basic, are not authentication here."""
     scheme, _, rest = authorization.partition(" ")
-    token = rest.split(" ", 1)[0]
-    if scheme.lower() != "bearer" or not token:
-        raise Unauthorized
-    return token
+    return rest.split(" ", 1)[0] if scheme.lower() == "bearer" else ""
 
 
 def _websocket_bearer(protocols: Sequence[str]) -> str | None:

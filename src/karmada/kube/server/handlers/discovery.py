@@ -1,7 +1,7 @@
 """Discovery: which groups, versions and resources are served, in the legacy and in the aggregated form.
 
-Both are made from the registry and from what aggregated servers say of themselves, and kept until either changes.
-Order is meaning: the first group that knows a short name wins, and the first version is the preferred one.
+Both are made from the registry and from the discovery of aggregated servers, and kept until either changes. Order has
+a meaning: clients take a short name from the first group that has it, and the first version is the preferred one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ import orjson
 
 from karmada.kube.kinds.inventory import group_priority, version_priority
 from karmada.kube.kinds.resource import Resource
-from karmada.kube.objects.errors import ServiceUnavailable
+from karmada.kube.objects.errors import NotFound, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK, GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.handlers.pipeline import PAGE_NOT_FOUND
-from karmada.kube.server.http.negotiation import PLAIN, parse_accept
+from karmada.kube.server.http.negotiation import (
+    DOCUMENT,
+    MEDIA,
+    PLAIN,
+    check_produced,
+    is_usual,
+    negotiate,
+    parse_accept,
+)
 from karmada.kube.server.http.request import Request
-from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.http.results import ObjectResult, RawResult, Result
 from karmada.kube.server.registry import Registry
 
 _AGGREGATED_KIND = "APIGroupDiscoveryList"
@@ -30,11 +38,17 @@ _DISCOVERY_GROUP = "apidiscovery.k8s.io"
 _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 _NO_KIND: Obj = {"group": "", "version": "", "kind": ""}
 _STAGES = {None: 2, "beta": 1, "alpha": 0}
+_CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""The order in which custom resources list their verbs; built-in ones are sorted."""
+_HASHED_AS = {GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): "v1beta1"}
+"""Kinds whose published storage version is not the one they are stored in."""
+_WITHOUT_BETA = 35
+"""The first minor version of Kubernetes that offers aggregated discovery as v2 only."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteVersion:
-    """A group-version another server answers for; `resources` is its APIResourceList, None while it is unreachable."""
+    """A group-version that another server serves; `resources` is its APIResourceList, None while it is unreachable."""
 
     version: GroupVersion
     group_priority: int
@@ -59,8 +73,13 @@ def version_order(version: str) -> tuple[int, int, int, str]:
     return (_STAGES[match[2]], int(match[1]), int(match[3] or 0), "")
 
 
+def aggregated_forms(kubernetes_version: str) -> tuple[str, ...]:
+    """The versions of apidiscovery.k8s.io that a Kubernetes version offers."""
+    return ("v2",) if int(kubernetes_version.split(".")[1]) >= _WITHOUT_BETA else ("v2", "v2beta1")
+
+
 def storage_version_hash(gvk: GVK) -> str:
-    digest = hashlib.sha256(f"{gvk.group}/{gvk.version}/{gvk.kind}".encode()).digest()
+    digest = hashlib.sha256(f"{gvk.group}/{_HASHED_AS.get(gvk, gvk.version)}/{gvk.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
@@ -83,9 +102,12 @@ class Discovery:
         address: Callable[[], str],
         remote: Callable[[], Iterable[RemoteVersion]] = tuple,
         remote_generation: Callable[[], int] = lambda: 0,
+        forms: tuple[str, ...] = ("v2",),
     ) -> None:
+        """`remote` are the group-versions of aggregated servers, `forms` the versions of aggregated discovery."""
         self._registry = registry
         self._address = address
+        self._forms = forms
         self._remote = remote
         self._remote_generation = remote_generation
         self._documents: _Documents | None = None
@@ -100,18 +122,22 @@ class Discovery:
         """/api, /apis, /apis/<group> and the group-versions' own pages."""
         path = request.info.path.rstrip("/")
         documents = self._current()
+        accept = request.headers.get("Accept", "")
         if path in ("/api", "/apis"):
-            version = _aggregated_version(request.headers.get("Accept", ""))
+            version = _aggregated_version(accept, self._forms)
             if version:
                 body, tag = documents.aggregated[path, version]
                 media = f"application/json;g={_DISCOVERY_GROUP};v={version};as={_AGGREGATED_KIND}"
                 return cacheable(request, body, tag, media)
         if path in documents.stale:
             raise ServiceUnavailable("the server is currently unable to handle the request")
+        group = "" if path.startswith("/api/") else path.split("/")[2] if path.startswith("/apis/") else None
         found = documents.legacy.get(path)
-        if found is None:
-            return PAGE_NOT_FOUND
-        return RawResult(found)
+        if found is not None:
+            return _document(request, found, routed=path == "/api" or group == "" or path.count("/") == 3)
+        if group is not None and self._registry.has_builtin(group):
+            raise NotFound.resource()
+        return PAGE_NOT_FOUND
 
     def paths(self) -> list[str]:
         return sorted(self._current().legacy)
@@ -129,7 +155,7 @@ class Discovery:
         self._build_legacy(documents, groups, versions, local, remote)
         for path, names in (("/api", [""]), ("/apis", [g for g in groups if g])):
             items = [_aggregated_group(g, versions.get(g, []), local, remote) for g in names]
-            for form in ("v2", "v2beta1"):
+            for form in self._forms:
                 head = {"kind": _AGGREGATED_KIND, "apiVersion": f"{_DISCOVERY_GROUP}/{form}", "metadata": {}}
                 body = orjson.dumps({**head, "items": items})
                 documents.aggregated[path, form] = (body, etag(body))
@@ -163,7 +189,19 @@ class Discovery:
         documents.legacy["/apis"] = orjson.dumps({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
 
 
-def _aggregated_version(accept: str) -> str:
+def _document(request: Request, body: bytes, *, routed: bool) -> Result:
+    """A legacy document in the form that the client accepts; those of group-versions are routed like resources."""
+    accept = request.headers.get("Accept", "")
+    if request.in_process or is_usual(accept):
+        return RawResult(body)
+    if routed:
+        check_produced(accept, MEDIA)
+    request.form = negotiate(accept, DOCUMENT)
+    return ObjectResult(obj=orjson.loads(body))
+
+
+def _aggregated_version(accept: str, forms: tuple[str, ...]) -> str:
+    """The version of aggregated discovery that a client prefers to the legacy form; empty: none."""
     for clause in parse_accept(accept) if accept else ():
         params = clause.params
         if clause.media != PLAIN.media:
@@ -171,7 +209,7 @@ def _aggregated_version(accept: str) -> str:
         if not params.get("as"):
             return ""
         known = params.get("g") == _DISCOVERY_GROUP and params.get("as") == _AGGREGATED_KIND
-        if known and params.get("v") in ("v2", "v2beta1"):
+        if known and params.get("v") in forms:
             return params["v"]
     return ""
 
@@ -205,13 +243,13 @@ def _legacy_entries(resource: Resource) -> list[Obj]:
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.gvk.kind,
-        "verbs": sorted(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    if "list" in resource.verbs:
+    if "watch" in resource.verbs:
         entry["storageVersionHash"] = storage_version_hash(resource.storage)
     entries = [entry]
     for name, sub in sorted(resource.subresources.items()):
@@ -226,6 +264,10 @@ def _legacy_entries(resource: Resource) -> list[Obj]:
             part |= {"group": sub.kind.group, "version": sub.kind.version}
         entries.append(part)
     return entries
+
+
+def _verbs(resource: Resource) -> list[str]:
+    return [verb for verb in _CUSTOM_VERBS if verb in resource.verbs] if resource.custom else sorted(resource.verbs)
 
 
 def _aggregated_group(
@@ -258,7 +300,7 @@ def _aggregated_resource(resource: Resource) -> Obj:
         "responseKind": _kind(resource.gvk, version),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": sorted(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         shown["shortNames"] = list(resource.short_names)

@@ -31,7 +31,7 @@ from karmada.kube.server.http.options import (
     list_options,
     write_options,
 )
-from karmada.kube.server.http.request import Request, RequestInfo
+from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
 from karmada.kube.server.http.results import ListResult, ObjectResult, Result
 from karmada.kube.server.registry import Registry
 
@@ -82,9 +82,11 @@ class Handlers:
     async def handle(self, request: Request, resource: Resource) -> Result:
         info = request.info
         if resource.namespaced and not info.namespace and info.verb not in ("list", "watch"):
-            raise NotFound.resource() if resource.custom else MethodNotAllowed()
+            raise MethodNotAllowed() if _lists_here(info, resource) else NotFound.resource()
         if not resource.namespaced and info.namespace and not _is_namespace_itself(info):
             raise NotFound.resource()
+        if request.method == "HEAD" and not resource.custom and info.subresource not in CONNECT_SUBRESOURCES:
+            raise MethodNotAllowed()
         if resource.deprecation:
             request.warn(resource.deprecation)
         endpoint = self.endpoints.get(Place(resource.storage_resource, info.subresource))
@@ -112,7 +114,8 @@ class Handlers:
 
     async def _watch(self, request: Request, resource: Resource) -> Result:
         options = list_options(request.query, watch=True)
-        return await self.reads.watch(resource, self.namespace(request, resource), options, request.info.name)
+        namespace, name = self.namespace(request, resource), request.info.name
+        return await self.reads.watch(resource, namespace, options, name, may_be_ahead=not request.in_process)
 
     def body(self, request: Request, resource: Resource, options: WriteOptions) -> Obj:
         return self.bodies.object(request, resource.gvk, resource.schema(), options.validation, custom=resource.custom)
@@ -197,7 +200,7 @@ class Handlers:
         reset: Reset | None = None,
         strategic: bool | None = None,
     ) -> tuple[Patcher, WriteOptions]:
-        media = patch_type(request, strategic=not custom if strategic is None else strategic)
+        media = patch_type(request, strategic=not custom if strategic is None else strategic, custom=custom)
         options = write_options(request.query, "PatchOptions", applying=media == APPLY)
         patcher = Patcher(request, self.bodies, gvk, node, options, self._clock, media, custom=custom, reset=reset)
         return patcher, options
@@ -283,6 +286,12 @@ class Handlers:
 
         result: Result = await patch_or_create(patcher, update, None, info.subresource)
         return result
+
+
+def _lists_here(info: RequestInfo, resource: Resource) -> bool:
+    """Whether the path of a built-in, namespaced resource without a namespace exists: as the list of all of them."""
+    names_object = bool(info.name) and info.verb != "deletecollection"
+    return not resource.custom and not names_object and "list" in resource.verbs
 
 
 def _is_namespace_itself(info: RequestInfo) -> bool:

@@ -39,9 +39,12 @@ CREATE_TRIES = 5
 _JSON_TYPES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
 
 
-def patch_type(request: Request, *, strategic: bool) -> str:
+def patch_type(request: Request, *, strategic: bool, custom: bool) -> str:
+    """The media type of a patch; the routes of built-in resources refuse others without naming what they take."""
     media = request.headers.get("Content-Type", "").split(";", 1)[0].strip().lower()
     accepted = [JSON_PATCH, MERGE, STRATEGIC, APPLY] if strategic else [JSON_PATCH, MERGE, APPLY]
+    if media not in accepted and not custom:
+        raise UnsupportedMediaType("415: Unsupported Media Type", details={})
     if media not in accepted:
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)

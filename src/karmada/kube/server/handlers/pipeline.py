@@ -1,7 +1,8 @@
-"""From an authenticated request to its result: authorisation, routing, handlers.
+"""From an authenticated request to its result: authorisation, routing, negotiation, handlers.
 
-The order is Kubernetes': a caller without rights sees 403 even for paths that do not exist. What is not a resource is
-looked up in `paths`; group-versions that another server answers for are handed to `delegate`.
+The order is Kubernetes': a caller without rights gets 403 even for paths that do not exist. What is not a resource is
+looked up in `paths`; group-versions that another server serves are passed to `delegate`. Below a group of built-in
+kinds an unknown path is a Status, elsewhere a plain page.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.messages import denied
 from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.handlers.dispatch import Handlers
-from karmada.kube.server.http.negotiation import negotiate
+from karmada.kube.server.handlers.offers import negotiated
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.server.registry import Registry
@@ -28,7 +29,7 @@ PAGE_NOT_FOUND = RawResult(b"404 page not found\n", "text/plain; charset=utf-8",
 
 class Delegate(Protocol):
     def owns(self, version: GroupVersion) -> bool:
-        """Another server answers for this group-version."""
+        """Another server serves this group-version."""
 
     async def handle(self, request: Request, version: GroupVersion) -> Result: ...
 
@@ -49,7 +50,7 @@ class Pipeline:
         rights: Decides,
         catch_up: Callable[[], Awaitable[bool]],
     ) -> None:
-        """`catch_up` brings current state up to date and tells whether that changed anything."""
+        """`catch_up` brings current state up to date and returns whether that changed anything."""
         self._registry = registry
         self._catch_up = catch_up
         self._handlers = handlers
@@ -79,13 +80,12 @@ class Pipeline:
             return await self.delegate.handle(request, version)
         resource = self._registry.get(info.gvr)
         if resource is None:
-            if self._registry.serves(version):
+            if self._registry.has_builtin(info.group) or self._registry.serves(version):
                 raise NotFound.resource()
             return PAGE_NOT_FOUND
+        if not request.in_process:
+            request.form = negotiated(request, resource)  # before anything is written
         if info.verb in _WRITES and info.subresource not in CONNECT_SUBRESOURCES:
-            if not request.in_process:
-                kind = "list" if info.verb == "deletecollection" else "object"
-                negotiate(request.headers.get("Accept", ""), kind)  # before anything is written
             return await self._write(request, resource)
         return await self._handlers.handle(request, resource)
 

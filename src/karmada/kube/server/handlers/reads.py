@@ -9,12 +9,13 @@ import base64
 import binascii
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import orjson
 
 from karmada.kube.kinds.resource import Resource
-from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound, ServerTimeout, Timeout
+from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound, ServerTimeout, Timeout, invalid
 from karmada.kube.objects.selectors import FieldRequirement
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.handlers.versions import Versions
@@ -127,14 +128,19 @@ class Reads:
         collection = self._cache.collection(resource.storage_resource)
         return collection.list(namespace) if revision < 0 else collection.snapshot(revision, namespace)
 
-    async def watch(self, resource: Resource, namespace: str, options: ListOptions, name: str = "") -> WatchResult:
-        """`name` narrows the watch to one object, besides what the selectors say."""
+    async def watch(
+        self, resource: Resource, namespace: str, options: ListOptions, name: str = "", *, may_be_ahead: bool = False
+    ) -> WatchResult:
+        """`name` narrows the watch to one object, in addition to the selectors.
+
+        `may_be_ahead`: a version that is still to come is no error at once; the watch is silent until then.
+        """
         selection = self.selection(resource, options)
         if name:
             if selection.name not in ("", name):
                 raise BadRequest(f"the field selector names {selection.name}, the path {name}")
             selection = selection._replace(name=name)
-        since = await self._reach(options.resource_version, resource, "watch")
+        since = await self._since(options, resource, may_be_ahead)
         collection = self._cache.collection(resource.storage_resource)
         synthetic = options.send_initial_events
         if synthetic is None:
@@ -157,7 +163,20 @@ class Reads:
             end_of_initial=synthetic and options.bookmarks,
             timeout=timeout,
             convert=None if self._versions.same(resource) else self._versions.converter(resource),
+            overdue=partial(self._overdue, since) if since > revision else None,
         )
+
+    def _overdue(self, since: int) -> ApiError | None:
+        """What ends a watch whose first version does not come: the store was replaced by an older one."""
+        current = self._cache.revision
+        return too_large(since, current) if since > current else None
+
+    async def _since(self, options: ListOptions, resource: Resource, may_be_ahead: bool) -> int:
+        """The revision after which a watch begins."""
+        text = options.resource_version
+        if may_be_ahead and options.send_initial_events is None and text not in ("", "0"):
+            return _revision(text, "watch")
+        return await self._reach(text, resource, "watch")
 
     async def _reach(self, text: str, resource: Resource, verb: str) -> int:
         """Wait until the cache is as new as the client asks for; "" asks for all that is acknowledged anywhere."""
@@ -171,9 +190,7 @@ class Reads:
             if not fresh:
                 raise _not_now(resource, verb)
             return 0
-        if not (text.isascii() and text.isdigit()) or len(text) > 19:
-            raise BadRequest(f'invalid resource version: strconv.ParseUint: parsing "{text}": invalid syntax')
-        wanted = int(text)
+        wanted = _revision(text, verb)
         if wanted > self._cache.revision and not await self._cache.wait_for(wanted, FRESHNESS_SECONDS):
             raise too_large(wanted, self._cache.revision)
         return wanted
@@ -224,6 +241,14 @@ class Reads:
         limit = options.limit if options.resource_version != "0" else 0
         revision = wanted if exact else self._cache.revision
         return await self._cut(resource, entries, revision, limit, options, 0)
+
+
+def _revision(text: str, verb: str) -> int:
+    """A resourceVersion as a number; lists refuse others as the client's fault, other verbs as the server's."""
+    if text.isascii() and text.isdigit() and len(text) <= 19:
+        return int(text)
+    why = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    raise BadRequest(f"invalid resource version: {why}") if verb == "list" else ApiError(str(why))
 
 
 def _unknown_field(resource: Resource, path: str) -> str:

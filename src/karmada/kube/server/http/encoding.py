@@ -1,6 +1,6 @@
 """Results as bytes. Stored objects are sent as the bytes they were stored as; lists are those bytes joined.
 
-Only Tables, PartialObjectMetadata, YAML, pretty-printing and converted versions are serialised anew.
+Only Tables, PartialObjectMetadata, YAML, protobuf, pretty-printing and converted versions are serialised anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from karmada.kube.kinds.resource import Resource
 from karmada.kube.kinds.tables import Printer, printer_for, printer_of_kind, table, table_of
 from karmada.kube.objects.errors import BadRequest, invalid
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.http.negotiation import JSON, YAML, Form
+from karmada.kube.server.http.negotiation import JSON, PROTOBUF, YAML, Form
+from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.results import ListResult, ObjectResult
 from karmada.kube.server.watchcache.entry import Entry
 
@@ -24,27 +25,33 @@ def dumps(value: object, *, pretty: bool = False) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if pretty else 0)
 
 
-def included(asked: str, form: Form) -> str:
+def included(wanted: str, form: Form) -> str:
     """How much of each object a Table's rows carry."""
-    if form.transform == "Table" and asked not in _INCLUDES:
-        why = invalid("includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
+    if form.transform == "Table" and wanted not in _INCLUDES:
+        why = invalid("includeObject", wanted, "must be 'Metadata', 'Object', 'None', or empty")
         raise BadRequest(f"Unable to convert to Table as requested: {why}")
-    return asked or "Metadata"
+    return wanted or "Metadata"
 
 
 def partial(obj: Obj, version: str = "v1") -> Obj:
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
 
 
-def encode_object(result: ObjectResult, form: Form, include: str, pretty: bool, now: float) -> bytes:
+def encode_object(
+    result: ObjectResult, form: Form, include: str, pretty: bool, now: float, protobuf: ProtobufForm
+) -> bytes:
+    if form.media == PROTOBUF:
+        obj = result.object()
+        whole = not form.transform or obj.get("kind") == "Status"
+        return protobuf.object(obj) if whole else protobuf.metadata(obj, form.version)
     if form.transform:
         obj = result.object()
         if obj.get("kind") != "Status":
             obj = _transform(_printer(result), obj, form, include, now)
-        return _finish(obj, form, pretty)
+        return finish(obj, form, pretty)
     if result.entry is not None and form.media == JSON and not pretty:
         return result.entry.raw
-    return _finish(result.object(), form, pretty)
+    return finish(result.object(), form, pretty)
 
 
 def _printer(result: ObjectResult) -> Printer:
@@ -62,13 +69,19 @@ def _transform(printer: Printer, obj: Obj, form: Form, include: str, now: float)
     return partial(obj, form.version)
 
 
-def encode_list(result: ListResult, form: Form, include: str, pretty: bool, now: float) -> bytes:
+async def encode_list(
+    result: ListResult, form: Form, include: str, pretty: bool, now: float, protobuf: ProtobufForm
+) -> bytes:
     resource = result.resource
     version = f"meta.k8s.io/{form.version}"
+    if form.media == PROTOBUF:
+        if form.transform:
+            return await protobuf.metadata_list(result.metadata, _objects(result), form.version)
+        return await protobuf.list(result, _objects(result))
     if form.transform == "Table":
         rows = _objects(result)
         shown = table(resource, rows, now=now, list_meta=result.metadata, include=include, api_version=version)
-        return _finish(shown, form, pretty)
+        return finish(shown, form, pretty)
     if form.transform:
         items = [partial(obj, form.version) for obj in _objects(result)]
         whole = {
@@ -77,10 +90,10 @@ def encode_list(result: ListResult, form: Form, include: str, pretty: bool, now:
             "metadata": result.metadata,
             "items": items,
         }
-        return _finish(whole, form, pretty)
+        return finish(whole, form, pretty)
     if result.objects is None and form.media == JSON and not pretty:
         return _join(resource, result.metadata, result.entries)
-    return _finish(list_object(result), form, pretty)
+    return finish(list_object(result), form, pretty)
 
 
 def _objects(result: ListResult) -> Iterable[Obj]:
@@ -119,7 +132,8 @@ def type_prefix(resource: Resource) -> bytes:
     return b'{"apiVersion":"%b","kind":"%b",' % (resource.storage.api_version.encode(), resource.storage.kind.encode())
 
 
-def _finish(value: Obj, form: Form, pretty: bool) -> bytes:
+def finish(value: Obj, form: Form, pretty: bool) -> bytes:
+    """A JSON value as JSON or YAML."""
     if form.media == YAML:
         from karmada.kube.schema.yamlio import dump_yaml
 

@@ -31,18 +31,29 @@ from karmada.kube.objects.errors import (
     TooManyRequests,
 )
 from karmada.kube.objects.times import parse_duration
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import ANONYMOUS, User
 from karmada.kube.server.handlers.pipeline import Pipeline
 from karmada.kube.server.http.audit import Answered, Record
-from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, included
+from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, finish, included
 from karmada.kube.server.http.inflate import inflate
 from karmada.kube.server.http.metrics import UNKNOWN, RequestMetrics
-from karmada.kube.server.http.negotiation import JSON, PLAIN, Form, negotiate, wants_pretty
+from karmada.kube.server.http.negotiation import (
+    JSON,
+    PROTOBUF,
+    STREAMS,
+    Form,
+    Offer,
+    negotiate,
+    negotiate_error,
+    wants_pretty,
+)
+from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Query, Request, parse_path
 from karmada.kube.server.http.results import ListResult, RawResult, Result, TakeOver, WatchResult
-from karmada.kube.server.http.watch_stream import Frames, lines
+from karmada.kube.server.http.watch_stream import error_frame, stream
 
 MAX_BODY = 3 * 1024 * 1024
 GZIP_FROM = 128 * 1024
@@ -97,9 +108,11 @@ class HttpFront:
         rights: Decides,
         clock: Clock,
         metrics: RequestMetrics,
+        protobuf: ProtobufForm,
         audit: Record | None = None,
     ) -> None:
         self._pipeline = pipeline
+        self._protobuf = protobuf
         self._callers = callers
         self._rights = rights
         self._clock = clock
@@ -209,7 +222,7 @@ class HttpFront:
             if info.verb == "watch" and isinstance(error, (Expired, Timeout)):
                 response = self._ended_watch(error, request, audit_id)
             else:
-                response = self._error(error, request, query_text, headers.get("User-Agent", ""), audit_id)
+                response = self._error(error, request, headers, query, audit_id)
             status = response.status
         except ConnectionResetError:  # the client is gone, or the gate wants it to be
             response = _cut_off(raw)
@@ -220,7 +233,7 @@ class HttpFront:
         except Exception:
             log.exception("request failed: %s %s", raw.method, path)
             fault = InternalError.of("an unexpected fault in the server; its log tells more")
-            response = self._error(fault, request, query_text, "", audit_id)
+            response = self._error(fault, request, headers, query, audit_id)
             status = 500
         finally:
             if long_running:
@@ -267,18 +280,16 @@ class HttpFront:
             if result.content_type == JSON and not result.headers and self._pretty(request):
                 body = dumps(orjson.loads(body), pretty=True)
             return web.Response(body=body, status=result.status, headers=headers)
-        accept = request.headers.get("Accept", "")
-        include = request.query.get("includeObject")
         if isinstance(result, WatchResult):
-            return await self._stream(raw, request, result, accept, include, headers)
-        pretty = self._pretty(request)
+            return await self._stream(raw, request, result, headers)
+        form = _form(request, "list" if isinstance(result, ListResult) else "object")
+        include = included(request.query.get("includeObject"), form)
+        pretty = form.pretty or self._pretty(request)
         now = self._clock.now()
         if isinstance(result, ListResult):
-            form = negotiate(accept, "list")
-            body, status = encode_list(result, form, included(include, form), pretty, now), 200
+            body, status = await encode_list(result, form, include, pretty, now, self._protobuf), 200
         else:
-            form = negotiate(accept, "object") if accept else PLAIN
-            body, status = encode_object(result, form, included(include, form), pretty, now), result.status
+            body, status = encode_object(result, form, include, pretty, now, self._protobuf), result.status
         headers["Content-Type"] = form.media
         if len(body) > GZIP_FROM and raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", ""):
             body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
@@ -293,17 +304,15 @@ class HttpFront:
         raw: web.BaseRequest,
         request: Request,
         result: WatchResult,
-        accept: str,
-        include: str,
         headers: CIMultiDict[str],
     ) -> web.StreamResponse:
         try:
-            form: Form = negotiate(accept, "watch")
-            include = included(include, form)
+            form = _form(request, "watch")
+            include = included(request.query.get("includeObject"), form)
         except ApiError:
             result.subscription.close()
             raise
-        headers["Content-Type"] = form.media
+        headers["Content-Type"] = _watch_media(form)
         response = web.StreamResponse(headers=headers)
         response.enable_chunked_encoding()
         try:
@@ -320,7 +329,7 @@ class HttpFront:
         if self.gate is not None:
             self.gate.watching(request, True)
         try:
-            async for piece in lines(result, form, include, self._clock):
+            async for piece in stream(result, form, include, self._clock, self._protobuf):
                 if self.gate is not None:
                     await self.gate.send(request)
                 await response.write(piece)
@@ -332,10 +341,11 @@ class HttpFront:
         return response
 
     def _ended_watch(self, error: ApiError, request: Request | None, audit_id: str) -> web.Response:
-        """A watch that cannot start where it was asked to is a stream with nothing but the reason."""
+        """A watch that cannot start at the requested version is a stream with nothing but the reason."""
         headers = self._headers(request, audit_id)
-        headers["Content-Type"] = "application/json"
-        return web.Response(body=Frames.error(error), headers=headers)
+        form = _form(request, "watch") if request is not None else Form()
+        headers["Content-Type"] = _watch_media(form)
+        return web.Response(body=error_frame(error, form, self._protobuf), headers=headers)
 
     @staticmethod
     def _pretty(request: Request) -> bool:
@@ -357,15 +367,33 @@ class HttpFront:
         return headers
 
     def _error(
-        self, error: ApiError, request: Request | None, query_text: str, agent: str, audit_id: str
+        self, error: ApiError, request: Request | None, sent: Mapping[str, str], query: Query, audit_id: str
     ) -> web.Response:
         headers = self._headers(request, audit_id)
         if error.retry_after is not None:
             headers["Retry-After"] = str(error.retry_after)
-        headers["Content-Type"] = "application/json"
-        pretty = wants_pretty(Query.parse(query_text).get("pretty"), agent)
-        body = _encode_status(error, pretty=pretty)
+        form = negotiate_error(sent.get("Accept", ""))
+        headers["Content-Type"] = form.media
+        pretty = form.pretty or wants_pretty(query.get("pretty"), sent.get("User-Agent", ""))
+        try:
+            body = self._status(error.status(), form, pretty)
+        except (TypeError, UnicodeEncodeError):  # the message quotes something of the request that is no text
+            clean = error.message.encode("utf-8", "replace").decode()
+            status = ApiError(clean, code=error.http_code, reason=error.status_reason).status()
+            body = self._status(status, form, pretty)
         return web.Response(body=body, status=error.http_code, headers=headers)
+
+    def _status(self, status: Obj, form: Form, pretty: bool) -> bytes:
+        return self._protobuf.object(status) if form.media == PROTOBUF else finish(status, form, pretty)
+
+
+def _form(request: Request, shape: str) -> Form:
+    """As negotiated when the request was routed; handlers of other paths have no protobuf to offer."""
+    return request.form or negotiate(request.headers.get("Accept", ""), Offer(shape, protobuf=False))
+
+
+def _watch_media(form: Form) -> str:
+    return STREAMS[1] if form.media == PROTOBUF else form.media
 
 
 def _cut_off(raw: web.BaseRequest) -> web.Response:
@@ -387,15 +415,6 @@ async def _send_in_pieces(
         await response.write(view[start : start + PIECE])
     await response.write_eof()
     return response
-
-
-def _encode_status(error: ApiError, *, pretty: bool) -> bytes:
-    option = orjson.OPT_INDENT_2 if pretty else 0
-    try:
-        return orjson.dumps(error.status(), option=option)
-    except TypeError:  # what the client sent and the message quotes is no text
-        clean = error.message.encode("utf-8", "replace").decode()
-        return orjson.dumps(ApiError(clean, code=error.http_code, reason=error.status_reason).status(), option=option)
 
 
 def _audit_id() -> str:

@@ -17,7 +17,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
 from karmada.kube.server.http.encoding import list_object, partial
-from karmada.kube.server.http.negotiation import negotiate
+from karmada.kube.server.http.negotiation import Offer, negotiate
 from karmada.kube.server.http.request import Query, Request, parse_path
 from karmada.kube.server.http.results import ListResult, ObjectResult, RawResult, Result, WatchResult
 from karmada.kube.server.http.watch_stream import INITIAL_EVENTS_END
@@ -45,11 +45,11 @@ class InProcess:
     async def call(self, call: Call) -> Any:
         result = await self._run(call)
         if isinstance(result, ObjectResult):
-            form = negotiate(call.accept, "object")
+            form = negotiate(call.accept)
             return partial(result.object()) if form.transform and result.resource is not None else result.object()
         if isinstance(result, ListResult):
             listed = list_object(result, typed_items=True)
-            if negotiate(call.accept, "list").transform:
+            if negotiate(call.accept, Offer("list")).transform:
                 listed["items"] = [partial(obj) for obj in listed["items"]]
             return listed
         if isinstance(result, RawResult):
@@ -60,7 +60,7 @@ class InProcess:
         result = await self._run(call)
         if not isinstance(result, WatchResult):
             raise BadRequest(f"{call.path} is not a watch")
-        show = _shown(result, metadata_only=bool(negotiate(call.accept, "watch").transform))
+        show = _shown(result, metadata_only=bool(negotiate(call.accept, Offer("watch")).transform))
         try:
             for obj in await show(result.initial):
                 yield WatchEvent("ADDED", obj)

@@ -1,7 +1,9 @@
-"""Content negotiation: which form of the answer a client's Accept header asks for, and which body it may send.
+"""Content negotiation: in which form a client wants its answer, and whether the endpoint has that form.
 
-Answers are JSON or YAML, plain or as Table or PartialObjectMetadata. Every client that prefers protobuf or CBOR also
-lists JSON, so those clauses are passed over.
+Answers are JSON, YAML or protobuf, whole, as Table or as PartialObjectMetadata. Two checks follow one another as in
+kube-apiserver, each with its own text: the routing of built-in resources refuses an Accept header without any media
+type that the route produces (`check_produced`); then the first clause that the endpoint can serve is chosen
+(`negotiate`).
 """
 
 from __future__ import annotations
@@ -12,18 +14,39 @@ from typing import NamedTuple
 from karmada.kube.objects.errors import NotAcceptable
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
-ACCEPTED = f"{JSON}, {YAML}, {PROTOBUF}"
+MEDIA = (JSON, YAML, PROTOBUF)
+STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+ACCEPTED = ", ".join(MEDIA)
+_YAML_ALIASES = ("application/x-yaml", "text/yaml")
+_TABLE, _PARTIAL, _PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
+_META_GROUP, _META_VERSIONS = "meta.k8s.io", ("v1", "v1beta1")
 
 
 class Form(NamedTuple):
-    """media is JSON or YAML; transform is "", Table or PartialObjectMetadata; version that of meta.k8s.io."""
+    """`media` is JSON, YAML or protobuf; `transform` is "", Table or PartialObjectMetadata of meta.k8s.io `version`."""
 
     media: str = JSON
     transform: str = ""
     version: str = "v1"
+    pretty: bool = False
+
+
+class Offer(NamedTuple):
+    """What an endpoint can answer with."""
+
+    shape: str = "object"
+    """object, list or watch."""
+    protobuf: bool = True
+    """Its kind has a protobuf message; without one, only metadata can be sent as protobuf."""
+    tables: bool = True
+    go_type: str = ""
+    """What the server calls the answer's type in a refusal."""
 
 
 PLAIN = Form()
+OBJECT = Offer()
+DOCUMENT = Offer(tables=False)
+_USUAL = ("", JSON, "*/*")
 
 
 class Clause(NamedTuple):
@@ -50,38 +73,74 @@ def parse_accept(header: str) -> tuple[Clause, ...]:
     return tuple(clause for _, clause in order if clause.quality > 0)
 
 
+def is_usual(header: str) -> bool:
+    """Whether a header asks for nothing but plain JSON, so that nothing has to be looked up to answer it."""
+    return header in _USUAL
+
+
 @lru_cache(maxsize=1024)
-def negotiate(header: str, kind: str) -> Form:
-    """`kind` says what the endpoint can turn into: "object", "list", "watch", or "" (no transforms)."""
+def check_produced(header: str, produced: tuple[str, ...]) -> None:
+    """Refuse a request that accepts none of the media types that a route produces; parameters do not count here."""
+    media = [part.partition(";")[0].strip() for part in header.split(",")]
+    if header and not any(each == "*/*" or each in produced for each in media):
+        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(produced)}"
+        raise NotAcceptable(message, details={})
+
+
+@lru_cache(maxsize=1024)
+def negotiate(header: str, offer: Offer = OBJECT) -> Form:
+    """The form of the answer; NotAcceptable if no clause of the header can be served."""
     if not header:
         return PLAIN
+    form = _chosen(header, offer)
+    if form is None:
+        raise NotAcceptable(f"only the following media types are accepted: {ACCEPTED}")
+    if offer.shape == "watch" and form.media == YAML:
+        raise NotAcceptable(f"only the following media types are accepted: {', '.join(STREAMS)}")
+    if form.transform == _PARTIAL and offer.shape == "list":
+        raise NotAcceptable(f"you requested {_PARTIAL}, but the requested object is a list ({offer.go_type})")
+    if form.transform == _PARTIAL_LIST:
+        if offer.shape != "list":
+            raise NotAcceptable(
+                f"you requested {_PARTIAL_LIST}, but the requested object is not a list ({offer.go_type})"
+            )
+        return form._replace(transform=_PARTIAL)
+    return form
+
+
+@lru_cache(maxsize=1024)
+def negotiate_error(header: str) -> Form:
+    """The form of a Status: an error is never hidden behind a header that cannot be served."""
+    return (_chosen(header, DOCUMENT, transforms=False) if header else None) or PLAIN
+
+
+def _chosen(header: str, offer: Offer, *, transforms: bool = True) -> Form | None:
     for clause in parse_accept(header):
-        media = _media(clause.media)
-        if media is None or (media == YAML and kind == "watch"):
-            continue
-        transform = clause.params.get("as", "")
-        if not transform:
-            return Form(media)
-        version = clause.params.get("v", "v1")
-        if clause.params.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1") and _can(transform, kind):
-            return Form(media, "Table" if transform == "Table" else "PartialObjectMetadata", version)
-    raise NotAcceptable(f"only the following media types are accepted: {ACCEPTED}")
-
-
-def _media(media: str) -> str | None:
-    if media in (JSON, "*/*", "application/*"):
-        return JSON
-    if media in (YAML, "application/x-yaml", "text/yaml"):
-        return YAML
+        for media in _matching(clause.media):
+            form = _form(media, clause.params, offer, transforms)
+            if form is not None:
+                return form
     return None
 
 
-def _can(transform: str, kind: str) -> bool:
-    if transform == "Table":
-        return kind in ("object", "list", "watch")
-    if transform == "PartialObjectMetadataList":
-        return kind == "list"
-    return transform == "PartialObjectMetadata" and kind in ("object", "watch")
+def _matching(media: str) -> tuple[str, ...]:
+    if media in ("*/*", "application/*"):
+        return MEDIA
+    return (YAML,) if media in _YAML_ALIASES else (media,) if media in MEDIA else ()
+
+
+def _form(media: str, params: dict[str, str], offer: Offer, transforms: bool) -> Form | None:
+    if params.get("stream", "watch") != "watch":
+        return None
+    pretty = params.get("pretty") == "1"
+    if not params.keys() & {"as", "g", "v"}:
+        return Form(media, pretty=pretty) if offer.protobuf or media != PROTOBUF else None
+    transform, version = params.get("as", ""), params.get("v", "")
+    if not transforms or params.get("g") != _META_GROUP or version not in _META_VERSIONS:
+        return None
+    if transform == _TABLE:
+        return Form(media, transform, version, pretty) if offer.tables and media != PROTOBUF else None
+    return Form(media, transform, version, pretty) if transform in (_PARTIAL, _PARTIAL_LIST) else None
 
 
 def wants_pretty(pretty: str, user_agent: str) -> bool:

@@ -12,6 +12,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.http.request import Query
 
 _META_GROUP = "meta.k8s.io"
+_MATCH, _EXACT, _NOT_OLDER = "resourceVersionMatch", "Exact", "NotOlderThan"
 _PROPAGATION = ("Foreground", "Background", "Orphan")
 
 
@@ -136,7 +137,7 @@ def delete_options(query: Query, body: Obj | None) -> DeleteOptions:
 def _delete_query(query: Query) -> Obj:
     given: dict[str, Any] = {}
     if "gracePeriodSeconds" in query:
-        given["gracePeriodSeconds"] = _integer(query.get("gracePeriodSeconds"), "gracePeriodSeconds")
+        given["gracePeriodSeconds"] = _integer(query.get("gracePeriodSeconds"))
     if "orphanDependents" in query:
         given["orphanDependents"] = query.flag("orphanDependents")
     if query.get("propagationPolicy"):
@@ -146,11 +147,11 @@ def _delete_query(query: Query) -> Obj:
     return given
 
 
-def _integer(text: str, name: str) -> int:
+def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax: {name}') from None
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def list_options(query: Query, *, watch: bool) -> ListOptions:
@@ -170,9 +171,9 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
         fields=fields,
         resource_version=query.get("resourceVersion"),
         match=query.get("resourceVersionMatch"),
-        limit=max(_integer(query.get("limit") or "0", "limit"), 0),
+        limit=max(_integer(query.get("limit") or "0"), 0),
         token=query.get("continue"),
-        timeout=float(_integer(timeout, "timeoutSeconds")) if timeout else None,
+        timeout=float(_integer(timeout)) if timeout else None,
         bookmarks=query.flag("allowWatchBookmarks"),
         send_initial_events=query.flag("sendInitialEvents") if "sendInitialEvents" in query else None,
     )
@@ -182,33 +183,42 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
 
 def _watch_errors(options: ListOptions) -> list[FieldError]:
     errors = []
-    if options.send_initial_events is not None:
-        if options.match != "NotOlderThan":
-            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            errors.append(forbidden_field("resourceVersionMatch", why))
-    elif options.match:
-        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        errors.append(forbidden_field("resourceVersionMatch", why))
+    match = options.match
+    if options.send_initial_events is not None and match != _NOT_OLDER:
+        errors.append(_forbidden_match("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if not match:
+        return errors
+    if options.send_initial_events is None:
+        errors.append(
+            _forbidden_match("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        )
+    if match != _NOT_OLDER:
+        errors.append(not_supported(_MATCH, match, [_NOT_OLDER]))
+    if options.token:
+        errors.append(_forbidden_match("resourceVersionMatch is forbidden when continue is provided"))
     return errors
 
 
 def _list_errors(options: ListOptions) -> list[FieldError]:
-    errors = []
-    match = options.match
+    errors = _match_errors(options) if options.match else []
     if options.send_initial_events is not None:
         errors.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    if not match:
-        return errors
-    if match not in ("Exact", "NotOlderThan"):
-        errors.append(not_supported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]))
-    if not options.resource_version:
-        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        errors.append(forbidden_field("resourceVersionMatch", why))
-    if options.token:
-        errors.append(
-            forbidden_field("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
-        )
-    if match == "Exact" and options.resource_version == "0":
-        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        errors.append(forbidden_field("resourceVersionMatch", why))
     return errors
+
+
+def _match_errors(options: ListOptions) -> list[FieldError]:
+    errors = []
+    match = options.match
+    if not options.resource_version:
+        errors.append(_forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if options.token:
+        errors.append(_forbidden_match("resourceVersionMatch is forbidden when continue is provided"))
+    if match not in (_EXACT, _NOT_OLDER):
+        errors.append(not_supported(_MATCH, match, [_EXACT, _NOT_OLDER, ""]))
+    if match == _EXACT and options.resource_version == "0":
+        errors.append(_forbidden_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    return errors
+
+
+def _forbidden_match(why: str) -> FieldError:
+    return forbidden_field(_MATCH, why)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.selectors import parse_fields
 from karmada.kube.server.auth.user import User
+from karmada.kube.server.http.negotiation import Form
 from karmada.kube.server.http.warnings import Warnings
 
 _WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -103,6 +104,8 @@ class Request:
     annotations: dict[str, str] = field(default_factory=dict)
     """What admission adds to the audit event."""
     authorized: bool = False
+    form: Form | None = None
+    """In which form the answer is sent, once that is negotiated."""
 
     @property
     def in_process(self) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.watchcache.entry import Entry
 from karmada.kube.server.watchcache.subscription import Subscription
@@ -57,6 +58,8 @@ class WatchResult:
     end_of_initial: bool
     timeout: float
     convert: Callable[[list[Obj]], Awaitable[list[Obj]]] | None = None
+    overdue: Callable[[], ApiError | None] | None = None
+    """For a watch from a version that is still to come: the error it ends with if that takes too long."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
-"""The wire form of a watch: one JSON event a line, encoded once per change however many watch.
+"""The wire form of a watch: one JSON event a line, or length-prefixed protobuf; encoded once per change.
 
-Events go out in whatever batches they come in. A bookmark tells the client how far it has seen everything: at the end
-of the initial objects if asked for, about every minute, and before the server ends the stream.
+Events are sent in whatever batches they come in. A bookmark names the revision up to which the client has received
+everything: at the end of the initial objects if requested, about every minute, and before the server ends the stream.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ from karmada.kube.kinds.tables import table
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.time_slice import TimeSlice
 from karmada.kube.server.http.encoding import partial
-from karmada.kube.server.http.negotiation import Form
+from karmada.kube.server.http.negotiation import PROTOBUF, Form
+from karmada.kube.server.http.protobuf_form import ProtobufForm
+from karmada.kube.server.http.protobuf_form import frame as protobuf_frame
 from karmada.kube.server.http.results import WatchResult
 from karmada.kube.server.watchcache.entry import Change, Entry
 from karmada.kube.server.watchcache.subscription import Subscription
 
 BOOKMARK_SECONDS = 60.0
 BEFORE_END_SECONDS = 2.0
+AHEAD_SECONDS = 60.0
+"""How long a watch from a version that is still to come may wait for it."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_PIECE = 64
+"""Initial objects that are encoded in a row, where that takes more than copying their bytes."""
 
 
 def frame(kind: str, raw: bytes) -> bytes:
@@ -32,35 +39,50 @@ def frame(kind: str, raw: bytes) -> bytes:
 
 
 class Frames:
-    """Turns one watch's events into lines."""
+    """Encodes one watch's events."""
 
-    def __init__(self, watch: WatchResult, form: Form, include: str, clock: Clock) -> None:
+    def __init__(self, watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm) -> None:
         self._watch = watch
         self._form = form
         self._include = include
         self._clock = clock
+        self._protobuf = protobuf
+        self._is_protobuf = form.media == PROTOBUF
         self._first_table = True
         self.plain = not form.transform and watch.convert is None
 
-    async def initial(self) -> bytes:
+    async def initial(self) -> AsyncIterator[bytes]:
+        """The initial objects, in pieces: encoding many of them leaves time for other requests in between."""
         entries = self._watch.initial
         self._watch.initial = []
-        if self.plain:
-            return b"".join([b'{"type":"ADDED","object":%b}\n' % entry.raw for entry in entries])
-        return await self._shown([("ADDED", entry) for entry in entries])
+        if self.plain and not self._is_protobuf:
+            yield b"".join([b'{"type":"ADDED","object":%b}\n' % entry.raw for entry in entries])
+            return
+        turn = TimeSlice()
+        for start in range(0, len(entries), _PIECE):
+            yield await self._shown([("ADDED", entry) for entry in entries[start : start + _PIECE]])
+            if turn.is_over():
+                await turn.next()
 
     async def batch(self, changes: list[Change]) -> bytes:
-        if self.plain:
-            return b"".join([change.frame() for change in changes])
-        return await self._shown([(change.type, change.entry) for change in changes])
+        if not self.plain:
+            return await self._shown([(change.type, change.entry) for change in changes])
+        if self._is_protobuf:
+            return b"".join([change.protobuf_frame(self._protobuf.event) for change in changes])
+        return b"".join([change.frame() for change in changes])
 
     async def _shown(self, events: list[tuple[str, Entry]]) -> bytes:
         objects: list[Obj] = [entry.object() for _, entry in events]
         if self._watch.convert is not None:
             objects = await self._watch.convert(objects)
-        return b"".join(
-            [frame(kind, orjson.dumps(self._transform(obj))) for (kind, _), obj in zip(events, objects, strict=True)]
-        )
+        return b"".join([self._event(kind, obj) for (kind, _), obj in zip(events, objects, strict=True)])
+
+    def _event(self, kind: str, obj: Obj) -> bytes:
+        if not self._is_protobuf:
+            return frame(kind, orjson.dumps(self._transform(obj)))
+        if self._form.transform:
+            return protobuf_frame(kind, self._protobuf.metadata(obj, self._form.version))
+        return self._protobuf.event(kind, obj)
 
     def _transform(self, obj: Obj) -> Obj:
         if self._form.transform == "Table":
@@ -76,7 +98,7 @@ class Frames:
 
     def bookmark(self, revision: int, *, end_of_initial: bool = False) -> bytes:
         gvk = self._watch.resource.gvk
-        meta: Obj = {"resourceVersion": str(revision), "creationTimestamp": None}
+        meta: Obj = {"resourceVersion": str(revision)}
         if end_of_initial:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
         obj: Obj = {"kind": gvk.kind, "apiVersion": gvk.api_version, "metadata": meta}
@@ -86,33 +108,45 @@ class Frames:
                 "metadata": {"resourceVersion": str(revision)},
                 "columnDefinitions": None, "rows": [{"cells": [], "object": partial(obj, self._form.version)}],
             }  # fmt: skip
-        elif self._form.transform:
-            obj = partial(obj, self._form.version)
-        return frame("BOOKMARK", orjson.dumps(obj))
+            return frame("BOOKMARK", orjson.dumps(obj))
+        return self._event("BOOKMARK", obj)
 
-    @staticmethod
-    def error(error: ApiError) -> bytes:
-        return frame("ERROR", orjson.dumps(error.status()))
+    def error(self, error: ApiError) -> bytes:
+        return error_frame(error, self._form, self._protobuf)
 
 
-async def lines(watch: WatchResult, form: Form, include: str, clock: Clock) -> AsyncIterator[bytes]:
+def error_frame(error: ApiError, form: Form, protobuf: ProtobufForm) -> bytes:
+    """An ERROR event, whose object is a plain Status in every form of watch."""
+    if form.media == PROTOBUF:
+        return protobuf.event("ERROR", error.status())
+    return frame("ERROR", orjson.dumps(error.status()))
+
+
+async def stream(
+    watch: WatchResult, form: Form, include: str, clock: Clock, protobuf: ProtobufForm
+) -> AsyncIterator[bytes]:
     """The body of a watch, piece by piece; ends with the watch's time-out or the subscription."""
-    frames = Frames(watch, form, include, clock)
+    frames = Frames(watch, form, include, clock, protobuf)
     subscription = watch.subscription
     ends = clock.monotonic() + watch.timeout
     try:
-        first = await frames.initial()
+        async for piece in frames.initial():
+            if piece:
+                yield piece
         if watch.end_of_initial:
-            first += frames.bookmark(watch.revision, end_of_initial=True)
-        if first:
-            yield first
+            yield frames.bookmark(watch.revision, end_of_initial=True)
         bookmark = _next_bookmark(clock.monotonic(), ends) if watch.bookmarks else ends
+        ahead_until = clock.monotonic() + AHEAD_SECONDS if watch.overdue is not None else ends
         while (now := clock.monotonic()) < ends:
-            batch = await _next(subscription, min(bookmark, ends) - now)
+            batch = await _next(subscription, min(bookmark, ahead_until, ends) - now)
             if batch is None:
                 return
             if batch:
                 yield await frames.batch(batch)
+            elif watch.overdue is not None and clock.monotonic() >= ahead_until:
+                error, watch.overdue, ahead_until = watch.overdue(), None, ends
+                if error is not None:
+                    raise error
             elif bookmark < ends and clock.monotonic() >= bookmark:
                 yield frames.bookmark(subscription.progress)
                 bookmark = _next_bookmark(clock.monotonic(), ends)

@@ -19,7 +19,7 @@ from itertools import takewhile
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.shared import Press
-from karmada.kube.server.storage.interface import Compacted, Event, FutureRevision, Store, StoreUnavailable
+from karmada.kube.server.storage.interface import Compacted, Event, Store, StoreUnavailable
 from karmada.kube.server.watchcache.entry import DELETED, Change, Entry, change_of, entry_of, prefix
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
@@ -133,16 +133,15 @@ class Collection:
         matches: Matches | None = None,
         buffer: int = BUFFER,
     ) -> Subscription:
-        """Changes after `since` (None: from now on).
+        """Changes after `since` (None: from now on), which may be a revision still to come.
 
-        Expired if that history is gone, FutureRevision if it is still to come. Suspends only if the history has to come
-        from the store. A `list` and a subscription since the `revision` read with it miss and repeat nothing.
+        Expired if that history is gone. Suspends only if the history has to come from the store. A `list` and a
+        subscription since the `revision` read with it miss and repeat nothing.
         """
-        if since is not None and since > self._position.revision:
-            raise FutureRevision(self._position.revision)
         subscription = Subscription(
-            self._position, self._subscribers.remove, namespace=namespace, name=name, matches=matches, buffer=buffer
-        )
+            self._position, self._subscribers.remove, namespace=namespace, name=name, matches=matches, buffer=buffer,
+            after=since or 0,
+        )  # fmt: skip
         self._subscribers.add(subscription)
         try:
             if since is not None:

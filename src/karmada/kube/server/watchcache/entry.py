@@ -11,7 +11,7 @@ order is the order of lists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -126,7 +126,9 @@ class Entry(Packed):
 class Change:
     """What one write did to one object. A DELETED one carries the last content under the deletion's revision."""
 
-    __slots__ = ("_appearance", "_disappearance", "_frame", "entry", "previous", "revision", "size", "time", "type")
+    __slots__ = (
+        "_appearance", "_disappearance", "_frame", "_protobuf", "entry", "previous", "revision", "size", "time", "type",
+    )  # fmt: skip
 
     def __init__(self, kind: str, entry: Entry, previous: Entry | None, time: float = 0.0) -> None:
         self.type = kind
@@ -136,6 +138,7 @@ class Change:
         self.size = len(entry.raw)
         self.time = time
         self._frame: bytes | None = None
+        self._protobuf: bytes | None = None
         self._appearance: Change | None = None
         self._disappearance: Change | None = None
 
@@ -145,9 +148,15 @@ class Change:
             self._frame = b'{"type":"%b","object":%b}\n' % (self.type.encode(), self.entry.raw)
         return self._frame
 
+    def protobuf_frame(self, encode: Callable[[str, Obj], bytes]) -> bytes:
+        """What a watch in protobuf sends; made once for all watchers, which encode alike."""
+        if self._protobuf is None:
+            self._protobuf = encode(self.type, self.entry.object())
+        return self._protobuf
+
     def forget_frame(self) -> None:
-        """Give the memory back; whoever is late makes it again."""
-        self._frame = self._appearance = self._disappearance = None
+        """Release the encoded frames; a watcher that is late encodes them again."""
+        self._frame = self._protobuf = self._appearance = self._disappearance = None
 
     def appearance(self) -> Change:
         """What a watcher sees whose selector the object matches since this change."""

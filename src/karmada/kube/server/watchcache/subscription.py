@@ -35,7 +35,7 @@ class Subscription:
     """Changes of one resource in strictly rising revision order, as the selector makes them look."""
 
     __slots__ = (
-        "_bytes", "_leave", "_limit", "_matches", "_pending", "_position", "_progress", "_waiter",
+        "_after", "_bytes", "_leave", "_limit", "_matches", "_pending", "_position", "_progress", "_waiter",
         "_woken", "buffer", "ended", "name", "namespace",
     )  # fmt: skip
 
@@ -48,7 +48,9 @@ class Subscription:
         name: str,
         matches: Matches | None,
         buffer: int,
+        after: int = 0,
     ) -> None:
+        """`after` is a revision that may be still to come: changes up to it are left out."""
         self.namespace = namespace
         self.name = name
         self.buffer = buffer
@@ -56,6 +58,7 @@ class Subscription:
         self._position = position
         self._leave = leave
         self._matches = matches
+        self._after = after
         self._pending: list[Change] = []
         self._limit = buffer
         self._bytes = 0
@@ -69,7 +72,7 @@ class Subscription:
         if self.ended:
             return self._progress
         pending = self._pending
-        return pending[0].revision - 1 if pending else self._position.revision
+        return pending[0].revision - 1 if pending else max(self._position.revision, self._after)
 
     def drain(self) -> list[Change]:
         """What came since the last call."""
@@ -101,6 +104,8 @@ class Subscription:
 
     def push(self, change: Change) -> bool:
         """Take the change if it concerns the selector; True: the reader has to be woken."""
+        if change.revision <= self._after:
+            return False
         if self._matches is not None:
             seen = self._as_seen(change)
             if seen is None:

@@ -14,7 +14,7 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
 from karmada.kube.server.http.encoding import dumps
-from karmada.kube.server.http.negotiation import JSON, negotiate
+from karmada.kube.server.http.negotiation import JSON, Offer, negotiate
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import ListResult, ObjectResult, RawResult, Result
 from karmada.kube.sim.metrics.load import ExternalValue
@@ -108,7 +108,7 @@ _PRINTER = Printer(
 
 def rendered(request: Request, plural: str, items: list[Obj], now: float, *, single: bool) -> Result:
     if not request.in_process:
-        form = negotiate(request.headers.get("Accept", ""), "object" if single else "list")
+        form = negotiate(request.headers.get("Accept", ""), Offer("object" if single else "list", protobuf=False))
         if form.transform == "Table" and form.media == JSON:
             include = request.query.get("includeObject") or "Metadata"
             version = f"meta.k8s.io/{form.version}"
