@@ -17,7 +17,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.runtime.controller import BackOff
-from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.manager import Component, Manager
 from karmada.kube.runtime.metrics import Metrics
@@ -59,6 +59,7 @@ class Assembly:
             on_demand=MANY,
         )
         self.context = Context(connect, self.manager.informers, clock, gates or default_gates(), settings or Settings())
+        self.metrics.registry.register(FeatureMetrics(self.context.gates))
         self._added: set[Component] = set()
 
     def add_controllers(self, election: Election | None = None) -> None:

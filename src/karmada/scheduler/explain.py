@@ -15,6 +15,7 @@ import numpy as np
 from karmada.scheduler.assignment import Divided
 from karmada.scheduler.decision import Attempt, Decision
 from karmada.scheduler.estimators.protocol import MAX_REPLICAS
+from karmada.scheduler.estimators.shortage import shortage
 from karmada.scheduler.placement import BY_DUPLICATION
 
 
@@ -90,6 +91,9 @@ def _candidates(attempt: Attempt) -> Iterator[ClusterReason]:
     for place, name in enumerate(ranking.names(np.arange(len(ranking.slots)))):
         score, room = int(ranking.score[place]), int(ranking.room[place])
         rank = f"number {place + 1} of {len(ranking.slots)} with score {score} and {_room(room)}"
+        if room == 0:
+            cause = shortage(attempt.candidates.fleet.cluster(int(ranking.slots[place])), attempt.request.requirements)
+            rank += f" ({cause})" if cause else ""
         if place not in selected:
             why = f"{rank}; {_left_out(attempt)}"
             yield ClusterReason(name, Fate.LEFT_OUT, why, score=score, room=room)

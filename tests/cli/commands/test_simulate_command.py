@@ -17,9 +17,12 @@ from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.api.work import ResourceBinding
 from karmada.cli.commands.simulate import simulate
+from karmada.features import default_gates
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.features import FeatureMetrics
+from karmada.kube.runtime.metrics import Metrics
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -130,7 +133,38 @@ async def test_what_is_there_counts_unless_it_is_placed_anew(plane: Scheduling, 
     assert await trying.then(**objects) == {"m1": 6}
     assert await trying.then("--fresh", **objects) == {"m2": 6}
     assert await trying.then("--cordon", "m1", **objects) == {"m1": 6}
+    assert await trying.then("--fail", "m1", "--feature-gates", "Failover=true", **objects) == {"m2": 6}
+
+
+async def test_nothing_moves_from_a_failed_cluster_while_failover_is_off(plane: Scheduling, trying: Trying) -> None:
+    await plane.bind("web-deployment", deployment(6, placement(AGGREGATED)))
+    objects = {"workload": template(), "policy": policy(placement(AGGREGATED))}
+    assert await trying.then("--fail", "m1", **objects) == {"m1": 6}
+    told = (await trying("--fail", "m1", **objects)).output
+    assert "the feature gate Failover is off: nothing is moved away from a failed cluster." in told
+
+
+async def test_the_gates_of_the_running_control_plane_count(
+    plane: Scheduling, trying: Trying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await plane.bind("web-deployment", deployment(6, placement(AGGREGATED)))
+    gates = default_gates()
+    gates.set("Failover=true")
+    metrics = Metrics()
+    metrics.registry.register(FeatureMetrics(gates))
+    monkeypatch.setattr(plane.plane.server.metrics, "others", lambda: metrics.expose()[0])
+    objects = {"workload": template(), "policy": policy(placement(AGGREGATED))}
     assert await trying.then("--fail", "m1", **objects) == {"m2": 6}
+    assert await trying.then("--fail", "m1", "--feature-gates", "Failover=false", **objects) == {"m1": 6}
+
+
+async def test_now_and_then_list_clusters_in_one_order(plane: Scheduling, trying: Trying) -> None:
+    await plane.bind("web-deployment", deployment(6, placement(DUPLICATED)))
+    turned = {"spec": {"clusters": [{"name": "m2", "replicas": 6}, {"name": "m1", "replicas": 6}]}}
+    await plane.client.patch(ResourceBinding.gvr, "web-deployment", "default", turned)
+    told = (await trying(workload=template(), policy=policy(placement(DUPLICATED)))).output
+    assert "Now:        m1:6, m2:6" in told
+    assert "Then:       m1:6, m2:6" in told
 
 
 async def test_another_number_of_replicas_can_be_tried(trying: Trying) -> None:
@@ -195,7 +229,10 @@ async def test_a_policy_alone_is_tried_on_what_it_selects(plane: Scheduling, try
 async def test_without_files_it_is_about_everything_that_is_bound(plane: Scheduling, trying: Trying) -> None:
     await plane.bind("a-deployment", deployment(4, placement(AGGREGATED)))
     await plane.bind("b-deployment", deployment(2, placement(DUPLICATED, clusterAffinity={"clusterNames": ["m2"]})))
-    result = await trying("--fail", "m1")
+    unmoved = (await trying("--fail", "m1")).output
+    assert "0 of 2 would change." in unmoved
+    assert unmoved.count("the feature gate Failover is off") == 1
+    result = await trying("--fail", "m1", "--feature-gates", "Failover=true")
     lines = [line.split() for line in result.output.splitlines()]
     assert lines[1][2:] == ["m1:4", "m2:4"]
     assert lines[2][2:] == ["m2:2", "the", "same"]

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
+from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.cli.commands.why import why
 from karmada.kube.objects.clock import RealClock
@@ -18,7 +19,7 @@ from karmada.kube.schema.yamlio import load_yaml
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 
-CONFIG_MAPS = GVR("", "v1", "configmaps")
+CONFIG_MAPS, EVENTS = GVR("", "v1", "configmaps"), GVR("", "v1", "events")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ async def test_it_tells_what_is_written_and_why_every_cluster_was_taken_or_not(p
     assert "Observed:    generation 2 of 2, last scheduled" in told
     assert "Next:        nothing: its replicas are divided as specified" in told
     assert "ScheduleBindingSucceed: Binding has been scheduled successfully. Result: {m1:4, m2:2}" in told
-    assert "would come to the same" in told
+    assert "Scheduling it now gives the same clusters." in told
     table = rows(told)
     assert table["m1"][1:4] == ["4", "4", "selected"]
     assert table["m3"][1:4] == ["-", "-", "refused"]
@@ -73,7 +74,7 @@ async def test_placed_anew_the_weights_show(plane: Scheduling) -> None:
     await plane.bind("web-deployment", deployment(6, placement(DYNAMIC)))
     await plane.report("m1", 2)
     told = (await ask(plane, "deploy", "web", "--fresh")).output
-    assert "which is not what is written" in told
+    assert "which differs from what is written" in told
     assert "weight" in told
 
 
@@ -110,7 +111,7 @@ async def test_groups_and_failures_are_told_one_by_one(plane: Scheduling) -> Non
     assert f"Scheduled:   False, Unschedulable: {wrong}" in told
     assert f'Group "g1": {wrong}' in told
     assert f'Group "g2": {wrong}' in told
-    assert "A decision made now, by what is known here, would fail (Unschedulable)" in told
+    assert "Scheduling it now fails (Unschedulable)" in told
     assert "Written:     nowhere" in told
 
 
@@ -120,6 +121,61 @@ async def test_suspension_is_told(plane: Scheduling) -> None:
     assert "Next:        nothing: spec.suspension.scheduling is true" in told
     assert "Scheduled:   not yet" in told
     assert "0/0 clusters are available: no cluster exists." in told
+    assert ".." not in told
+
+
+async def test_a_chosen_cluster_that_is_not_ready_or_gone_is_named(plane: Scheduling) -> None:
+    await plane.clusters("m1", "m2")
+    await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    for name, state, reason in (("m1", "False", "ClusterNotReachable"), ("m2", "True", "ClusterReady")):
+        condition = {"type": "Ready", "status": state, "reason": reason, "message": "as the test says."}
+        cluster = await plane.client.get(Cluster.gvr, name)
+        status = {**(cluster.get("status") or {}), "conditions": [condition]}
+        await plane.client.update(Cluster.gvr, {**cluster, "status": status}, subresource="status")
+    told = (await ask(plane, "deployment/web")).output
+    assert "Not Ready:   m1 (ClusterNotReachable: as the test says)" in told
+    data = orjson.loads((await ask(plane, "deployment/web", "-o", "json")).output)
+    assert list(data["written"]["notReady"]) == ["m1"]
+
+
+async def test_what_is_scheduled_again_with_the_same_result_is_not_announced(plane: Scheduling) -> None:
+    await plane.clusters("m1")
+    await plane.bind("settings-configmap", config_map({"clusterAffinity": {"clusterNames": ["m1"]}}))
+    told = (await ask(plane, "cm/settings")).output
+    assert "Next:        nothing: scheduling it again would give the same clusters" in told
+
+
+async def test_events_of_a_deleted_namesake_are_left_out(plane: Scheduling) -> None:
+    await plane.clusters("m1")
+    first = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    await plane.client.delete(BINDINGS, "web-deployment", "default")
+    await plane.client.create(
+        EVENTS,
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "old.1", "namespace": "default"},
+            "involvedObject": {
+                "kind": "ResourceBinding", "namespace": "default", "name": "web-deployment",
+                "uid": first["metadata"]["uid"],
+            },
+            "reason": "ScheduleBindingFailed",
+            "message": "of the namesake",
+            "type": "Warning",
+        },
+    )  # fmt: skip
+    await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
+    told = (await ask(plane, "deployment/web")).output
+    assert "ScheduleBindingSucceed" in told
+    assert "of the namesake" not in told
+
+
+async def test_no_room_is_explained(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=5)
+    requirements = {"resourceRequest": {"cpu": "1500m"}}
+    await plane.bind("web-deployment", {**deployment(2, placement(DYNAMIC)), "replicaRequirements": requirements})
+    told = (await ask(plane, "deployment/web")).output
+    assert "(a replica requests cpu: 1500m, of which the cluster reports nothing)" in told
 
 
 # without a binding

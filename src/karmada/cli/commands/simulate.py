@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from karmada.scheduler.decision import Decision
 
 _POLICY_GROUP = "policy.karmada.io/"
+_FAILOVER = "Failover"
 
 
 class Given(NamedTuple):
@@ -139,6 +140,7 @@ async def _simulate(
 
     policies = [await intended.admitted(policy, namespace) for policy in given.policies]
     async with connect.connected(config) as client:
+        await scheduler.follow(client)
         clusters = (await client.list_all(Cluster.gvr)).items
         _check(clusters, trial.failing | trial.cordoned)
         if not given.resources and not policies:
@@ -264,23 +266,27 @@ def _decide(
     before = ((binding or {}).get("spec") or {}).get("clusters") or []
     status = (binding or {}).get("status") or {}
     tasks = ((binding or {}).get("spec") or {}).get("gracefulEvictionTasks") or []
-    kept = [] if trial.anew else [target for target in before if target["name"] not in trial.failing]
-    tasks = [*tasks, *({"fromCluster": name} for name in sorted(trial.failing))]
+    evicting = trial.failing if scheduler.gates.enabled(_FAILOVER) else frozenset()
+    kept = [] if trial.anew else [target for target in before if target["name"] not in evicting]
+    tasks = [*tasks, *({"fromCluster": name} for name in sorted(evicting))]
     spec = {**spec, "clusters": kept, "gracefulEvictionTasks": tasks}
+    if any(target["name"] in trial.failing - evicting for target in kept):
+        notes = [*notes, f"the feature gate {_FAILOVER} is off: nothing is moved away from a failed cluster."]
     name = "" if trial.anew else status.get("schedulerObservingAffinityName") or ""
-    fleet = Fleet.of(_changed(cluster, trial) for cluster in clusters)
+    fleet = Fleet.of(_changed(cluster, trial, evicting) for cluster in clusters)
     decision = scheduler.decide(spec, fleet, others, affinity_name=name, fresh=False)
     return Outcome(resource, policy, list(before), decision, notes)
 
 
-def _changed(cluster: Obj, trial: Trial) -> Obj:
+def _changed(cluster: Obj, trial: Trial, evicting: frozenset[str]) -> Obj:
     """A cluster as it would be."""
     from karmada.api.well_known import NO_EXECUTE, NO_SCHEDULE, TAINT_NOT_READY, TAINT_UNSCHEDULABLE
 
     name = cluster["metadata"]["name"]
     taints = list(cluster["spec"].get("taints") or ())
     if name in trial.failing:
-        taints += [{"key": TAINT_NOT_READY, "effect": effect} for effect in (NO_SCHEDULE, NO_EXECUTE)]
+        effects = (NO_SCHEDULE, NO_EXECUTE) if name in evicting else (NO_SCHEDULE,)
+        taints += [{"key": TAINT_NOT_READY, "effect": effect} for effect in effects]
     if name in trial.cordoned:
         taints.append({"key": TAINT_UNSCHEDULABLE, "effect": NO_SCHEDULE})
     return {**cluster, "spec": {**cluster["spec"], "taints": taints}}
@@ -331,7 +337,9 @@ def _overview(outcomes: Sequence[Outcome]) -> list[str]:
         rows.append(
             [f"{outcome.resource['kind']} {intended.name_of(outcome.resource)}", now, "the same" if same else then]
         )
-    return [*scheduling.table(rows), "", f"{changed} of {len(outcomes)} would change."]
+    notes = dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
+    summary = f"{changed} of {len(outcomes)} would change."
+    return [*scheduling.table(rows), "", *(f"Note: {note}" for note in notes), summary]
 
 
 def _data(outcome: Outcome) -> Obj:

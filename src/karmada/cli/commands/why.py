@@ -7,6 +7,7 @@ cause of that is shown.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -38,6 +39,8 @@ class Found(NamedTuple):
     """What the scheduler would do next."""
     decision: Decision | None
     """None without a placement."""
+    dead: dict[str, str]
+    """Clusters that were chosen and are not Ready or do not exist, with the reason."""
 
 
 @click.command()
@@ -95,12 +98,15 @@ async def _look(
         except NoMatch:
             raise connect.failure(f'the server doesn\'t have a resource type "{kind}"') from None
         binding = await _binding(client, mapping, name, namespace if mapping.namespaced else "")
+        await scheduler.follow(client)
         events = await _events(client, binding)
-        fleet = Fleet.of((await client.list_all(Cluster.gvr)).items)
+        clusters = (await client.list_all(Cluster.gvr)).items
+        fleet = Fleet.of(clusters)
         others = await scheduler.others(client, binding["metadata"].get("namespace", ""))
     spec, status = binding["spec"], binding.get("status") or {}
+    dead = _dead(spec.get("clusters") or (), clusters)
     if spec.get("placement") is None:
-        return Found(binding, events, "nothing: the binding has no placement", None)
+        return Found(binding, events, "nothing: the binding has no placement", None, dead)
     from karmada.scheduler.request import is_fresh
 
     decision = scheduler.decide(
@@ -111,7 +117,23 @@ async def _look(
         fresh=fresh or is_fresh(spec, status),
     )
     deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
-    return Found(binding, events, _need(binding, deleting, scheduler.components), decision)
+    return Found(binding, events, _need(binding, deleting, decision, scheduler.components), decision, dead)
+
+
+def _dead(targets: Iterable[Obj], clusters: Iterable[Obj]) -> dict[str, str]:
+    from karmada.kube.objects import meta
+
+    known = {cluster["metadata"]["name"]: cluster for cluster in clusters}
+    found: dict[str, str] = {}
+    for name in sorted(target["name"] for target in targets):
+        if name not in known:
+            found[name] = "the Cluster does not exist"
+            continue
+        ready = meta.get_condition((known[name].get("status") or {}).get("conditions"), "Ready")
+        if ready is None or ready.get("status") != "True":
+            condition = ready or {"reason": "Unknown", "message": "its health is not known yet"}
+            found[name] = f"{condition.get('reason')}: {condition.get('message')}".rstrip(".")
+    return found
 
 
 async def _binding(client: Client, mapping: Mapping, name: str, namespace: str) -> Obj:
@@ -164,14 +186,14 @@ async def _events(client: Client, binding: Obj) -> list[Obj]:
     from karmada.kube.runtime.events import EVENTS
 
     metadata = binding["metadata"]
-    selector = f"involvedObject.name={metadata['name']},involvedObject.kind={binding['kind']}"
+    selector = f"involvedObject.uid={metadata['uid']}"
     found = (await client.list_all(EVENTS, metadata.get("namespace", "default"), field_selector=selector)).items
     ours = [event for event in found if event.get("reason") in _SCHEDULING]
     ours.sort(key=lambda event: (event.get("lastTimestamp") or "", int(event["metadata"]["resourceVersion"])))
     return ours[-_EVENTS:]
 
 
-def _need(binding: Obj, deleting: list[str], components: bool) -> str:
+def _need(binding: Obj, deleting: list[str], decision: Decision, components: bool) -> str:
     from karmada.kube.objects import meta
     from karmada.scheduler.request import Request
     from karmada.scheduler.service.need import Need, need_of
@@ -184,7 +206,14 @@ def _need(binding: Obj, deleting: list[str], components: bool) -> str:
     need = need_of(binding, Request.of(binding), deleting, components=components)
     if need is Need.NONE:
         return "nothing: its replicas are divided as specified, and stay so when clusters change"
-    return f"decide anew ({need}) when it looks at it next"
+    if _is_the_same(binding, decision):
+        return "nothing: scheduling it again would give the same clusters"
+    return f"schedule it again ({need})"
+
+
+def _is_the_same(binding: Obj, decision: Decision) -> bool:
+    written = scheduling.counts(binding["spec"].get("clusters") or ())
+    return decision.failure is None and scheduling.counts(decision.targets) == written
 
 
 # output
@@ -204,11 +233,12 @@ def _lines(found: Found) -> list[str]:
     now = scheduling.in_words(decision.targets, replicas=replicas)
     written = scheduling.counts(binding["spec"].get("clusters") or ())
     if decision.failure is not None:
-        said = f"would fail ({decision.failure.reason}): {decision.failure.text}"
+        said = f"fails ({decision.failure.reason}): {decision.failure.text.rstrip('.')}"
+    elif _is_the_same(binding, decision):
+        said = "gives the same clusters"
     else:
-        same = "the same" if scheduling.counts(decision.targets) == written else f"{now}, which is not what is written"
-        said = f"would come to {same}"
-    lines += ["", f"A decision made now, by what is known here, {said}."]
+        said = f"gives {now}, which differs from what is written"
+    lines += ["", f"Scheduling it now {said}."]
     was = scheduling.Column("WRITTEN", {name: str(count) for name, count in written.items()})
     for one in explain(decision):
         group = f'Group "{one.affinity_name}": {one.outcome}' if one.affinity_name else ""
@@ -239,6 +269,8 @@ def _head(found: Found) -> list[list[str]]:
     evicted = [task["fromCluster"] for task in spec.get("gracefulEvictionTasks") or ()]
     if evicted:
         rows.insert(6, ["Evicted:", ", ".join(evicted)])
+    for name, reason in found.dead.items():
+        rows.insert(6, ["Not Ready:", f"{name} ({reason})"])
     if found.events:
         rows.append(["Events:", ""])
     return rows
@@ -287,6 +319,7 @@ def _data(found: Found) -> Obj:
         "policy": _policy(binding["metadata"]),
         "written": {
             "clusters": binding["spec"].get("clusters") or [],
+            "notReady": found.dead,
             "condition": meta.get_condition(status.get("conditions"), "Scheduled"),
             "generation": meta.generation(binding),
             "schedulerObservedGeneration": status.get("schedulerObservedGeneration"),

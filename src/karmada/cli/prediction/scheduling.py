@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -43,11 +44,22 @@ class Scheduler:
         from karmada.scheduler.service.assembly import assemble
 
         self.gates = default_gates()
+        self._given, self._plugins = feature_gates, plugins.split(",")
         try:
             self.gates.set(feature_gates)
-            self._algorithm: Algorithm = assemble(self.gates, plugins.split(","))
+            self._algorithm: Algorithm = assemble(self.gates, self._plugins)
         except (ValueError, PluginError) as error:
             raise connect.failure(str(error)) from error
+
+    async def follow(self, client: Client) -> None:
+        """Take over the feature gates of the running control plane; those of the flag stay."""
+        from karmada.features import FEATURES
+        from karmada.scheduler.service.assembly import assemble
+
+        running = await running_gates(client)
+        self.gates.set_values({name: on for name, on in running.items() if name in FEATURES})
+        self.gates.set(self._given)
+        self._algorithm = assemble(self.gates, self._plugins)
 
     @property
     def components(self) -> bool:
@@ -67,6 +79,23 @@ class Scheduler:
         if not namespace or not self.gates.enabled("WorkloadAffinity"):
             return []
         return (await client.list_all(ResourceBinding.gvr, namespace)).items
+
+
+_GATE = re.compile(r'kubernetes_feature_enabled\{name="(\w+)",stage="\w*"\} ([01])')
+
+
+async def running_gates(client: Client) -> dict[str, bool]:
+    """The feature gates that the control plane reports in its metrics; none when the caller may not read these."""
+    from karmada.kube.client.transport import Call
+    from karmada.kube.objects.errors import ApiError
+
+    text = b""
+    try:
+        async for piece in client.transport.stream(Call("GET", "/metrics", {}, accept="text/plain, */*")):  # type: ignore[attr-defined]
+            text += piece
+    except ApiError:
+        return {}
+    return {name: on == "1" for name, on in _GATE.findall(text.decode(errors="replace"))}
 
 
 class _Peers:
@@ -97,10 +126,11 @@ def counts(targets: Iterable[Obj]) -> dict[str, int]:
 
 
 def in_words(targets: Iterable[Obj], *, replicas: bool) -> str:
+    """Sorted by name, so that two of them can be compared."""
     found = counts(targets)
     if not found:
         return "nowhere"
-    return ", ".join(f"{name}:{count}" if replicas else name for name, count in found.items())
+    return ", ".join(f"{name}:{count}" if replicas else name for name, count in sorted(found.items()))
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

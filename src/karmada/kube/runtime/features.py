@@ -6,9 +6,13 @@ product is locked: it can be named, but not switched off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 
 class Stage(Enum):
@@ -80,6 +84,11 @@ class FeatureGates:
                 )
         self._set.update(values)
 
+    def all(self) -> Iterator[tuple[str, Stage, bool]]:
+        """Every feature by name, with its stage and whether it is enabled."""
+        for name, feature in sorted(self._features.items()):
+            yield name, feature.stage, self.enabled(name)
+
     def describe(self) -> list[str]:
         """One line per gate for a flag's help."""
         lines = [f"{name}=true|false ({stage.value} - default=false)" for name, stage in _ALL.items()]
@@ -87,3 +96,19 @@ class FeatureGates:
             if feature.stage is not Stage.GA and not feature.locked:
                 lines.append(f"{name}=true|false ({feature.stage.value} - default={str(feature.default).lower()})")
         return lines
+
+
+class FeatureMetrics:
+    """A metrics collector under the name that Kubernetes' components use: which features are enabled here."""
+
+    def __init__(self, gates: FeatureGates) -> None:
+        self._gates = gates
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        text = "Whether a feature gate is enabled"
+        family = GaugeMetricFamily("kubernetes_feature_enabled", text, labels=["name", "stage"])
+        for name, stage, enabled in self._gates.all():
+            family.add_metric([name, stage.value], int(enabled))
+        yield family
