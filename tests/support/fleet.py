@@ -203,12 +203,9 @@ class Fleet:
 
     async def rest(self) -> None:
         """Until nothing is under way any more."""
-        execution = next(c for c in self.plane.manager.components if c.name == "execution-controller")
         queues = [controller.queue for controller in self.plane.manager.controllers.values()]
         for _ in range(2):
-            await eventually(
-                lambda: execution.lanes.settled and all(q.idle and not q.delayed for q in queues), within=8
-            )
+            await eventually(lambda: all(q.idle and not q.delayed for q in queues), within=8)
             await asyncio.sleep(0.02)
 
     async def clear(self) -> None:

@@ -13,10 +13,10 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.components.parts import PROPAGATION, Part, Shared, parts_named
 from karmada.controllers.context import Context
-from karmada.controllers.execution.controller import Execution
 from karmada.kube.client.transport import Call
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Controller
 from tests.support.control_plane import NAMESPACES, assemble
 from tests.support.eventually import eventually
 from tests.support.fleet import (
@@ -180,17 +180,14 @@ async def test_a_cluster_without_access_says_why(two_alone: Fleet) -> None:
 
 
 @asynccontextmanager
-async def restarted(found: Fleet) -> AsyncIterator[Execution]:
+async def restarted(found: Fleet) -> AsyncIterator[Controller]:
     """The same server, a new process."""
-    made: list[Part] = []
 
     def parts(context: Context) -> list[Part]:
-        made.extend(parts_named(Shared(context), *PROPAGATION))
-        return made
+        return parts_named(Shared(context), *PROPAGATION)
 
-    async with assemble(found.plane.server, parts).manager:
-        [execution] = [part for part in made if isinstance(part, Execution)]
-        yield execution
+    async with assemble(found.plane.server, parts).manager as manager:
+        yield manager.controllers["execution-controller"]
 
 
 async def versions(found: Fleet) -> dict[str, str]:
@@ -214,7 +211,7 @@ async def test_a_restart_compares_instead_of_sending(two_alone: Fleet) -> None:
         await member.until(DEPLOYMENTS, "d0", lambda d: d["spec"]["replicas"] == 2)
         await member.until(DEPLOYMENTS, "d1")
         await two_alone.until_work("m1", templates[1], lambda w: brief(w, "Applied")[1] == "ReCreateSuccessful")
-        await eventually(lambda: execution.lanes.settled)
+        await eventually(lambda: execution.queue.idle and not execution.queue.delayed)
     since = member.gate.paths[asked:]
     assert sorted(call for call in since if call[0] != "GET") == [
         ("POST", "/apis/apps/v1/namespaces/default/deployments"),

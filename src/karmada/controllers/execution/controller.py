@@ -11,7 +11,7 @@ applied. What was applied is remembered; after a restart it is found out again b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from karmada.api import well_known
@@ -25,7 +25,6 @@ from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTRO
 from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
 from karmada.controllers.execution.status import APPLIED, Draft
 from karmada.controllers.execution.telling import Teller
-from karmada.controllers.lanes import Lanes
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.client.discovery import NoMatch
@@ -33,8 +32,9 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, requeue
+from karmada.kube.runtime.controller import Done, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
@@ -61,10 +61,6 @@ def is_push(cluster: Obj) -> bool:
 
 def is_ready(cluster: Obj) -> bool:
     return meta.has_condition((cluster.get("status") or {}).get("conditions"), "Ready")
-
-
-def _lane(key: Key) -> str:
-    return key.namespace
 
 
 class SyncFailed(ApiError):
@@ -94,7 +90,10 @@ class _Patience(Exception):
 
 class Execution:
     name = CONTROLLER
-    needs_leader = True
+    workers = 64
+    """For each cluster."""
+    grace = 2.0
+    """What is under way in a member is not awaited for long: it is found out again by comparing."""
 
     def __init__(
         self,
@@ -120,50 +119,30 @@ class Execution:
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
         self._applied: dict[Key, tuple[str, int]] = {}
         self._set_aside: dict[str, set[Key]] = {}
-        self._unsubscribe: list[Callable[[], None]] = []
-        self._starting = False
-        self.lanes: Lanes[Key] = Lanes(CONTROLLER, self.reconcile_work, _lane, context.clock)
+        self._queue: Lanes[Key]
+        self.watches: Sequence[Watch] = (Watch(Work.gvr, when=generation_or_deletion_changed, namespace=namespace),)
 
-    # life
+    @staticmethod
+    def lane_of(key: Key) -> str:
+        """Every cluster has an execution namespace."""
+        return key.namespace
 
-    def listen(self) -> None:
-        """Hear of changes from now on; of the Works there are, when the informer introduces strangers."""
-        self._starting = True
-        self._unsubscribe = [
-            self._clusters.add_handler(self._cluster_changed),
-            self._informer.add_stranger(self._work_changed),
-        ]
+    def follow_queue(self, queue: Lanes[Key]) -> None:
+        self._queue = queue
+        self._informer.add_handler(self._spaces.count)
+        self._clusters.add_handler(self._cluster_changed)
         self._members.gone.append(self._cluster_gone)
 
-    async def start(self) -> None:
-        if not self._starting:
-            self.listen()
-            await self._informer.introduce()
-        self._starting = False
-        self.lanes.start()
-
     async def stop(self) -> None:
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
-        self._unsubscribe = []
-        if self._cluster_gone in self._members.gone:
-            self._members.gone.remove(self._cluster_gone)
-        await self.lanes.stop()
+        self._members.gone.remove(self._cluster_gone)
         await self._spaces.stop()
 
-    # what leads here
-
-    def _work_changed(self, old: Obj | None, new: Obj | None) -> None:
-        self._spaces.count(old, new)
-        if generation_or_deletion_changed(old, new):
-            work = new if new is not None else old
-            assert work is not None
-            self.lanes.add(key_of(work), _BACKLOG if self._starting else 0)
+    # triggers
 
     def _object_changed(self, cluster: str, obj: Obj) -> None:
         key = work_of(obj)
         if key is not None and key.namespace == well_known.execution_namespace(cluster):
-            self.lanes.add_after(key, SETTLE)
+            self._queue.add_after(key, SETTLE)
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
         """Whatever was set aside is looked at again when what it waits for may have come."""
@@ -173,25 +152,25 @@ class Execution:
         self._outages.over(name)
         if old is not None and is_ready(new):
             self._spaces.revive(name)
-        self.lanes.retry_now(well_known.execution_namespace(name))
+        self._queue.retry_now(well_known.execution_namespace(name))
         self._resume_cluster(name)
 
     def _resume_cluster(self, name: str) -> None:
         for key in self._set_aside.pop(name, ()):
-            self.lanes.add(key)
+            self._queue.add(key)
 
     def _cluster_gone(self, name: str) -> None:
         self._spaces.drop(name)
         self._set_aside.pop(name, None)
         namespace = well_known.execution_namespace(name)
-        self.lanes.drop(namespace)
+        self._queue.drop(namespace)
         for key in self._informer.keys(namespace):
             self._applied.pop(key, None)
-            self.lanes.add(key)
+            self._queue.add(key)
 
     # a Work
 
-    async def reconcile_work(self, key: Key) -> Result:
+    async def reconcile(self, key: Key) -> Result:
         work = self._works.get(key)
         if work is None:
             self._applied.pop(key, None)
@@ -348,13 +327,13 @@ class Execution:
         assert kind.informer is not None
         if not kind.waiting:
             kind.informer.when_synced(lambda: self._resume(kind))
-            self.lanes.add_after(key, seconds)  # for all that wait: they go on without the list
+            self._queue.add_after(key, seconds)  # for all that wait: they go on without the list
         kind.waiting.add(key)
 
     def _resume(self, kind: KindInMember) -> None:
         waiting, kind.waiting = kind.waiting, set()
         for key in waiting:
-            self.lanes.add(key, _BACKLOG)
+            self._queue.add(key, _BACKLOG)
 
     # reporting
 

@@ -1,14 +1,14 @@
-"""Controllers: a key in, a result out; everything around that is here.
+"""Controllers: a reconciler turns a key into a result; a `Controller` does everything around that.
 
-A reconciler says as data what it watches: a resource, a predicate that tells which changes matter, and a mapping from
-the changed object to the keys to look at. `Controller` subscribes to the shared informers, puts the keys into its queue
-and runs `reconcile` in N workers, never twice at once for a key. A failure is tried again with the key's back-off; a
-result may ask to be called again after some time.
+A reconciler declares what it watches: a resource, a predicate for the changes that matter, and a mapping from the
+changed object to keys. `Controller` subscribes to the shared informers, puts the keys into its queue and runs
+`reconcile` in up to N workers, never twice at once for a key. A failed key is retried with back-off; a result may
+requeue the key after some time. Keys may be divided into lanes, each with N workers, so that one that hangs blocks only
+its own (see lanes).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -22,16 +22,17 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
-from karmada.kube.runtime.queue import Queue, QueueShutDown
-from karmada.kube.runtime.waiting import finish_within
 
 if TYPE_CHECKING:
     from karmada.kube.runtime.metrics import ControllerMetrics
 
 _BACKLOG = 100
-"""What was there at the start waits behind what changes: so much lower is its priority."""
+"""By how much the priority of objects that exist at the start is lower than that of changes."""
+_GRACE = 10.0
+"""Seconds that a reconcile may take to finish when its controller stops."""
 
 Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
 
@@ -85,11 +86,12 @@ class Watch:
 
 
 class Reconciler(Protocol):
-    """What a controller author writes. `workers` (1) and `needs_leader` (True) may be set as attributes.
+    """What a controller author writes. `workers` (1), `needs_leader` (True) and `grace` (10) may be set as attributes.
 
-    One that also hears of changes from elsewhere than its watches has a method `attach(add)`: it is called once, before
-    the start, with the function that has a key looked at; one with `follow_queue(queue)` gets the queue likewise.
-    `queue_name` is what metrics call the queue; several may share a name.
+    One with other triggers than its watches has a method `attach(add)`, which is called once, before the start, with
+    the function that queues a key; one with `follow_queue(queue)` gets the queue likewise. `queue_name` is what metrics
+    call the queue; several may share a name. `lane_of(key)` divides the keys into lanes, each with `workers` workers.
+    `stop()` is awaited when the controller has stopped.
     """
 
     @property
@@ -129,8 +131,12 @@ class Controller:
         clock = clock or informers.clock
         self._clock = clock
         back_off = back_off or BackOff()
-        self.queue: Queue[Key] = Queue(
+        self._grace: float = getattr(reconciler, "grace", _GRACE)
+        self.queue: Lanes[Key] = Lanes(
             self.name,
+            self._reconcile,
+            limit=self.workers,
+            lane_of=getattr(reconciler, "lane_of", None),
             clock=clock,
             base_delay=back_off.base_delay,
             max_delay=back_off.max_delay,
@@ -140,7 +146,6 @@ class Controller:
             metrics.follow(self.queue, self.workers)
         self.log: Logger = get_logger("controller").bind(controller=self.name)
         self._starting = False
-        self._tasks: list[asyncio.Task[None]] = []
         self._unsubscribe: list[Callable[[], None]] = []
         attach = getattr(reconciler, "attach", None)
         if attach is not None:
@@ -176,24 +181,22 @@ class Controller:
             await informer.introduce()
             await informer.wait_synced()
         self._starting = False
-        self._tasks = [
-            asyncio.create_task(self._work(), name=f"controller {self.name} worker {number}")
-            for number in range(self.workers)
-        ]
+        self.queue.start()
 
-    async def stop(self, grace: float = 10.0) -> None:
+    async def stop(self, grace: float | None = None) -> None:
         """Take no new keys; a reconcile under way may finish within `grace` seconds."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._unsubscribe.clear()
-        self.queue.shut_down()
-        tasks, self._tasks = self._tasks, []
-        await finish_within(self._clock, tasks, grace)
+        await self.queue.stop(self._grace if grace is None else grace)
+        stop = getattr(self.reconciler, "stop", None)
+        if stop is not None:
+            await stop()
 
     @property
     def healthy(self) -> bool:
-        """Its workers live (or it was not started)."""
-        return not any(task.done() for task in self._tasks)
+        """No worker has failed."""
+        return not self.queue.failed
 
     # events to keys
 
@@ -223,18 +226,7 @@ class Controller:
 
         return handle
 
-    # work
-
-    async def _work(self) -> None:
-        while True:
-            try:
-                key = await self.queue.get()
-            except QueueShutDown:
-                return
-            try:
-                await self._reconcile(key)
-            finally:
-                self.queue.done(key)
+    # workers
 
     async def _reconcile(self, key: Key) -> None:
         started = self._clock.monotonic()

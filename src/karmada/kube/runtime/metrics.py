@@ -1,34 +1,42 @@
 """Prometheus metrics of the runtime, under the names that Kubernetes' own controllers use.
 
 A process has one `Metrics`, with a registry of its own (tests make as many as they like). Counters and histograms are
-bound to their labels once; gauges are read from the living queues when somebody scrapes.
+bound to their labels once; gauges are read from the living queues at each scrape.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from karmada.kube.runtime.queue import Queue
-
 _QUEUE_BUCKETS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
 _RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
+class WorkQueue(Protocol):
+    """What the gauges read from a queue."""
+
+    def __len__(self) -> int: ...
+
+    def unfinished(self) -> float: ...
+
+    def longest_running(self) -> float: ...
+
+
 class _QueueGauges(Collector):
-    """What can be read from a queue at any time; queues that are gone leave the page. Those of one name are one."""
+    """Gauges of the living queues; those of one name are added up."""
 
     def __init__(self) -> None:
-        self.names: weakref.WeakKeyDictionary[Queue[Any], str] = weakref.WeakKeyDictionary()
+        self.names: weakref.WeakKeyDictionary[WorkQueue, str] = weakref.WeakKeyDictionary()
 
     def collect(self) -> Iterable[Metric]:
-        queues: dict[str, list[Queue[Any]]] = {}
+        queues: dict[str, list[WorkQueue]] = {}
         for queue, label in self.names.items():
             queues.setdefault(label, []).append(queue)
         for name, text, read in (
@@ -133,7 +141,7 @@ class ControllerMetrics:
         self._errors = metrics.reconcile_errors.labels(name)
         self._time = metrics.reconcile_time.labels(name)
 
-    def follow(self, queue: Queue[Any], workers: int) -> None:
+    def follow(self, queue: WorkQueue, workers: int) -> None:
         self._metrics.queues.names[queue] = self._queue
         self._metrics.workers.labels(self._name).set(workers)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
 from karmada.kube.objects.clock import Clock, RealClock
@@ -21,11 +21,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class QueueShutDown(Exception):
-    """The queue gives out no more keys."""
+    """The queue returns no more keys."""
 
 
 class QueueMetrics(Protocol):
-    """What a queue tells about itself; times are in seconds."""
+    """What a queue reports; times are in seconds."""
 
     def added(self, depth: int) -> None: ...
 
@@ -61,6 +61,8 @@ class Queue(Generic[K]):
         self._base_delay = base_delay
         self._max_delay = max_delay
         self._metrics = metrics
+        self.on_ready: Callable[[], None] | None = None
+        """Called for a key that becomes ready while nobody waits in `get`; whoever is called takes it with `take`."""
         self._ready: dict[int, deque[_Entry[K]]] = {}
         self._priorities: list[int] = []
         self._waiting: dict[K, _Entry[K]] = {}
@@ -81,7 +83,7 @@ class Queue(Generic[K]):
 
     @property
     def working(self) -> int:
-        """Keys in workers' hands."""
+        """Keys that workers have."""
         return len(self._working)
 
     @property
@@ -93,8 +95,13 @@ class Queue(Generic[K]):
         """Nothing is ready and no worker is busy (delayed keys may remain)."""
         return not self._waiting and not self._working
 
+    @property
+    def empty(self) -> bool:
+        """There is nothing to remember: no key is ready, delayed, with a worker or backing off."""
+        return not (self._waiting or self._working or self._due or self._failures)
+
     def longest_running(self) -> float:
-        """How long the oldest key has been in a worker's hands."""
+        """How long the oldest key has been with a worker."""
         if not self._working:
             return 0.0
         return self._clock.monotonic() - min(self._working.values())
@@ -104,7 +111,7 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         return sum(now - since for since in self._working.values())
 
-    # putting in
+    # adding
 
     def add(self, key: K, priority: int = 0) -> None:
         if self._closed:
@@ -160,11 +167,11 @@ class Queue(Generic[K]):
         self.add_after(key, min(self._max_delay, self._base_delay * 2 ** min(failures, 60)), priority)
 
     def forget(self, key: K) -> None:
-        """The key is fine: its next failure starts the back-off anew."""
+        """The key succeeded: its next failure starts the back-off anew."""
         self._failures.pop(key, None)
 
     def retry_now(self) -> None:
-        """Every key that waits for its back-off is due at once, and starts anew with it."""
+        """End the back-off of every key: those that wait are ready at once."""
         failures, self._failures = self._failures, {}
         for key in failures:
             if self._due.pop(key, None) is not None:
@@ -196,7 +203,7 @@ class Queue(Generic[K]):
                 del self._due[key]
                 self.add(key, priority)
 
-    # taking out
+    # taking
 
     async def get(self) -> K:
         """The next key; give it back with `done`. QueueShutDown once the queue is shut down."""
@@ -212,6 +219,10 @@ class Queue(Generic[K]):
                     self._wake_one()
                 raise
         return self._take()
+
+    def take(self) -> K | None:
+        """The next key, if one is ready; give it back with `done`."""
+        return self._take() if self._waiting else None
 
     def _take(self) -> K:
         for priority in self._priorities:
@@ -243,9 +254,11 @@ class Queue(Generic[K]):
             if not future.done():
                 future.set_result(None)
                 return
+        if self.on_ready is not None and self._waiting:
+            self.on_ready()
 
     def shut_down(self) -> None:
-        """Take nothing new and give nothing out; a worker may still finish what it has."""
+        """Accept and return no more keys; a worker may still finish what it has."""
         self._closed = True
         self._waiting.clear()
         self._ready.clear()

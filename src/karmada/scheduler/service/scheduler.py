@@ -18,9 +18,9 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
-from karmada.kube.runtime.queue import Queue
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
@@ -90,7 +90,7 @@ class BindingScheduler:
         self._touched: set[Key] = set()
         """Bindings that a changed cluster may concern."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
-        self._queue: Queue[Key] | None = None
+        self._queue: Lanes[Key] | None = None
         indexes = {BY_PLACEMENT: index_by_placement, BY_KIND: index_by_kind}
         self._informer = context.informers.of(kind.gvr, indexes=indexes)
         self._bindings = OwnWrites(self._informer)
@@ -108,7 +108,7 @@ class BindingScheduler:
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add
 
-    def follow_queue(self, queue: Queue[Key]) -> None:
+    def follow_queue(self, queue: Lanes[Key]) -> None:
         self._queue = queue
 
     @property

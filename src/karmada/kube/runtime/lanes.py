@@ -1,0 +1,190 @@
+"""Lanes: a controller's work queue, divided by a function of the key, with workers for each part.
+
+A lane has a queue of its own and up to `limit` workers, so that one whose work hangs (an unreachable cluster) blocks no
+other. Without a function there is one lane. Workers exist only while there are keys: one starts when a key is ready and
+its lane has fewer than `limit`, takes keys until none is ready, and ends. An empty lane is dropped. So neither lanes
+nor workers cost anything at rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
+from typing import Generic, TypeVar
+
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.queue import Queue, QueueMetrics
+from karmada.kube.runtime.waiting import finish_within
+
+K = TypeVar("K", bound=Hashable)
+log = get_logger("controller")
+
+
+class _Lane(Generic[K]):
+    __slots__ = ("queue", "workers")
+
+    def __init__(self, queue: Queue[K]) -> None:
+        self.queue = queue
+        self.workers = 0
+
+
+class Lanes(Generic[K]):
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[K], Awaitable[None]],
+        *,
+        limit: int,
+        clock: Clock,
+        lane_of: Callable[[K], str] | None = None,
+        base_delay: float = 0.005,
+        max_delay: float = 1000.0,
+        metrics: QueueMetrics | None = None,
+    ) -> None:
+        """`work` reconciles one key and must not raise; delays are those of Queue, and `metrics` are of all lanes."""
+        self.name = name
+        self.limit = limit
+        self.failed = False
+        """A worker ended with an exception."""
+        self._work = work
+        self._lane_of = lane_of
+        self._clock = clock
+        self._make_queue = partial(Queue[K], name, clock=clock, base_delay=base_delay, max_delay=max_delay)
+        self._metrics = metrics
+        self._lanes: dict[str, _Lane[K]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._task_name = f"controller {name}"
+        self._running = False
+        self._closed = False
+
+    # figures
+
+    def __len__(self) -> int:
+        """Keys ready for a worker."""
+        return sum(len(lane.queue) for lane in self._lanes.values())
+
+    @property
+    def lanes(self) -> int:
+        """Lanes in use."""
+        return len(self._lanes)
+
+    @property
+    def working(self) -> int:
+        return sum(lane.queue.working for lane in self._lanes.values())
+
+    @property
+    def delayed(self) -> int:
+        return sum(lane.queue.delayed for lane in self._lanes.values())
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is ready and no worker is busy (delayed keys may remain)."""
+        return all(lane.queue.idle for lane in self._lanes.values())
+
+    def longest_running(self) -> float:
+        """How long the oldest key has been with a worker."""
+        return max((lane.queue.longest_running() for lane in self._lanes.values()), default=0.0)
+
+    def unfinished(self) -> float:
+        """Seconds of work under way, over all workers."""
+        return sum(lane.queue.unfinished() for lane in self._lanes.values())
+
+    def retries(self, key: K) -> int:
+        lane = self._lanes.get(self._name_of(key))
+        return 0 if lane is None else lane.queue.retries(key)
+
+    # keys
+
+    def add(self, key: K, priority: int = 0) -> None:
+        self._lane(key).queue.add(key, priority)
+
+    def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
+        self._lane(key).queue.add_after(key, seconds, priority)
+
+    def add_rate_limited(self, key: K, priority: int = 0) -> None:
+        """Again after the key's back-off, which this call counts up."""
+        self._lane(key).queue.add_rate_limited(key, priority)
+
+    def forget(self, key: K) -> None:
+        """The key succeeded: its next failure starts the back-off anew."""
+        lane = self._lanes.get(self._name_of(key))
+        if lane is not None:
+            lane.queue.forget(key)
+
+    def retry_now(self, lane: str) -> None:
+        """What made the keys of a lane fail may be over: their back-off ends now."""
+        found = self._lanes.get(lane)
+        if found is not None:
+            found.queue.retry_now()
+
+    def drop(self, lane: str) -> None:
+        """Forget a lane and what waits in it; what its workers have they finish."""
+        found = self._lanes.pop(lane, None)
+        if found is not None:
+            found.queue.shut_down()
+
+    def _name_of(self, key: K) -> str:
+        return "" if self._lane_of is None else self._lane_of(key)
+
+    def _lane(self, key: K) -> _Lane[K]:
+        name = "" if self._lane_of is None else self._lane_of(key)
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = _Lane(self._make_queue(metrics=self._metrics))
+            lane.queue.on_ready = partial(self._wake, name, lane)
+            if self._closed:
+                lane.queue.shut_down()
+            else:
+                self._lanes[name] = lane
+        return lane
+
+    # workers
+
+    def start(self) -> None:
+        """Keys that were added before are worked on from now on."""
+        self._running = True
+        for name, lane in self._lanes.items():
+            for _ in range(min(self.limit, len(lane.queue))):
+                self._wake(name, lane)
+
+    def shut_down(self) -> None:
+        """Take no key any more; a worker may finish what it has."""
+        self._closed = True
+        for lane in self._lanes.values():
+            lane.queue.shut_down()
+
+    async def stop(self, grace: float) -> None:
+        """Shut down; what is under way may finish within `grace` seconds."""
+        self.shut_down()
+        await finish_within(self._clock, list(self._tasks), grace)
+
+    def _wake(self, name: str, lane: _Lane[K]) -> None:
+        if self._running and lane.workers < self.limit:
+            lane.workers += 1
+            task = asyncio.get_running_loop().create_task(self._run(name, lane), name=self._task_name)
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    async def _run(self, name: str, lane: _Lane[K]) -> None:
+        queue = lane.queue
+        try:
+            while True:
+                key = queue.take()
+                if key is None:
+                    return
+                try:
+                    await self._work(key)
+                finally:
+                    queue.done(key)
+        finally:
+            lane.workers -= 1
+            if self._lane_of is not None and queue.empty and self._lanes.get(name) is lane:
+                del self._lanes[name]
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.failed = True
+            log.error("A worker failed", task.exception(), controller=self.name)
