@@ -14,12 +14,10 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
-from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.waiting import finish_within
 
 K = TypeVar("K", bound=Hashable)
-log = get_logger("controller")
 
 
 class _Lane(Generic[K]):
@@ -163,9 +161,7 @@ class Lanes(Generic[K]):
     def _wake(self, name: str, lane: _Lane[K]) -> None:
         if self._running and lane.workers < self.limit:
             lane.workers += 1
-            task = asyncio.get_running_loop().create_task(self._run(name, lane), name=self._task_name)
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            self._tasks.add(asyncio.get_running_loop().create_task(self._run(name, lane), name=self._task_name))
 
     async def _run(self, name: str, lane: _Lane[K]) -> None:
         queue = lane.queue
@@ -178,13 +174,13 @@ class Lanes(Generic[K]):
                     await self._work(key)
                 finally:
                     queue.done(key)
+        except BaseException as error:
+            self.failed = self.failed or not isinstance(error, asyncio.CancelledError)
+            raise
         finally:
             lane.workers -= 1
             if self._lane_of is not None and queue.empty and self._lanes.get(name) is lane:
                 del self._lanes[name]
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self.failed = True
-            log.error("A worker failed", task.exception(), controller=self.name)
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.discard(task)

@@ -39,20 +39,17 @@ class OwnWrites:
 
     def wrote(self, obj: Obj) -> None:
         """Record what the server returned for a create, update or patch."""
-        informer, key = self.informer, key_of(obj)
-        written = _Write(0 if informer is None else informer.history, version(obj), obj)
-        if not self._is_ahead(key, written):
+        informer, key, written = self.informer, key_of(obj), version(obj)
+        history = 0 if informer is None else informer.history
+        if informer is not None and informer.has_reached(key, written, history):
             return
-        known = self._writes.get(key)
-        if known is not None and known.history == written.history and known.version >= written.version:
+        known = self._writes.pop(key, None)
+        if known is not None and known.history == history and known.version >= written:
+            self._writes[key] = known
             return
-        if _is_gone(obj):
-            written = written._replace(object=None)
-        elif informer is not None:
-            written = written._replace(object=informer.shown(obj))
         self._drop_oldest()
-        self._writes.pop(key, None)
-        self._writes[key] = written
+        shown = obj if informer is None else informer.shown(obj)
+        self._writes[key] = _Write(history, written, None if _is_gone(obj) else shown)
 
     def get(self, key: Key) -> Obj | None:
         """The object, at least as new as the last write of it here."""
