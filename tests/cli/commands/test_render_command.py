@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.cli.commands.render import commented, render
 from karmada.kube.objects.clock import RealClock
@@ -219,3 +220,58 @@ async def test_policies_of_the_control_plane_and_those_to_try_out(plane: Control
     )
     unchanged = await plane.client.get(OverridePolicy.gvr, "images", "default")
     assert unchanged["spec"]["overrideRules"] == stored["spec"]["overrideRules"]
+
+
+# propagation policies
+
+PROPAGATION = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: split}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  placement:
+    clusterAffinity: {clusterNames: [m1, m2]}
+    replicaScheduling:
+      replicaSchedulingType: Divided
+      replicaDivisionPreference: Weighted
+      weightPreference:
+        staticWeightList:
+        - {targetCluster: {clusterNames: [m1]}, weight: 1}
+        - {targetCluster: {clusterNames: [m2]}, weight: 4}
+"""
+SEVERAL = DEPLOYMENT.replace("replicas: 2", "replicas: 5")
+
+
+@pytest.mark.parametrize(("name", "replicas"), [("m1", 1), ("m2", 4)])
+def test_replicas_are_divided_as_the_policy_of_the_files_says(name: str, replicas: int) -> None:
+    result = run("-f", "-", "--cluster", name, "--local", text=f"{SEVERAL}---\n{PROPAGATION}")
+    assert (result.exit_code, result.stderr) == (0, "")
+    [shown] = load_all(result.stdout)
+    assert (shown["kind"], shown["spec"]["replicas"]) == ("Deployment", replicas)
+
+
+def test_a_cluster_that_is_not_selected_gets_nothing_and_the_reason() -> None:
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+    result = run("-f", "-", "--cluster", "m3", "--local", text="---\n".join([SEVERAL, config, PROPAGATION]))
+    assert (result.exit_code, result.stderr) == (0, "")
+    web, settings = result.stdout.split("---\n")
+    assert web.startswith("# Deployment default/web: m3 is not selected: ClusterAffinity: ")
+    assert settings.startswith("# ConfigMap default/settings: m3 is not selected: no policy selects ConfigMap")
+
+
+async def test_policies_of_files_are_rendered_for_the_clusters_of_the_control_plane(tmp_path: Path) -> None:
+    async with running(tmp_path / "plane", clock=RealClock()) as plane:
+        enabled = [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment", "name": "deployments"}]}]
+        for name in ("m1", "m2"):
+            await plane.add_cluster(name)
+            found = await plane.client.get(Cluster.gvr, name)
+            status = {**(found.get("status") or {}), "apiEnablements": enabled}
+            await plane.client.update(Cluster.gvr, {**found, "status": status}, subresource="status")
+        files = tmp_path / "all.yaml"
+        files.write_text(f"{SEVERAL}---\n{PROPAGATION}")
+        words = ["-f", str(files), "--cluster", "m2", "--kubeconfig", str(plane.server.kubeconfig)]
+        result = await asyncio.to_thread(run, *words)
+        assert (result.exit_code, result.stderr) == (0, "")
+        [shown] = load_all(result.stdout)
+        assert (shown["kind"], shown["spec"]["replicas"]) == ("Deployment", 4)

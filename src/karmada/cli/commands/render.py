@@ -10,16 +10,19 @@ Every change has a comment above its line: the policy, the overrider's field in 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from karmada.cli.prediction import intended_binding as intended
+from karmada.cli.prediction import scheduling
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
+    from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
     from karmada.overrides.engine import Overrides
     from karmada.overrides.explain import Change, Place
@@ -32,7 +35,10 @@ class Given(NamedTuple):
 
     resources: list[Obj]
     policies: list[Obj]
+    """Override policies."""
     clusters: list[Obj]
+    propagation: list[Obj]
+    """Propagation policies: with them, a cluster gets only what they place on it."""
 
 
 @click.command()
@@ -48,7 +54,8 @@ def render(
 ) -> None:
     """Show the manifests that CLUSTER would get, with a comment for each change by an override policy.
 
-    With --local, a Cluster in the files gives the labels, region and so on of the cluster.
+    With a propagation policy in the files, replicas are divided as it says, and a cluster that it does not select gets
+    nothing. With --local, a Cluster in the files gives the labels, region and so on of the cluster.
 
     \b
     Examples:
@@ -60,7 +67,8 @@ def render(
     if not given.resources:
         raise connect.failure("no resource in the given files")
     if local:
-        texts = _render(_placed(given, namespace or "default", _is_namespaced), cluster, _bare(given.clusters, cluster))
+        given = _placed(given, namespace or "default", _is_namespaced)
+        texts = connect.run(_from_files(given, cluster, namespace or "default"))
     else:
         config = connect.control_config(kubeconfig, karmada_context)
         texts = connect.run(_from_control_plane(config, given, cluster, namespace or config.namespace))
@@ -73,7 +81,7 @@ def render(
 def read(files: Iterable[str]) -> Given:
     from karmada.kube.client.manifests import load_manifests
 
-    given = Given([], [], [])
+    given = Given([], [], [], [])
     for name in files:
         try:
             text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
@@ -87,18 +95,24 @@ def read(files: Iterable[str]) -> Given:
 
 def _sort(obj: Obj, given: Given, file: str) -> None:
     from karmada.api.cluster import Cluster
-    from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
+    from karmada.api.policy import ClusterOverridePolicy, ClusterPropagationPolicy, OverridePolicy, PropagationPolicy
 
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise connect.failure(f"{file}: {obj['kind']} without a name")
-    kinds = {kind.gvk.kind: kind for kind in (ClusterOverridePolicy, OverridePolicy, Cluster)}
-    kind = kinds.get(obj["kind"])
-    if kind is None or obj["apiVersion"] != kind.gvk.api_version:
-        given.resources.append(obj)
-        return
-    _check(kind, obj, file)
-    (given.clusters if kind is Cluster else given.policies).append(obj)
+    kept: dict[Any, list[Obj]] = {
+        ClusterOverridePolicy: given.policies,
+        OverridePolicy: given.policies,
+        Cluster: given.clusters,
+        ClusterPropagationPolicy: given.propagation,
+        PropagationPolicy: given.propagation,
+    }
+    for kind, place in kept.items():
+        if (obj["apiVersion"], obj["kind"]) == (kind.gvk.api_version, kind.gvk.kind):
+            _check(kind, obj, file)
+            place.append(obj)
+            return
+    given.resources.append(obj)
 
 
 def _check(kind: Any, obj: Obj, file: str) -> None:
@@ -132,11 +146,40 @@ def _is_namespaced(obj: Obj) -> bool:
     return known.get((obj["apiVersion"], obj["kind"]), True)
 
 
-def _bare(clusters: Sequence[Obj], name: str) -> list[Obj]:
-    """The clusters, with one that has nothing but its name if need be."""
-    if any(cluster["metadata"]["name"] == name for cluster in clusters):
-        return [*clusters]
-    return [*clusters, {"kind": "Cluster", "metadata": {"name": name}, "spec": {}}]
+def _bare(clusters: Sequence[Obj], names: Iterable[str]) -> list[Obj]:
+    """The clusters, and for each other name one that has nothing but its name."""
+    known = {cluster["metadata"]["name"] for cluster in clusters}
+    others = [name for name in dict.fromkeys(names) if name not in known]
+    return [*clusters, *({"kind": "Cluster", "metadata": {"name": name}, "spec": {}} for name in others)]
+
+
+def _cluster_names(value: Any) -> Iterator[str]:
+    """The clusters that a policy names anywhere in its placement."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from inner or () if key == "clusterNames" else _cluster_names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _cluster_names(inner)
+
+
+async def _from_files(given: Given, cluster: str, namespace: str) -> list[str]:
+    named = [name for policy in given.propagation for name in _cluster_names(policy.get("spec") or {})]
+    clusters = _bare(given.clusters, [cluster, *named])
+    propagation = [await intended.admitted(policy, namespace) for policy in given.propagation]
+    scheduler = scheduling.Scheduler("*,-APIEnablement", "") if propagation else None
+    shares = []
+    for resource in given.resources:
+        if scheduler is None:
+            shares.append(Share(resource))
+            continue
+        try:
+            policy = intended.best_policy((), (), resource, propagation, [])
+        except intended.NoPolicy as error:
+            shares.append(Share(resource, str(error)))
+            continue
+        shares.append(await _share(scheduler, policy, resource, clusters, cluster))
+    return _render(given, shares, cluster, clusters)
 
 
 # the control plane
@@ -158,6 +201,7 @@ async def _from_control_plane(config: RestConfig, given: Given, cluster: str, na
         clusters = [*given.clusters]
         if not any(found["metadata"]["name"] == cluster for found in clusters):
             clusters.append({**await client.get(Cluster.gvr, cluster), "kind": "Cluster"})
+        shares = await _live_shares(client, given, clusters, cluster, namespace)
         found = [
             {**policy, "kind": ClusterOverridePolicy.gvk.kind}
             for policy in (await client.list_all(ClusterOverridePolicy.gvr)).items
@@ -165,17 +209,93 @@ async def _from_control_plane(config: RestConfig, given: Given, cluster: str, na
         for space in sorted({resource["metadata"].get("namespace") or "" for resource in given.resources} - {""}):
             policies = (await client.list_all(OverridePolicy.gvr, space)).items
             found += [{**policy, "kind": OverridePolicy.gvk.kind} for policy in policies]
-    return _render(given._replace(policies=[*found, *given.policies]), cluster, clusters)
+    return _render(given._replace(policies=[*found, *given.policies]), shares, cluster, clusters)
+
+
+async def _live_shares(
+    client: Client, given: Given, clusters: Sequence[Obj], cluster: str, namespace: str
+) -> list[Share]:
+    """What the cluster gets of each resource, by the policies of the files and of the control plane."""
+    from karmada.api.cluster import Cluster
+
+    if not given.propagation:
+        return [Share(resource) for resource in given.resources]
+    scheduler = scheduling.Scheduler("*", "")
+    await scheduler.follow(client)
+    propagation = [await intended.admitted(policy, namespace) for policy in given.propagation]
+    names = {one["metadata"]["name"] for one in clusters}
+    others = [one for one in (await client.list_all(Cluster.gvr)).items if one["metadata"]["name"] not in names]
+    shares = []
+    for resource in given.resources:
+        try:
+            policy = await intended.policy_for(client, resource, propagation, [])
+        except intended.NoPolicy as error:
+            shares.append(Share(resource, str(error)))
+            continue
+        shares.append(await _share(scheduler, policy, resource, [*clusters, *others], cluster))
+    return shares
+
+
+# shares
+
+
+class Share(NamedTuple):
+    """What a cluster gets of a resource: the manifest with its replicas, or why it gets nothing."""
+
+    manifest: Obj
+    refusal: str = ""
+
+
+async def _share(
+    scheduler: scheduling.Scheduler, policy: Obj, resource: Obj, clusters: Sequence[Obj], cluster: str
+) -> Share:
+    from karmada.scheduler.explain import explain
+    from karmada.scheduler.fleet import Fleet
+
+    spec = await intended.binding_spec(scheduler, resource, policy)
+    decision = scheduler.decide(spec, Fleet.of(clusters), (), affinity_name="", fresh=False)
+    goals = scheduling.counts(decision.targets)
+    if cluster in goals:
+        return Share(await _revised(scheduler, resource, {**spec, "clusters": decision.targets}, goals, cluster))
+    if decision.failure is not None:
+        return Share(resource, decision.failure.text)
+    attempt = explain(decision)[-1]
+    return Share(resource, next((one.why for one in attempt.clusters if one.cluster == cluster), ""))
+
+
+async def _revised(
+    scheduler: scheduling.Scheduler, resource: Obj, spec: Obj, goals: Mapping[str, int], cluster: str
+) -> Obj:
+    """As the binding controller makes it, before overrides."""
+    from karmada.controllers.binding.manifests import completions_of, with_completions
+    from karmada.interpreter.interpreter import Interpreter
+    from karmada.interpreter.native.layer import Native
+    from karmada.interpreter.operations import REVISE_REPLICA, gvk_of
+    from karmada.kube.objects.clock import SYSTEM
+
+    interpreter = Interpreter(native=Native(SYSTEM, scheduler.gates))
+    if spec.get("replicas") and interpreter.enabled(gvk_of(resource), REVISE_REPLICA):
+        resource = await interpreter.revise_replica(resource, goals[cluster])
+    completions = completions_of(resource, spec, goals)
+    return with_completions(resource, completions, cluster) if completions else resource
 
 
 # rendering
 
 
-def _render(given: Given, cluster: str, clusters: list[Obj]) -> list[str]:
+def _render(given: Given, shares: Sequence[Share], cluster: str, clusters: list[Obj]) -> list[str]:
     from karmada.overrides.engine import Overrides
 
     overrides = Overrides.of_objects([*given.policies, *clusters])
-    return [_rendered(overrides, resource, cluster) for resource in given.resources]
+    return [
+        _not_selected(share, cluster) if share.refusal else _rendered(overrides, share.manifest, cluster)
+        for share in shares
+    ]
+
+
+def _not_selected(share: Share, cluster: str) -> str:
+    manifest = share.manifest
+    return f"# {manifest['kind']} {intended.name_of(manifest)}: {cluster} is not selected: {share.refusal}\n"
 
 
 def _rendered(overrides: Overrides, resource: Obj, cluster: str) -> str:

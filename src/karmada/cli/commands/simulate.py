@@ -205,25 +205,14 @@ async def _outcome(
     clusters: Sequence[Obj],
     trial: Trial,
 ) -> Outcome:
-    from karmada.controllers.detector.bindings import policy_fields
-
     notes: list[str] = []
     policy = await intended.policy_for(client, resource, policies, notes)
     binding = await intended.live_binding(client, resource)
     claim = intended.claimed_by_another(binding, policy) if binding is not None else ""
     notes += [claim] if claim else []
     uid = ((binding or {}).get("spec") or {}).get("resource", {}).get("uid") or resource["metadata"].get("uid", "")
-    metadata = resource["metadata"]
-    reference = {"apiVersion": resource["apiVersion"], "kind": resource["kind"], "name": metadata["name"], "uid": uid}
-    if metadata.get("namespace"):
-        reference["namespace"] = metadata["namespace"]
-    spec = {
-        "resource": reference,
-        **await intended.counts(scheduler, resource, trial.replicas),
-        **policy_fields(policy),
-    }
-    spec |= intended.groups(scheduler, policy, resource)
-    others = await scheduler.others(client, metadata.get("namespace", ""))
+    spec = await intended.binding_spec(scheduler, resource, policy, uid=uid, replicas=trial.replicas)
+    others = await scheduler.others(client, resource["metadata"].get("namespace", ""))
     return _decide(scheduler, resource, intended.title(policy), spec, binding, clusters, others, trial, notes)
 
 

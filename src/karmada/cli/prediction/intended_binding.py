@@ -23,6 +23,17 @@ def name_of(obj: Obj) -> str:
     return f"{namespace}/{obj['metadata']['name']}" if namespace else str(obj["metadata"]["name"])
 
 
+class NoPolicy(connect.Failure):
+    """No policy selects the resource."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"error: {problem}")
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.problem
+
+
 def title(policy: Obj) -> str:
     return f"{policy['kind']} {name_of(policy)}"
 
@@ -62,13 +73,20 @@ def _schema_defaults(policy: Obj) -> None:
 
 
 async def policy_for(client: Client, resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:
-    """The one that counts: that of the namespace before the others, by priority, precision and name."""
+    """The policy that applies: of those of the control plane and the given ones."""
     from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
-    from karmada.controllers.detector.policies import best, selects
 
     namespace = resource["metadata"].get("namespace", "")
     own = (await client.list_all(PropagationPolicy.gvr, namespace)).items if namespace else []
     wide = (await client.list_all(ClusterPropagationPolicy.gvr)).items
+    return best_policy(own, wide, resource, given, notes)
+
+
+def best_policy(own: Sequence[Obj], wide: Sequence[Obj], resource: Obj, given: Sequence[Obj], notes: list[str]) -> Obj:
+    """That of the namespace before the others, by priority, precision and name; given ones replace their namesakes."""
+    from karmada.controllers.detector.policies import best, selects
+
+    namespace = resource["metadata"].get("namespace", "")
     chosen: Obj | None = None
     for kind, live in zip(POLICY_KINDS, (own, wide), strict=True):
         files = [
@@ -82,7 +100,7 @@ async def policy_for(client: Client, resource: Obj, given: Sequence[Obj], notes:
     if chosen is None:
         looked_at = len(own) + len(wide) + len(given)
         called = f"{resource['kind']} {name_of(resource)}"
-        raise connect.failure(f"no policy selects {called}: {looked_at} were looked at, those of the files included")
+        raise NoPolicy(f"no policy selects {called}: {looked_at} were looked at, those of the files included")
     losers = [one for one in given if one is not chosen and selects(one, resource)]
     notes += [f"{title(one)} selects it, too, and has lower priority than {title(chosen)}." for one in losers]
     return chosen
@@ -112,6 +130,20 @@ def claimed_by_another(binding: Obj, policy: Obj) -> str:
     return (
         "" if holder == title(policy) else f"{holder} has claimed it: another policy takes it over only by preemption."
     )
+
+
+async def binding_spec(
+    scheduler: Scheduler, resource: Obj, policy: Obj, *, uid: str = "", replicas: int | None = None
+) -> Obj:
+    """The spec of the binding, without clusters."""
+    from karmada.controllers.detector.bindings import policy_fields
+
+    metadata = resource["metadata"]
+    reference = {"apiVersion": resource["apiVersion"], "kind": resource["kind"], "name": metadata["name"], "uid": uid}
+    if metadata.get("namespace"):
+        reference["namespace"] = metadata["namespace"]
+    spec = {"resource": reference, **await counts(scheduler, resource, replicas), **policy_fields(policy)}
+    return spec | groups(scheduler, policy, resource)
 
 
 async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj:

@@ -50,7 +50,7 @@ class Renderer:
         self._interpreter = interpreter
         self._override = override
         self._revises = is_workload(spec) and interpreter.enabled(gvk_of(template), REVISE_REPLICA)
-        self._completions = _completions(template, spec, goals)
+        self._completions = completions_of(template, spec, goals)
         self._labels = {kind.id_label: kind.id_of(binding)}
         self._state = preserved_labels(spec) if carries_state else {}
         self._marks = kind.marks(binding)
@@ -63,7 +63,7 @@ class Renderer:
         if self._revises:
             obj = await self._interpreter.revise_replica(obj, self._goals[cluster])
         if self._completions:
-            obj = _with_completions(obj, self._completions, cluster)
+            obj = with_completions(obj, self._completions, cluster)
         applied: Mapping[str, str] = {}
         if self._override is not None:
             obj, applied = self._override(obj, cluster)
@@ -86,7 +86,7 @@ class Renderer:
         return well_known.CONFLICT_OVERWRITE if self._overwrites else well_known.CONFLICT_ABORT
 
 
-def _completions(template: Obj, spec: Obj, goals: Mapping[str, int]) -> dict[str, int]:
+def completions_of(template: Obj, spec: Obj, goals: Mapping[str, int]) -> dict[str, int]:
     """Shares of a Job's completions, where they are divided."""
     if template.get("kind") != "Job" or not (spec.get("replicas") or 0) > 0 or not is_divided(spec):
         return {}
@@ -94,7 +94,7 @@ def _completions(template: Obj, spec: Obj, goals: Mapping[str, int]) -> dict[str
     return {} if completions is None else shares(completions, goals, meta.uid(template))
 
 
-def _with_completions(obj: Obj, divided: Mapping[str, int], cluster: str) -> Obj:
+def with_completions(obj: Obj, divided: Mapping[str, int], cluster: str) -> Obj:
     if cluster not in divided:
         raise ApiError(f"no completions found for cluster {cluster}")
     spec = obj.get("spec") or {}
