@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
 ETCD := $(VENV)/.etcd
+# Bytecode is written even if the environment says otherwise: programs that tests start compile everything anew without.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt
 DATA ?= $(HOME)/.karmada
 ARGS ?=

@@ -100,8 +100,8 @@ def config_map(**labels: str) -> Obj:
 
 BACKEND = {"service": {"name": "a", "port": {"number": 80}}}
 REGION = {"spreadConstraints": [{"spreadByField": "region"}]}
-TWICE = {"spreadConstraints": [{"spreadByField": "cluster"}, {"spreadByField": "cluster"}]}
-DEPENDENCIES = {"annotations": {"resourcebinding.karmada.io/dependencies": "nonsense"}}
+TWICE: dict[str, Any] = {"spreadConstraints": [{"spreadByField": "cluster"}, {"spreadByField": "cluster"}]}
+DEPENDENCIES: dict[str, Any] = {"annotations": {"resourcebinding.karmada.io/dependencies": "nonsense"}}
 Asked = tuple[str, str, Obj | None, Obj | None]
 """Path, operation, object, old object."""
 RECORDED: list[Asked] = [
@@ -245,7 +245,7 @@ async def test_both_answer_alike(asked: Asked, webhook: Webhook) -> None:
 
 async def test_what_was_recorded_reaches_every_hook_and_both_answers() -> None:
     assert {f"/{path}" for path, *_ in RECORDED} == {hook.path for hook in HOOKS}
-    outcomes = [(path, (await in_process(path, *asked))[0]) for path, *asked in RECORDED]
+    outcomes = [(path, (await in_process(path, *asked))[0]) for path, *asked in list[tuple[Any, ...]](RECORDED)]
     refusing = {f"/{path}" for path, allowed in outcomes if not allowed}
     assert refusing >= {hook.path for hook in HOOKS if hook not in MUTATING}
 

@@ -91,7 +91,7 @@ async def test_a_policy_is_completed(client: Client) -> None:
 
 async def test_an_older_form_is_stored_as_it_was_sent(client: Client) -> None:
     scheduling = {"replicaDivisionPreference": "Dynamic", "dynamicWeight": "AvailableReplicas"}
-    failover = {"applicationMigrationPolicy": {"decisionConditions": {}}}
+    failover: dict[str, Any] = {"applicationMigrationPolicy": {"decisionConditions": {}}}
     placement = {"replicaScheduling": scheduling, "spreadConstraints": [{"spreadByField": "region"}]}
     spec = (await client.create(POLICIES, policy(placement=placement, failover=failover)))["spec"]
     assert spec["placement"] == {

@@ -46,7 +46,7 @@ def test_the_page_lists_the_same_kinds() -> None:
     page = (ROOT / "docs/kinds.md").read_text()
     section = page.split("## Stored, not acted on yet")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `([\w.-]+)` \| (.*) \|$", section, re.MULTILINE)
-    listed = {(group, re.match(r"\w+", kind.strip())[0]) for group, kinds in rows for kind in _split(kinds)}  # type: ignore[index]
+    listed = {(group, re.match(r"\w+", kind.strip())[0]) for group, kinds in rows for kind in _split(kinds)}
     assert listed == {(resource.group, kind) for resource, kind in NOT_ACTED_ON.items()}
 
 

@@ -86,5 +86,5 @@ def test_an_old_form_is_kept_for_admission_to_see(kind: str, name: str, path: st
     prune(node_of(manifest), pruned)
     value: object = pruned
     for step in path.split("."):
-        value = value[int(step)] if isinstance(value, list) else value[step]  # type: ignore[index]
+        value = value[int(step)] if isinstance(value, list) else value[step]
     assert value is not None

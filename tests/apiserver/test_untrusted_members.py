@@ -141,7 +141,7 @@ async def test_an_address_that_is_none_is_a_plain_error(endpoint: str) -> None:
         return SECRET
 
     outbound = Outbound()
-    members = Members(Registry(apiEndpoint=endpoint, impersonatorSecretRef=REF), secret, outbound)  # type: ignore[arg-type]
+    members = Members(Registry(apiEndpoint=endpoint, impersonatorSecretRef=REF), secret, outbound)
     with pytest.raises(ApiError, match="the address of cluster m1") as caught:
         await members.get("m1")
     assert caught.value.http_code == 500

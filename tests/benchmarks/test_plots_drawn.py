@@ -76,7 +76,7 @@ def test_what_all_stacks_begin_with_is_not_drawn() -> None:
 
 
 def test_names_are_escaped_and_narrow_boxes_left_out() -> None:
-    stacks = {("x:<listcomp>",): 100_000, ("x:rare",): 1}
+    stacks: dict[tuple[str, ...], int] = {("x:<listcomp>",): 100_000, ("x:rare",): 1}
     drawing = plots.flame(stacks, "a & b")
     assert "&lt;listcomp&gt;" in drawing
     assert "rare" not in drawing

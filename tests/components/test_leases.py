@@ -83,7 +83,7 @@ async def test_a_scheduler_beside_the_all_in_one_stands_by(folder: Path) -> None
 async def test_the_all_in_one_does_not_schedule_while_another_scheduler_does(tmp_path: Path) -> None:
     storage = f"sqlite://{tmp_path}/state.db"
     async with all_in_one(tmp_path, storage) as plane:
-        await plane.manager.stop()  # type: ignore[union-attr]
+        await plane.manager.stop()
         client = plane.server.client(user_agent="tests")
         lease = await client.get(LEASES, SCHEDULER, NAMESPACE)
         held = {"holderIdentity": "another", "renewTime": micro_time(0), "leaseDurationSeconds": 15}
@@ -98,7 +98,7 @@ async def test_a_crashed_all_in_one_takes_its_own_leases_over_at_once(tmp_path: 
     storage = f"sqlite://{tmp_path}/state.db"
     async with all_in_one(tmp_path, storage) as plane:
         before = [await holder(plane, lease) for lease in (CONTROLLERS, SCHEDULER)]
-        for team in plane.manager._teams:  # type: ignore[union-attr]
+        for team in plane.manager._teams:
             team.elector = None  # as if it had no time to release them
     async with all_in_one(tmp_path, storage) as plane:
         assert [await holder(plane, lease) for lease in (CONTROLLERS, SCHEDULER)] == before

@@ -98,7 +98,7 @@ def allowed(plane: ControlPlane, cluster: str, kind: str = "users") -> list[str]
     if work is None:
         return None
     rules = work["spec"]["workload"]["manifests"][0].get("rules") or ()
-    names = next((r["resourceNames"] for r in rules if r["resources"] == [kind]), [])
+    names: list[str] = next((r["resourceNames"] for r in rules if r["resources"] == [kind]), [])
     return [name for name in names if kind != "users" or not name.startswith("system:")]
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from karmada.api.cluster import Cluster
 from karmada.joining.join import Joining, join
@@ -53,7 +53,7 @@ class Fleet:
         self.ctl = Program([sys.executable, "-m", "karmada.cli.karmadactl"], home, self.plane.kubeconfig)
         self._stack = ExitStack()
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(self.sims)
             stack.callback(self.plane.stop)
@@ -94,10 +94,12 @@ class Fleet:
         self._background.run(every())
         self.until_ready(*names)
 
-    def cluster(self, name: str) -> Obj | None:
-        return self.get(Cluster.gvr, name)
+    def cluster(self, name: str) -> Obj:
+        found = self.get(Cluster.gvr, name)
+        assert found is not None, f"there is no cluster {name}"
+        return found
 
-    def until(self, name: str, check: Callable[[Obj], Any], seconds: float = 20.0) -> Obj:
+    def until(self, name: str, check: Callable[..., Any], seconds: float = 20.0) -> Obj:
         """The Cluster, once `check` says yes of it."""
         return self.until_object(Cluster.gvr, name, check, seconds=seconds)
 

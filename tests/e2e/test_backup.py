@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_a_running_servers_state_is_copied_and_comes_back(
         other.stop()
 
 
-def without_version(obj: dict) -> dict:
+def without_version(obj: dict[str, Any]) -> dict[str, Any]:
     obj["metadata"].pop("resourceVersion")
     return obj
 

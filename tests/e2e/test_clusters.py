@@ -147,7 +147,7 @@ def test_a_plain_api_server_is_a_member_and_may_be_upgraded(fleet: Fleet, tmp_pa
         fleet.ctl(
             "unjoin", "plain", "--cluster-kubeconfig", str(server.kubeconfig), "--cluster-context=karmada-apiserver"
         )
-        assert fleet.cluster("plain") is None
+        assert fleet.get(Cluster.gvr, "plain") is None
         member = Program(fleet.kubectl._command, tmp_path, server.kubeconfig)
         eventually(lambda: left_behind(member, "plain") == [])
     finally:
@@ -396,7 +396,7 @@ def test_what_the_page_about_clusters_says_can_be_pasted(fleet: Fleet) -> None:
     done = shell("-c", f"cd\n{chr(10).join(lines)}")
     assert "cluster(member2) is joined successfully" in done.out
     assert 'cluster_ready_state{member_cluster="member1"}' in done.out
-    assert fleet.cluster("member1") is None
+    assert fleet.get(Cluster.gvr, "member1") is None
     fleet.ctl("unjoin", "member2")
 
 
@@ -408,7 +408,7 @@ def test_a_cluster_leaves_and_may_come_again(fleet: Fleet, made: Made) -> None:
     member = fleet.sims.kubectl(name)
     fleet.join(name)
     assert fleet.ctl("unjoin", name).out == ""
-    assert fleet.cluster(name) is None
+    assert fleet.get(Cluster.gvr, name) is None
     fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
     assert len(left_behind(member, name)) == 3
     fleet.join(name)
@@ -437,7 +437,7 @@ def test_a_dead_cluster_leaves_when_it_is_known_to_be_dead(fleet: Fleet, made: M
     name = made()
     fleet.sims.ctl("fail", name, "down")
     fleet.ctl("unjoin", name, "--wait=20s")
-    assert fleet.cluster(name) is None
+    assert fleet.get(Cluster.gvr, name) is None
     fleet.sims.ctl("heal", name)
 
 

@@ -237,10 +237,11 @@ async def fill(path: Path, count: int) -> None:
     for start in range(0, count, 5000):
         writes = []
         for number in range(start, start + 5000):
-            meta = {"name": f"web-{number:06}", "namespace": "default", "uid": f"00000000-0000-4000-8000-{number:012}",
+            name = f"web-{number:06}"
+            meta = {"name": name, "namespace": "default", "uid": f"00000000-0000-4000-8000-{number:012}",
                     "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}  # fmt: skip
             obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
-            key = storage_key(resource, "default", meta["name"])
+            key = storage_key(resource, "default", name)
             writes.append(store.write(key, orjson.dumps(obj), expected=0))
         await asyncio.gather(*writes)
     await store.close()

@@ -228,10 +228,10 @@ def check(history: list[Seen], record: Record) -> None:
             assert deletion is not None, f"answered, but not there: {done}"
             assert deletion.type == "DELETED", f"{done}, but {deletion}"
             continue
-        seen = by_revision.get(done.revision)
-        assert seen is not None, f"answered, but not there: {done}"
-        assert (seen.name, seen.number) == (done.name, done.number)
-        assert seen.type == ("ADDED" if done.verb == "POST" else "MODIFIED")
+        event = by_revision.get(done.revision)
+        assert event is not None, f"answered, but not there: {done}"
+        assert (event.name, event.number) == (done.name, done.number)
+        assert event.type == ("ADDED" if done.verb == "POST" else "MODIFIED")
         previous = before[done.revision]
         if done.verb == "PUT":
             assert previous is not None

@@ -7,7 +7,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ async def test_without_etcd_requests_fail_in_time_and_service_resumes_by_itself(
 ) -> None:
     [member] = etcd.members
     away = member.kill if trouble == "dead" else member.pause
-    back = (lambda: etcd.restart(member)) if trouble == "dead" else member.go_on
+    back: Callable[[], None] = partial(etcd.restart, member) if trouble == "dead" else member.go_on
     async with WireClient(servers[0]) as wire:
         code, kept = await wire("POST", CONFIG_MAPS, config_map(f"kept-{trouble}"))
         assert code == 201

@@ -42,7 +42,7 @@ def container(name: str, *command: str, image: str = "busybox", **fields: Any) -
     return {"name": name, "image": image, **({"command": list(command)} if command else {}), **fields}
 
 
-WEB = {
+WEB: Obj = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "web"},
@@ -55,7 +55,7 @@ WEB = {
         },
     },
 }
-NONE = {
+NONE: Obj = {
     **WEB,
     "metadata": {"name": "none"},
     "spec": {**WEB["spec"], "replicas": 0, "selector": {"matchLabels": {"app": "none"}}},

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -82,7 +83,7 @@ def test_a_token_lets_its_account_in_until_the_account_goes(
     assert "You must be logged in to the server" in refused.err
 
 
-def kubeconfig_for(server: ServerProcess, place: Path, user: dict) -> Path:
+def kubeconfig_for(server: ServerProcess, place: Path, user: dict[str, Any]) -> Path:
     config = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = user
     path = place / "kubeconfig"

@@ -58,9 +58,12 @@ def test_get_in_every_output_form(kn: Kubectl) -> None:
 def test_selectors_labels_and_sorting(kn: Kubectl) -> None:
     kn("create", "configmap", "alpha")
     kn("label", "configmap", "alpha", "app=other", "rank=9")
-    names = lambda *args: [line.split("/")[1] for line in kn("get", "cm", "-o", "name", *args).lines]
+
+    def names(*arguments: str) -> list[str]:
+        return [line.split("/")[1] for line in kn("get", "cm", "-o", "name", *arguments).lines]
+
     mine = {"alpha", "settings"}
-    assert [n for n in names("-l", "app=web")] == ["settings"]  # noqa: C416
+    assert names("-l", "app=web") == ["settings"]
     assert names("-l", "app in (other)") == ["alpha"]
     assert set(names("-l", "!rank")) & mine == {"settings"}
     assert set(names("-l", "rank>5")) & mine == {"alpha"}

@@ -6,6 +6,7 @@ import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,7 +169,7 @@ def test_rollout_works_on_the_objects(kn: Kubectl, namespace: str) -> None:
     assert kn("get", "deploy", "web", "-o", "jsonpath={.spec.paused}").out == "true"
 
 
-def replica_set(deployment: dict, revision: str, tag: str) -> dict:
+def replica_set(deployment: dict[str, Any], revision: str, tag: str) -> dict[str, Any]:
     meta = deployment["metadata"]
     template = json.loads(json.dumps(deployment["spec"]["template"]))
     template["metadata"]["labels"]["pod-template-hash"] = f"h{revision}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,12 +43,12 @@ def fleet(three_members: Propagation) -> Propagation:
     return three_members
 
 
-def put(value: str, key: str = "colour") -> dict[str, list[Obj]]:
+def put(value: str, key: str = "colour") -> dict[str, Any]:
     """Overriders that write into the data of a ConfigMap."""
     return {"plaintext": [{"path": f"/data/{key}", "operator": "add", "value": value}]}
 
 
-def tags(value: str) -> dict[str, list[Obj]]:
+def tags(value: str) -> dict[str, Any]:
     return {"imageOverrider": [{"component": "Tag", "operator": "replace", "value": value}]}
 
 

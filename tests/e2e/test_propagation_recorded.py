@@ -155,7 +155,7 @@ def labels(obj: Obj) -> dict[str, str]:
     return anonymous(obj["metadata"].get("labels") or {})
 
 
-def annotations(obj: Obj, *left_out: str) -> dict[str, str]:
+def annotations_of(obj: Obj, *left_out: str) -> dict[str, str]:
     """Without kubectl's own and the two that only count and identify."""
     out = {LAST_APPLIED, "resourcetemplate.karmada.io/generation", "deployment.kubernetes.io/revision", *left_out}
     return {key: value for key, value in (obj["metadata"].get("annotations") or {}).items() if key not in out}
@@ -194,7 +194,7 @@ def check_template(fleet: Propagation, case: Case) -> None:
     given = case.template["metadata"].get("labels") or {}
     assert labels(template) == {**given, POLICY_ID: "<id>"}
     claim = {"propagationpolicy.karmada.io/name": case.name, "propagationpolicy.karmada.io/namespace": "default"}
-    assert annotations(template) == claim
+    assert annotations_of(template) == claim
     status = {key: value for key, value in (template.get("status") or {}).items() if key != "observedGeneration"}
     assert status == (case.status or {})
 
@@ -203,7 +203,7 @@ def check_binding(fleet: Propagation, case: Case) -> None:
     binding = fleet.binding(case.kind, case.name)
     assert binding is not None
     assert labels(binding) == {POLICY_ID: "<id>", BINDING_ID: "<id>"}
-    notes = annotations(binding)
+    notes = annotations_of(binding)
     assert json.loads(notes.pop("policy.karmada.io/applied-placement")) == case.placement
     assert notes == {
         "propagationpolicy.karmada.io/name": case.name,
@@ -252,7 +252,7 @@ def check_copies(fleet: Propagation, case: Case) -> None:
             "resourcebinding.karmada.io/name": f"{case.name}-{case.kind.lower()}",
             "resourcebinding.karmada.io/namespace": "default",
         }
-        assert annotations(work) == {**reference, CONFLICT: "abort"}
+        assert annotations_of(work) == {**reference, CONFLICT: "abort"}
         assert conditions(work) == [DISPATCHING, APPLIED]
         assert (work["spec"]["suspendDispatching"], work["spec"]["preserveResourcesOnDeletion"]) == (False, False)
         (report,) = work["status"]["manifestStatuses"]
@@ -264,7 +264,7 @@ def check_copies(fleet: Propagation, case: Case) -> None:
             wanted_labels, notes = marks_of(case, work)
             assert labels(copy) == wanted_labels
             uid = "resourcetemplate.karmada.io/uid"
-            assert annotations(copy, uid) == notes
+            assert annotations_of(copy, uid) == notes
             assert copy["metadata"]["annotations"][uid] == template["metadata"]["uid"]
             assert copy["metadata"]["labels"][BINDING_ID] == binding["metadata"]["labels"][BINDING_ID]
             assert copy["metadata"]["labels"][WORK_ID] == work["metadata"]["labels"][WORK_ID]
@@ -354,7 +354,7 @@ def test_a_changed_template_reaches_its_members(three_members: Propagation) -> N
     assert before[2] is None
     for old, new in zip(before, after, strict=False):
         assert old is not None
-        assert (labels(new), annotations(new)) == (labels(old), annotations(old))
+        assert (labels(new), annotations_of(new)) == (labels(old), annotations_of(old))
         assert new["metadata"]["uid"] == old["metadata"]["uid"]
     fleet.delete(config_map("d2"), sent)
 
@@ -533,7 +533,7 @@ def test_images_are_overridden_by_cluster(three_members: Propagation) -> None:
     images = [image(found) for found in fleet.until_everywhere(DEPLOYMENTS, "e1", bool, "member1", "member2")]
     assert images == ["test-repo/nginx:2.0", "mirror/nginx"]
     for cluster, part in zip(("member1", "member2"), parts, strict=True):
-        noted = annotations(fleet.until_work(cluster, "Deployment", "e1"))["policy.karmada.io/applied-overrides"]
+        noted = annotations_of(fleet.until_work(cluster, "Deployment", "e1"))["policy.karmada.io/applied-overrides"]
         assert noted == json.dumps(
             [{"policyName": "e1", "overriders": {"imageOverrider": part}}], separators=(",", ":")
         )

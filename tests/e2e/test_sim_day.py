@@ -291,7 +291,7 @@ def test_a_stateful_set_grows_and_shrinks_in_order(kubectl: Program) -> None:
     finally:
         watching.terminate()
         told = [[*line.split(), ""][:3] for line in watching.communicate()[0].splitlines()]
-    first = {}
+    first: dict[tuple[str, str, bool], int] = {}
     for position, (event, name, ready) in enumerate(told):
         first.setdefault((event, name, ready == "true"), position)
     assert first["MODIFIED", "db-0", True] < first["ADDED", "db-1", False]

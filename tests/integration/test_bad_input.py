@@ -159,7 +159,8 @@ async def test_values_of_the_wrong_type_are_refused(http: Http) -> None:
 async def test_metadata_of_custom_resources_is_checked_like_any_other(http: Http) -> None:
     await install(http, crd())
     before = await quiet_revision(http)
-    for metadata in (None, "x", [], 7, {"labels": {"a": 1}}, {"name": ["x"]}, {"annotations": "x"}):
+    wrong: tuple[Any, ...] = (None, "x", [], 7, {"labels": {"a": 1}}, {"name": ["x"]}, {"annotations": "x"})
+    for metadata in wrong:
         answer = await http("POST", WIDGETS, widget() | {"metadata": metadata})
         assert answer.code in (400, 422), (metadata, answer.body)
     assert await revision(http) == before

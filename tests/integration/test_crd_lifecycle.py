@@ -387,7 +387,9 @@ async def test_definitions_are_served_again_after_a_restart(server: ApiServer, h
     """What a start does with definitions that are there: the registry is filled before the port opens."""
     await establish(server, http, crd())
     await server.custom_resources.stop()
-    server.registry.remove([server.registry.get(GVR(GROUP, "v1", "things"))])
+    served = server.registry.get(GVR(GROUP, "v1", "things"))
+    assert served is not None
+    server.registry.remove([served])
     server.custom_resources._served.clear()
     await server.custom_resources.start()
     assert (await http("GET", path())).code == 200

@@ -105,8 +105,13 @@ async def test_after_eight_taken_names_the_client_is_told_to_come_again(
     http: Http, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ok(await http("POST", CONFIGMAPS, configmap("job-taken")), 201)
-    tries = []
-    monkeypatch.setattr(names, "random_suffix", lambda: tries.append(1) or "taken")
+    tries: list[str] = []
+
+    def taken() -> str:
+        tries.append("taken")
+        return "taken"
+
+    monkeypatch.setattr(names, "random_suffix", taken)
     answer = await http("POST", CONFIGMAPS, configmap("", generateName="job-"))
     status = refused(answer, 409, "AlreadyExists")
     assert status["message"] == (

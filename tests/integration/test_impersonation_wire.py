@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import aiohttp
 import pytest
+from multidict import CIMultiDict
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
@@ -24,7 +24,7 @@ class Proxy(Caller):
     async def acting(self, *headers: tuple[str, str]) -> tuple[int, Obj]:
         sent = [("User-Agent", "tests/1"), ("Accept", "application/json"), *headers]
         async with self._session.request(
-            "POST", self._server.url + WHO, json={}, headers=aiohttp.typedefs.CIMultiDict(sent), ssl=self._tls
+            "POST", self._server.url + WHO, json={}, headers=CIMultiDict(sent), ssl=self._tls
         ) as answer:
             return answer.status, await answer.json()
 

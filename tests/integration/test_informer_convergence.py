@@ -104,7 +104,9 @@ def known(informer: Informer) -> dict[str, str]:
     return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in informer.list()}
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(steps=STEPS)
 def test_an_informer_equals_the_server_after_any_history(certificates: Path, steps: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -402,7 +402,7 @@ async def test_only_large_answers_are_compressed_and_only_on_request(http: Http,
         assert len(packed.body) < 20_000
         whole = await http("GET", path, headers={"Accept-Encoding": "identity"})
         assert json.loads(zlib.decompress(packed.body, 31)) == whole.json()
-    changed = {"x": "z" * 140_000}
+    changed: dict[str, Any] = {"x": "z" * 140_000}
     answer = await http("PUT", f"{CONFIGMAPS}/large", config_map("large", **changed), headers=asked)
     assert "Content-Encoding" not in answer.headers
 

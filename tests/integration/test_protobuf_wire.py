@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.decode import normalize
 from karmada.kube.schema.protobuf import MAGIC, decode, encode, envelope
@@ -167,7 +168,8 @@ async def test_an_error_in_a_protobuf_watch_is_a_status(
 
 
 async def test_metadata_comes_as_protobuf_also_of_custom_resources(http: Http, server: ApiServer) -> None:
-    group = {"spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"}}}
+    names = {"plural": "gadgets", "kind": "Gadget"}
+    group: Obj = {"spec": {"group": "example.com", "scope": "Namespaced", "names": names}}
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     group["spec"]["versions"] = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.integration.streams import CONFIGMAPS, create, served
-from tests.support.wire import Http
+from tests.support.wire import Answer, Http
 
 
 def names(listed: Any) -> list[str]:
@@ -187,7 +187,10 @@ async def test_other_fields_are_refused(http: Http, path: str, selector: str, me
 
 async def test_metadata_fields_select_in_every_kind(http: Http) -> None:
     await create(http, "a")
-    select = lambda path, text: http("GET", f"{path}?fieldSelector={quote(text)}")
+
+    async def select(path: str, text: str) -> Answer:
+        return await http("GET", f"{path}?fieldSelector={quote(text)}")
+
     assert names((await select("/api/v1/configmaps", "metadata.namespace=default,metadata.name=a")).json()) == ["a"]
     assert names((await select("/api/v1/configmaps", "metadata.namespace==other,metadata.name=a")).json()) == []
     assert names((await select(CONFIGMAPS, "metadata.name=a,metadata.name=b")).json()) == []

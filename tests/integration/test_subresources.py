@@ -292,7 +292,8 @@ async def test_access_reviews_tell_who_may_do_what(http: Http) -> None:
     assert who["status"]["userInfo"]["username"]
     assert "system:masters" in who["status"]["userInfo"]["groups"]
     before = await quiet_revision(http)
-    for bad in ({"spec": {}}, {"spec": {"resourceAttributes": {}, "nonResourceAttributes": {}}}, {"spec": []}):
+    nothing: tuple[Any, ...] = ({}, {"resourceAttributes": {}, "nonResourceAttributes": {}}, [])
+    for bad in ({"spec": spec} for spec in nothing):
         answer = await http("POST", f"{base}/subjectaccessreviews", bad)
         assert answer.code in (400, 422), answer.body
     assert await revision(http) == before

@@ -321,7 +321,8 @@ async def test_concurrent_conditional_puts_let_one_through(http: Http, server: A
 
 async def test_the_body_may_wipe_or_set_managed_fields(http: Http) -> None:
     ok(await http("POST", CONFIGMAPS, configmap()), 201)
-    for wipe in ([], [{}]):
+    wipes: tuple[list[Any], ...] = ([], [{}])
+    for wipe in wipes:
         updated = ok(await http("PUT", f"{CONFIGMAPS}/c", configmap(managedFields=wipe)))
         assert "managedFields" not in updated["metadata"]
     entry = {

@@ -434,7 +434,9 @@ async def test_a_watch_with_an_unknown_accept_leaves_nothing_behind(http: Http, 
 async def test_a_slow_consumer_is_cut_off_and_resumes_without_a_gap(
     http: Http, server: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(Collection.subscribe.__kwdefaults__, "buffer", 20)
+    defaults = Collection.subscribe.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "buffer", 20)
     collection = server.cache.collection(GroupResource("", "configmaps"))
     before = collection.watchers
     start, filler, count = server.cache.revision, "x" * 200_000, 0

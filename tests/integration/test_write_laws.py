@@ -211,9 +211,8 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @settings(
     max_examples=120,
-    deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
 )
 @given(todo=st.lists(steps, min_size=3, max_size=14))

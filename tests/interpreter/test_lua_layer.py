@@ -26,8 +26,8 @@ WEB: Obj = {
 }
 
 
-def customization(name: str = "a", target: GVK = DEPLOYMENT, **scripts: str) -> Obj:
-    rules = {RULES[operation]: {"luaScript": script} for operation, script in scripts.items()}  # type: ignore[index]
+def customization(name: str = "a", target: GVK = DEPLOYMENT, **scripts: Any) -> Obj:
+    rules = {RULES[operation]: {"luaScript": script} for operation, script in scripts.items()}
     return {
         "apiVersion": "config.karmada.io/v1alpha1",
         "kind": "ResourceInterpreterCustomization",
@@ -36,7 +36,7 @@ def customization(name: str = "a", target: GVK = DEPLOYMENT, **scripts: str) -> 
     }
 
 
-def layer(**scripts: str) -> Declarative:
+def layer(**scripts: Any) -> Declarative:
     return Declarative([customization(**scripts)])
 
 
@@ -178,7 +178,7 @@ async def test_empty_objects_and_lists_survive_a_revision() -> None:
 )  # fmt: skip
 async def test_answers_that_are_none(operation: Any, script: str, told: str) -> None:
     found = layer(**{operation: script})
-    asked = {
+    asked: dict[str, Any] = {
         "InterpretReplica": lambda: found.get_replicas(WEB),
         "InterpretComponent": lambda: found.get_components(WEB),
         "ReviseReplica": lambda: found.revise_replica(WEB, 1),

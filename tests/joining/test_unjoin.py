@@ -118,7 +118,7 @@ async def test_a_dry_run_changes_nothing(plane: ControlPlane, member: MemberServ
     assert await member.get(CLUSTER_ROLES, ROLE)
 
 
-async def timed_out(plane: ControlPlane, member: MemberServer, *, force: bool, steps: list[str]) -> asyncio.Task[None]:
+async def timed_out(plane: ControlPlane, member: MemberServer, *, force: bool, steps: list[str]) -> asyncio.Task[bool]:
     """An unjoin whose time is over while a Work holds the cluster."""
     clock = FakeClock()
     await joined(plane, member)

@@ -152,14 +152,14 @@ async def test_a_write_that_was_answered_by_the_old_cluster_is_not_remembered(ne
     here, there = await new_site(), await new_site()
     member = new_member(here)
     kind = KindInMember(member, CONFIG_MAPS, retain)
-    create, moving = member.client.create, []
+    create, moving = member.client.create, list[Any]()
 
     async def slow(*arguments: Any) -> Any:
         made = await create(*arguments)
         moving.append(member.switch(to(there)))
         return made
 
-    member.client.create = slow  # type: ignore[method-assign]
+    member.client.create = slow  # type: ignore[method-assign,assignment]
     made = (await kind.apply(MANIFEST, None)).object
     assert not kind.settled(MANIFEST, made)
     await moving[0]

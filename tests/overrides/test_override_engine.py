@@ -229,7 +229,7 @@ _marks = st.fixed_dictionaries(
         "value": st.dictionaries(st.sampled_from(["a", "b"]), _texts, max_size=2),
     }
 )
-_patches = st.fixed_dictionaries(
+_patches: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "path": _texts,
         "operator": st.sampled_from(["add", "remove", "replace"]),
@@ -355,11 +355,12 @@ def test_thousands_of_policies_for_others_are_not_looked_at(monkeypatch: pytest.
     )
     looked_at: list[str] = []
     compiled = overrides.namespaced.compiled
-    monkeypatch.setattr(
-        overrides.namespaced,
-        "compiled",
-        lambda policy: looked_at.append(policy["metadata"]["name"]) or compiled(policy),
-    )
+
+    def recorded(policy: Obj) -> Any:
+        looked_at.append(policy["metadata"]["name"])
+        return compiled(policy)
+
+    monkeypatch.setattr(overrides.namespaced, "compiled", recorded)
     for _ in range(3):
         assert len(overrides.apply(deployment(), "m1").policies) == 1
     assert looked_at == ["mine"]

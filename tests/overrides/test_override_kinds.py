@@ -140,12 +140,12 @@ def test_words_are_appended_or_taken_out(
 ) -> None:
     assert edited(words, operator, value) == expected
     for field, overrider in (("command", "commandOverrider"), ("args", "argsOverrider")):
-        given_words = {} if words is None else {field: words}
+        given_words: dict[str, Any] = {} if words is None else {field: words}
         obj = deployment(container("other", **given_words), container("web", **given_words))
         made = overridden(obj, **{overrider: [{"containerName": "web", "operator": operator, "value": value}]})
         first, second = containers_of(made)
         assert first is containers_of(obj)[0]
-        assert second == container("web", **{field: expected})
+        assert second == container("web", **dict[str, Any]({field: expected}))
 
 
 def test_null_words_are_words_never_given() -> None:

@@ -70,7 +70,7 @@ def random_affinity(random: Random) -> Obj:
         affinity["exclude"] = random.sample([f"m{n}" for n in range(12)], 2)
     if random.random() < 0.3:
         operator = random.choice(["In", "NotIn", "Exists", "DoesNotExist"])
-        values = {"values": random.sample("abc", 2)} if operator.endswith("In") else {}
+        values: Any = {"values": random.sample("abc", 2)} if operator.endswith("In") else {}
         affinity["labelSelector"] = {"matchExpressions": [{"key": "tier", "operator": operator, **values}]}
     if random.random() < 0.3:
         key = random.choice(["region", "zone", "provider"])

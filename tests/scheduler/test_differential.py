@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
+from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import schedule
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.fleet import Fleet
@@ -16,7 +18,7 @@ from tests.scheduler.random_cases import random_clusters, random_placement, rand
 ESTIMATORS = [GeneralEstimator()]
 
 
-def check(fleet: Fleet, clusters: list, spec: dict, observed: str, fresh: bool) -> None:
+def check(fleet: Fleet, clusters: list[Any], spec: dict[str, Any], observed: str, fresh: bool) -> None:
     targets, chosen, error, name = reference.schedule(spec, clusters, observed, fresh)
     decision = schedule(Request(spec, affinity_name=observed, fresh=fresh), fleet, ESTIMATORS)
     assert (decision.failure.text if decision.failure else "") == error
@@ -30,7 +32,7 @@ def check(fleet: Fleet, clusters: list, spec: dict, observed: str, fresh: bool) 
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_many_bindings_on_one_fleet_are_scheduled_as_the_rules_say(seed):
+def test_many_bindings_on_one_fleet_are_scheduled_as_the_rules_say(seed: int) -> None:
     random = Random(seed)
     clusters = random_clusters(random)
     fleet = Fleet.of(clusters)
@@ -42,13 +44,15 @@ def test_many_bindings_on_one_fleet_are_scheduled_as_the_rules_say(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_fleet_that_changes_answers_as_a_new_one_would(seed):
+def test_a_fleet_that_changes_answers_as_a_new_one_would(seed: int) -> None:
     random = Random(1000 + seed)
     clusters = {cluster["metadata"]["name"]: cluster for cluster in random_clusters(random)}
     fleet = Fleet.of(clusters.values())
     placements = [random_placement(random) for _ in range(5)]
     for _ in range(25):
-        changes = {cluster["metadata"]["name"]: cluster for cluster in random_clusters(random, 3)}
+        changes: dict[str, Obj | None] = {
+            cluster["metadata"]["name"]: cluster for cluster in random_clusters(random, 3)
+        }
         for name in random.sample(sorted(clusters), min(len(clusters), random.randint(0, 2))):
             changes[name] = None
         for name, cluster in changes.items():
@@ -64,7 +68,7 @@ def test_a_fleet_that_changes_answers_as_a_new_one_would(seed):
             check(older, before, spec, "", False)
 
 
-def test_a_fleet_of_hundreds_is_scheduled_as_the_rules_say():
+def test_a_fleet_of_hundreds_is_scheduled_as_the_rules_say() -> None:
     random = Random(7)
     clusters = []
     for number in range(30):

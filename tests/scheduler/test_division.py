@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,18 +67,20 @@ CASES = [
     [case[1:] for case in CASES],
     ids=[case[0] for case in CASES],
 )
-def test_replicas_are_divided_by_room(strategy, replicas, room, previous, uid, expected):
+def test_replicas_are_divided_by_room(
+    strategy: Any, replicas: int, room: Any, previous: Any, uid: str, expected: Any
+) -> None:
     spec = deployment(replicas, placement(strategy), uid=uid, previous=previous, replicaRequirements={})
     assert shown(schedule(spec, [cluster(name) for name in room], room)) == expected
 
 
 @pytest.mark.parametrize(("strategy", "expected"), [(DYNAMIC, row(2, 4)), (AGGREGATED, {"m2": 6})])
-def test_a_fresh_start_counts_what_is_placed_as_room(strategy, expected):
+def test_a_fresh_start_counts_what_is_placed_as_room(strategy: Any, expected: Any) -> None:
     spec = deployment(6, placement(strategy), previous=row(4, 2))
     assert shown(schedule(spec, [cluster("m1"), cluster("m2")], row(0, 10), fresh=True)) == expected
 
 
-def test_a_fresh_start_without_room_says_so():
+def test_a_fresh_start_without_room_says_so() -> None:
     spec = deployment(20, placement(DYNAMIC), previous=row(4, 2))
     assert shown(schedule(spec, [cluster("m1"), cluster("m2")], row(0, 10), fresh=True)) == (
         "failed to assign replicas: failed to do fresh scale: "
@@ -86,7 +90,7 @@ def test_a_fresh_start_without_room_says_so():
 
 @pytest.mark.parametrize("strategy", [DYNAMIC, AGGREGATED, WEIGHTED, DUPLICATED, static(("m1", 1))])
 @pytest.mark.parametrize("previous", [{}, row(4, 2)])
-def test_without_replicas_nothing_is_targeted(strategy, previous):
+def test_without_replicas_nothing_is_targeted(strategy: Any, previous: Any) -> None:
     spec = deployment(0, placement(strategy), previous=previous, replicaRequirements={"resourceRequest": {"cpu": "1"}})
     assert shown(schedule(spec, [cluster("m1"), cluster("m2")])) == {}
 
@@ -100,22 +104,22 @@ def test_without_replicas_nothing_is_targeted(strategy, previous):
         (12, [("m1", 3), ("m2", 2), ("m3", 1)], 3, row(6, 4, 2)),
     ],
 )
-def test_given_weights_divide(replicas, rules, clusters, expected):
+def test_given_weights_divide(replicas: int, rules: Any, clusters: Any, expected: Any) -> None:
     spec = deployment(replicas, placement(static(*rules)), uid=EVEN_UID)
     assert shown(schedule(spec, [cluster(f"m{n + 1}") for n in range(clusters)])) == expected
 
 
-def test_without_preferences_all_weigh_alike():
+def test_without_preferences_all_weigh_alike() -> None:
     spec = deployment(5, placement(WEIGHTED), uid=ODD_UID)
     assert shown(schedule(spec, [cluster("m1"), cluster("m2")])) == row(2, 3)
 
 
-def test_given_weights_look_neither_at_room_nor_at_what_was_before():
+def test_given_weights_look_neither_at_room_nor_at_what_was_before() -> None:
     spec = deployment(4, placement(static(("m1", 1), ("m2", 1))), previous=row(4))
     assert shown(schedule(spec, [cluster("m1"), cluster("m2")], row(0, 0))) == row(2, 2)
 
 
-def test_a_strategy_that_does_not_exist_is_an_error():
+def test_a_strategy_that_does_not_exist_is_an_error() -> None:
     where = placement({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Dynamic"})
     assert shown(schedule(deployment(2, where), [cluster("m1")])) == (
         "failed to assign replicas: unsupported replica scheduling strategy, replicaSchedulingType: Divided, "
@@ -130,10 +134,10 @@ counts = st.dictionaries(st.sampled_from([f"m{n}" for n in range(12)]), st.integ
 
 
 @given(rooms, counts, st.integers(0, 80), st.booleans(), st.booleans(), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_division_by_room_places_all_within_the_room_or_fails(
-    room, previous, replicas, aggregated, fresh, descending
-):
+    room: Any, previous: Any, replicas: int, aggregated: bool, fresh: bool, descending: Any
+) -> None:
     result = divide_by_room(replicas, room, previous, aggregated=aggregated, fresh=fresh, descending=descending)
     had = {name: count for name, count in previous.items() if name in room}
     if isinstance(result, Failure):
@@ -147,8 +151,8 @@ def test_a_division_by_room_places_all_within_the_room_or_fails(
 
 
 @given(rooms, counts, st.integers(0, 80), st.booleans())
-@settings(max_examples=300, deadline=None)
-def test_scaling_moves_no_replica_that_can_stay(room, previous, replicas, aggregated):
+@settings(max_examples=300)
+def test_scaling_moves_no_replica_that_can_stay(room: Any, previous: Any, replicas: int, aggregated: bool) -> None:
     had = {name: count for name, count in previous.items() if name in room}
     result = divide_by_room(replicas, room, previous, aggregated=aggregated)
     if not isinstance(result, ByRoom):
@@ -160,7 +164,7 @@ def test_scaling_moves_no_replica_that_can_stay(room, previous, replicas, aggreg
 
 
 @given(rooms, st.integers(0, 80))
-def test_scaling_to_the_same_number_again_changes_nothing(room, replicas):
+def test_scaling_to_the_same_number_again_changes_nothing(room: Any, replicas: int) -> None:
     first = divide_by_room(replicas, room, {})
     if isinstance(first, ByRoom):
         again = divide_by_room(replicas, dict.fromkeys(room, 0), first.shares)
@@ -170,7 +174,7 @@ def test_scaling_to_the_same_number_again_changes_nothing(room, replicas):
 
 
 @given(rooms, st.integers(1, 80))
-def test_as_few_clusters_as_possible_are_taken(room, target):
+def test_as_few_clusters_as_possible_are_taken(room: Any, target: int) -> None:
     if sum(room.values()) < target:
         return
     taken = fewest(target, room, first={})
@@ -179,7 +183,7 @@ def test_as_few_clusters_as_possible_are_taken(room, target):
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 9), min_size=1), st.integers(0, 60))
-def test_given_weights_place_all_and_leave_out_those_without(weights, replicas):
+def test_given_weights_place_all_and_leave_out_those_without(weights: Any, replicas: int) -> None:
     shares = dispense(replicas, static_weights(weights))
     assert sum(shares.values()) == replicas
     if any(weights.values()):
@@ -187,7 +191,9 @@ def test_given_weights_place_all_and_leave_out_those_without(weights, replicas):
 
 
 @given(rooms, counts, st.integers(0, 80), st.booleans(), st.randoms())
-def test_the_order_of_names_in_a_mapping_decides_nothing(room, previous, replicas, fresh, random):
+def test_the_order_of_names_in_a_mapping_decides_nothing(
+    room: Any, previous: Any, replicas: int, fresh: bool, random: Any
+) -> None:
     names = list(room)
     random.shuffle(names)
     shuffled = divide_by_room(replicas, {name: room[name] for name in names}, previous, fresh=fresh)

@@ -30,7 +30,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = tmp_path / "gold_only-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: gold-only\nVersion: 1.0\n")
-    group, entry = re.match(r'\[project\.entry-points\."(.*)"\]\n(.*)\n', block("toml")).groups()  # type: ignore[union-attr]
+    group, entry = re.match(r'\[project\.entry-points\."(.*)"\]\n(.*)\n', block("toml")).groups()
     (metadata / "entry_points.txt").write_text(f"[{group}]\n{entry.replace(chr(34), '')}\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "gold_only", raising=False)

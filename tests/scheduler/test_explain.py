@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from karmada.scheduler.explain import Fate, explain
 from tests.support.scheduling_cases import (
     AGGREGATED,
@@ -23,11 +25,11 @@ CLUSTERS = [
 ]
 
 
-def told(decision, attempt: int = 0) -> dict:
+def told(decision: Any, attempt: int = 0) -> dict[str, Any]:
     return {reason.cluster: reason for reason in explain(decision)[attempt].clusters}
 
 
-def test_every_cluster_has_a_reason():
+def test_every_cluster_has_a_reason() -> None:
     where = placement(DYNAMIC, spread("cluster", 1, 2))
     decision = run(deployment(9, where, previous={"b": 3}), CLUSTERS, {"a": 6, "b": 4, "c": 2})
     reasons = told(decision)
@@ -49,18 +51,18 @@ def test_every_cluster_has_a_reason():
     assert "2 cluster(s) were selected by the spread constraints" in reasons["c"].why
 
 
-def test_a_cluster_without_a_share_is_told_why():
+def test_a_cluster_without_a_share_is_told_why() -> None:
     reasons = told(run(deployment(2, placement(AGGREGATED)), CLUSTERS, {"a": 6, "b": 4, "c": 2}))
     assert "gets 0 replicas, as others have room for all" in reasons["b"].why
     assert reasons["a"].replicas == 2
 
 
-def test_weights_that_were_given_are_told():
+def test_weights_that_were_given_are_told() -> None:
     reasons = told(run(deployment(3, placement(static(("a", 2), ("b", 1)))), CLUSTERS))
     assert "2 replica(s), by given weights: weight 2 of 3 in 3 replica(s)" in reasons["a"].why
 
 
-def test_duplication_and_plain_resources_are_told():
+def test_duplication_and_plain_resources_are_told() -> None:
     assert (
         "4 replica(s), all replicas in every cluster"
         in told(run(deployment(4, placement(DUPLICATED)), CLUSTERS))["a"].why
@@ -69,7 +71,7 @@ def test_duplication_and_plain_resources_are_told():
     assert "room for any number of replicas; gets the resource as it is" in reasons["a"].why
 
 
-def test_tiers_are_told():
+def test_tiers_are_told() -> None:
     term = {
         "affinityName": "g",
         "clusterNames": ["a"],
@@ -80,7 +82,7 @@ def test_tiers_are_told():
     assert explain(decision)[0].affinity_name == "g"
 
 
-def test_every_attempt_is_explained():
+def test_every_attempt_is_explained() -> None:
     terms = [{"affinityName": "g1", "clusterNames": ["gone"]}, {"affinityName": "g2", "clusterNames": ["a"]}]
     decision = run(deployment(5, placement(DYNAMIC, clusterAffinities=terms)), CLUSTERS, {"a": 2})
     first, second = explain(decision)
@@ -89,6 +91,6 @@ def test_every_attempt_is_explained():
     assert "no replicas were assigned" in told(decision, 1)["a"].why
 
 
-def test_nothing_selected_is_told():
+def test_nothing_selected_is_told() -> None:
     decision = run(deployment(5, placement(DYNAMIC, spread("cluster", 4, 5))), CLUSTERS, {"a": 9})
     assert "nothing was selected" in told(decision)["a"].why

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from karmada.scheduler.fleet import Facet, Fleet
 from tests.support.scheduling_cases import cluster, pods
 
@@ -8,7 +10,7 @@ def changed(fleet: Fleet, since: int, facet: Facet) -> list[str]:
     return [fleet.names[slot] for slot in fleet.changed_since(since, facet).tolist()]
 
 
-def test_clusters_keep_their_slots_and_slots_are_used_again():
+def test_clusters_keep_their_slots_and_slots_are_used_again() -> None:
     fleet = Fleet.of([cluster("b"), cluster("a")])
     slots = dict(fleet.slots)
     later = fleet.updated({"a": None, "c": cluster("c"), "d": cluster("d")}).updated({"e": cluster("e")})
@@ -21,7 +23,7 @@ def test_clusters_keep_their_slots_and_slots_are_used_again():
     assert [later.rank[later.slots[name]] for name in "bcde"] == [0, 1, 2, 3]
 
 
-def test_a_fleet_does_not_change():
+def test_a_fleet_does_not_change() -> None:
     fleet = Fleet.of([cluster("a", summary=pods(5))])
     assert fleet.room.pods.tolist() == [5]
     later = fleet.updated({"a": cluster("a", summary=pods(7), deleting=True)})
@@ -33,7 +35,7 @@ def test_a_fleet_does_not_change():
     assert fleet.count == 1
 
 
-def test_only_what_changed_is_called_changed():
+def test_only_what_changed_is_called_changed() -> None:
     fleet = Fleet.of([cluster("a", summary=pods(1)), cluster("b", summary=pods(1))])
     usage = fleet.updated({"a": cluster("a", summary=pods(2))})
     assert changed(usage, fleet.version, Facet.ROOM) == ["a"]
@@ -50,13 +52,13 @@ def test_only_what_changed_is_called_changed():
     assert changed(kinds, fleet.version, Facet.ANY) == ["a", "b"]
 
 
-def test_the_same_object_again_is_no_change():
+def test_the_same_object_again_is_no_change() -> None:
     one = cluster("a")
     fleet = Fleet.of([one])
     assert changed(fleet.updated({"a": one}), fleet.version, Facet.ANY) == []
 
 
-def test_room_is_read_only_where_it_changed():
+def test_room_is_read_only_where_it_changed() -> None:
     fleet = Fleet.of([cluster(f"m{n}", summary=pods(n)) for n in range(5)])
     room = fleet.room
     same = fleet.updated({"m1": cluster("m1", summary=pods(1), labels={"x": "y"})})
@@ -69,11 +71,11 @@ def test_room_is_read_only_where_it_changed():
     assert again.room.pods[again.slots["m9"]] == 1
 
 
-def test_arrays_of_the_memo_are_computed_again_only_where_needed():
+def test_arrays_of_the_memo_are_computed_again_only_where_needed() -> None:
     fleet = Fleet.of([cluster("a"), cluster("b"), cluster("c")])
     computed: list[list[str]] = []
 
-    def compute(now: Fleet, rows):
+    def compute(now: Fleet, rows: Any) -> Any:
         computed.append([now.names[row] for row in rows.tolist()])
         return [len(now.cluster(row)["metadata"]["labels"]) for row in rows.tolist()]
 

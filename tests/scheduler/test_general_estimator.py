@@ -17,11 +17,11 @@ SUMMARY = {
 }
 
 
-def model(grade: int, **least: str) -> dict:
+def model(grade: int, **least: str) -> dict[str, Any]:
     return {"grade": grade, "ranges": [{"name": name, "min": value, "max": "1000"} for name, value in least.items()]}
 
 
-def counts(*numbers: int) -> list[dict]:
+def counts(*numbers: int) -> list[dict[str, Any]]:
     return [{"grade": grade, "count": count} for grade, count in enumerate(numbers)]
 
 
@@ -31,13 +31,13 @@ DEFAULT_MODELS = [
 ]
 
 
-def room(one: dict, *, models: bool = True, sets: bool = False, assumed: Any = None, **spec: Any) -> int:
+def room(one: dict[str, Any], *, models: bool = True, sets: bool = False, assumed: Any = None, **spec: Any) -> int:
     request = Request({"replicas": 5, **spec}, assumed={"m": assumed} if assumed else {})
     fleet = Fleet.of([one])
     return int(GeneralEstimator(models=models).estimate(Question(request, fleet, fleet.by_name, sets))[0])
 
 
-def asking(**request: str) -> dict:
+def asking(**request: str) -> dict[str, Any]:
     return {
         "replicaRequirements": {
             "resourceRequest": {name.replace("gpu", "nvidia.com/gpu"): v for name, v in request.items()}
@@ -67,11 +67,11 @@ def asking(**request: str) -> dict:
         (None, {}, 0),
     ],
 )
-def test_replicas_fit_into_what_is_left(summary, request_, expected):
+def test_replicas_fit_into_what_is_left(summary: Any, request_: Any, expected: Any) -> None:
     assert room(cluster("m", summary=summary), **request_) == expected
 
 
-def modelled(models: list[dict], modelings: list[dict]) -> dict:
+def modelled(models: list[dict[str, Any]], modelings: list[dict[str, Any]]) -> dict[str, Any]:
     summary = {"allocatable": {"cpu": "100", "memory": "1000Gi", "pods": "500"}, "allocatableModelings": modelings}
     return cluster("m", summary=summary, models=models)
 
@@ -103,15 +103,17 @@ BOTH_MODELS = [model(0, cpu="0", memory="0"), model(1, cpu="1", memory="1Gi"), m
         (CPU_MODELS, counts(0, 2), asking(cpu="1", pods="3"), 2),
     ],
 )
-def test_nodes_that_are_modelled_are_taken_at_their_least(models, modelings, request_, expected):
+def test_nodes_that_are_modelled_are_taken_at_their_least(
+    models: Any, modelings: Any, request_: Any, expected: Any
+) -> None:
     assert room(modelled(models, modelings), **request_) == expected
 
 
-def test_models_are_not_looked_at_when_switched_off():
+def test_models_are_not_looked_at_when_switched_off() -> None:
     assert room(modelled(CPU_MODELS, counts(0, 1)), models=False, **asking(cpu="1")) == 100
 
 
-def test_clusters_with_more_grades_than_others_stand_beside_them():
+def test_clusters_with_more_grades_than_others_stand_beside_them() -> None:
     one, other = modelled(CPU_MODELS, counts(0, 1)), modelled(DEFAULT_MODELS, counts(0, 1, 1, 1, 1, 1))
     other["metadata"]["name"] = "n"
     request = Request({"replicas": 1, **asking(cpu="1")})
@@ -133,7 +135,7 @@ def assumption(replicas: int, **request: str) -> Assumption:
     )
 
 
-def test_what_was_just_placed_is_taken_off():
+def test_what_was_just_placed_is_taken_off() -> None:
     one = cluster("m", summary=SUMMARY)
     asked = asking(cpu="250m", memory="512Mi")
     assert room(one, assumed=[assumption(4, cpu="1", memory="1Gi")], **asked) == 8
@@ -142,7 +144,7 @@ def test_what_was_just_placed_is_taken_off():
     assert room(one, assumed=[assumption(9)]) == 90
 
 
-def test_what_was_just_placed_takes_modelled_nodes():
+def test_what_was_just_placed_takes_modelled_nodes() -> None:
     one = modelled(CPU_MODELS, counts(0, 0, 2))
     assert room(one, assumed=[assumption(1, cpu="1500m")], **asking(cpu="1")) == 2
     assert room(one, assumed=[assumption(3, cpu="1500m")], **asking(cpu="500m")) == 2
@@ -151,7 +153,7 @@ def test_what_was_just_placed_takes_modelled_nodes():
 # sets of components
 
 
-def component(replicas: int, **request: str) -> dict:
+def component(replicas: int, **request: str) -> dict[str, Any]:
     return {"name": f"c{replicas}", "replicas": replicas, "replicaRequirements": {"resourceRequest": request}}
 
 
@@ -172,11 +174,11 @@ BIG = {"allocatable": {"cpu": "28", "memory": "96Gi", "pods": "100"}}
         (BIG, [component(1, memory="1G")], 0),
     ],
 )
-def test_complete_sets_of_components_fit_into_what_is_left(summary, components, expected):
+def test_complete_sets_of_components_fit_into_what_is_left(summary: Any, components: Any, expected: Any) -> None:
     assert room(cluster("m", summary=summary), sets=True, components=components) == expected
 
 
-def test_sets_are_placed_on_modelled_nodes():
+def test_sets_are_placed_on_modelled_nodes() -> None:
     models = [model(0, cpu="1", memory="2Gi"), model(1, cpu="3", memory="10Gi"), model(2, cpu="4", memory="12Gi")]
     summary = {
         "allocatable": {"cpu": "100", "memory": "1000Gi", "pods": "500"},
@@ -189,7 +191,7 @@ def test_sets_are_placed_on_modelled_nodes():
     assert room(one, sets=True, components=SETS, assumed=[assumption(96, cpu="1")]) == 0
 
 
-def test_sets_count_only_for_one_cluster_and_with_the_feature():
+def test_sets_count_only_for_one_cluster_and_with_the_feature() -> None:
     from karmada.scheduler.algorithm import schedule
     from karmada.scheduler.plugins import builtin, profile_of
 

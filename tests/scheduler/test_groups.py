@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,10 +27,16 @@ def read(text: str) -> list[Group]:
     return [Group(name, int(value), int(weight)) for name, value, weight in (part.split(",") for part in text.split())]
 
 
+def names(chosen: list[Group] | None) -> list[str] | None:
+    return None if chosen is None else [group.name for group in chosen]
+
+
 @pytest.mark.parametrize(("groups", "least", "most", "target", "expected"), VECTORS)
-def test_the_heaviest_groups_with_enough_clusters_are_chosen(groups, least, most, target, expected):
+def test_the_heaviest_groups_with_enough_clusters_are_chosen(
+    groups: Any, least: int, most: int, target: int, expected: Any
+) -> None:
     chosen = choose(read(groups), least, most, target)
-    assert (chosen and [group.name for group in chosen]) == (expected and expected.split())
+    assert names(chosen) == (expected and expected.split())
 
 
 @given(
@@ -37,16 +45,16 @@ def test_the_heaviest_groups_with_enough_clusters_are_chosen(groups, least, most
     st.integers(1, 9),
     st.integers(0, 14),
 )
-@settings(max_examples=1500, deadline=None)
-def test_it_is_the_best_of_all_ways(values, least, most, target):
+@settings(max_examples=1500)
+def test_it_is_the_best_of_all_ways(values: Any, least: int, most: int, target: int) -> None:
     groups = [Group(f"r{number}", *pair) for number, pair in enumerate(values)]
     if len(groups) < least:
         return
     chosen = choose(groups, least, most, target)
-    assert (chosen and [group.name for group in chosen]) == choose_groups(list(groups), least, most, target)
+    assert names(chosen) == choose_groups(list(groups), least, most, target)
 
 
-def test_hundreds_of_groups_take_no_time():
+def test_hundreds_of_groups_take_no_time() -> None:
     groups = [Group(f"r{n:03d}", 1 + n % 4, n * 7 % 50) for n in range(300)]
     chosen = choose(groups, 5, 40, 60)
     assert chosen is not None
@@ -61,7 +69,7 @@ def test_hundreds_of_groups_take_no_time():
         (50, [(10, 100)], 0),
     ],
 )
-def test_groups_for_duplication_score_by_clusters_that_take_all(replicas, members, expected):
+def test_groups_for_duplication_score_by_clusters_that_take_all(replicas: int, members: Any, expected: Any) -> None:
     assert score_duplicated(replicas, members) == expected
 
 
@@ -74,5 +82,5 @@ def test_groups_for_duplication_score_by_clusters_that_take_all(replicas, member
         ([(100, 0), (100, 0), (10, 0), (10, 0)], 50000),
     ],
 )
-def test_groups_for_division_score_by_the_share_they_can_take(members, expected):
+def test_groups_for_division_score_by_the_share_they_can_take(members: Any, expected: Any) -> None:
     assert score_divided(50, 2, members) == expected

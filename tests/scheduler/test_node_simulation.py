@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,19 +34,19 @@ def component(replicas: int, cpu: int, memory: int = 0, gpus: int = 0) -> Compon
         ([], [component(1, 1)], 0),
     ],
 )
-def test_sets_are_placed_first_fit(rows, components, expected):
+def test_sets_are_placed_first_fit(rows: Any, components: Any, expected: Any) -> None:
     assert Simulation(nodes(*rows), components).sets(100) == expected
 
 
-def test_no_more_sets_than_asked_for_are_placed():
+def test_no_more_sets_than_asked_for_are_placed() -> None:
     assert Simulation(nodes((1, 50, 50, 0)), [component(1, 1)]).sets(7) == 7
 
 
-def test_pods_are_bounded_too():
+def test_pods_are_bounded_too() -> None:
     assert Simulation([Node({"cpu": 10**6}, 5)], [Component(2, {})]).sets(100) == 2
 
 
-def test_a_component_goes_only_where_it_may():
+def test_a_component_goes_only_where_it_may() -> None:
     suits = frozenset({1})
     simulation = Simulation(nodes((3, 2, 2, 0)), [Component(1, {"cpu": 1000}, suits)])
     assert simulation.sets(100) == 2
@@ -73,12 +75,12 @@ def plainly(rows: list[Node], components: list[Component], most: int) -> int:
         max_size=3,
     ),
 )
-@settings(max_examples=300, deadline=None)
-def test_skipping_full_nodes_changes_nothing(rows, components):
+@settings(max_examples=300)
+def test_skipping_full_nodes_changes_nothing(rows: Any, components: Any) -> None:
     assert Simulation(nodes(*rows), components).sets(50) == plainly(nodes(*rows), components, 50)
 
 
-def test_replicas_are_summed_over_nodes():
+def test_replicas_are_summed_over_nodes() -> None:
     assert replicas_on(nodes((2, 3, 8, 0), (1, 1, 8, 0)), {"cpu": 1500}) == 4
 
 
@@ -97,18 +99,18 @@ def test_replicas_are_summed_over_nodes():
         ("requests.nvidia.com/gpu", False),
     ],
 )
-def test_some_resources_count_on_a_node(name, counts):
+def test_some_resources_count_on_a_node(name: str, counts: Any) -> None:
     assert counts_on_node(name) is counts
 
 
-def test_extended_resources_have_a_domain_of_their_own():
+def test_extended_resources_have_a_domain_of_their_own() -> None:
     assert is_extended("nvidia.com/gpu")
     assert not is_extended("kubernetes.io/gpu")
     assert not is_extended("gpu")
     assert not is_extended("bad domain/gpu")
 
 
-def test_a_demand_is_read_in_the_units_that_count():
+def test_a_demand_is_read_in_the_units_that_count() -> None:
     request = {"cpu": "250m", "memory": "1500m", "x/y": "0", "broken": "?"}
     assert demand_of({"resourceRequest": request}) == {"cpu": 250, "memory": 2}
     assert demand_of(None) == demand_of({}) == {}

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.scheduler.algorithm import schedule, schedule_remotely
+from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import EstimateError, Question
 from karmada.scheduler.estimators.remote import FanOut
 from karmada.scheduler.explain import explain
@@ -26,24 +28,24 @@ class Broken:
         raise EstimateError("out of order")
 
 
-def go(*estimators) -> object:
+def go(*estimators: Any) -> object:
     return shown(schedule(Request(SPEC), Fleet.of(CLUSTERS), estimators))
 
 
-def test_the_smallest_estimate_counts():
+def test_the_smallest_estimate_counts() -> None:
     assert go(Fixed({"a": 6, "b": 20, "c": 3}), Fixed({"a": 10, "b": 3, "c": 3})) == {"a": 6, "b": 3, "c": 3}
 
 
-def test_who_does_not_know_does_not_count():
+def test_who_does_not_know_does_not_count() -> None:
     assert go(Fixed({"a": 6, "b": 6}), Fixed({"a": -1, "b": 4, "c": 2})) == {"a": 6, "b": 4, "c": 2}
 
 
-def test_where_nobody_knows_there_is_room_for_all():
+def test_where_nobody_knows_there_is_room_for_all() -> None:
     assert go(Fixed({"a": 0, "b": 0})) == {"c": 12}
     assert go() == {"a": 4, "b": 4, "c": 4}
 
 
-def test_an_estimator_that_fails_is_left_out_as_a_whole():
+def test_an_estimator_that_fails_is_left_out_as_a_whole() -> None:
     decision = schedule(Request(SPEC), Fleet.of(CLUSTERS), [Broken(), Fixed({"a": 12, "b": 0, "c": 0})])
     assert shown(decision) == {"a": 12}
     assert decision.attempts[0].estimate is not None
@@ -51,7 +53,7 @@ def test_an_estimator_that_fails_is_left_out_as_a_whole():
     assert "without broken: out of order" in str(explain(decision)[0])
 
 
-def test_without_replicas_nobody_is_asked():
+def test_without_replicas_nobody_is_asked() -> None:
     spec = {**SPEC, "replicas": 0}
     decision = schedule(Request(spec), Fleet.of(CLUSTERS), [Broken()])
     assert decision.attempts[0].estimate is not None
@@ -59,7 +61,7 @@ def test_without_replicas_nobody_is_asked():
     assert decision.targets == []
 
 
-def asked_of(answers: Mapping[str, int | Exception]):
+def asked_of(answers: Mapping[str, int | Exception]) -> Callable[[str, Question], Awaitable[int]]:
     async def one(name: str, _question: Question) -> int:
         await asyncio.sleep(0)
         answer = answers[name]
@@ -70,34 +72,34 @@ def asked_of(answers: Mapping[str, int | Exception]):
     return one
 
 
-async def remotely(one, clock: FakeClock | None = None, **settings) -> object:
+async def remotely(one: Any, clock: FakeClock | None = None, **settings: Any) -> Decision:
     fan_out = FanOut(one, clock or FakeClock(), **settings)
     local = [Fixed({"a": 8, "b": 8, "c": 8})]
     return await schedule_remotely(Request(SPEC), Fleet.of(CLUSTERS), local, [fan_out])
 
 
-async def test_clusters_are_asked_from_afar():
+async def test_clusters_are_asked_from_afar() -> None:
     assert shown(await remotely(asked_of({"a": 2, "b": 3, "c": 100}))) == {"a": 2, "b": 3, "c": 7}
 
 
-async def test_one_cluster_that_fails_fails_all():
+async def test_one_cluster_that_fails_fails_all() -> None:
     wrong = EstimateError("cluster b does not exist in estimator cache")
     decision = await remotely(asked_of({"a": 0, "b": wrong, "c": 0}))
     assert shown(decision) == {"a": 4, "b": 4, "c": 4}
     assert decision.attempts[0].estimate.failures == [("scheduler-estimator", str(wrong))]
 
 
-async def test_several_failures_are_told_together():
+async def test_several_failures_are_told_together() -> None:
     decision = await remotely(asked_of({"a": EstimateError("x"), "b": EstimateError("y"), "c": EstimateError("x")}))
     assert decision.attempts[0].estimate.failures == [("scheduler-estimator", "[x, y]")]
 
 
-async def test_a_mistake_in_the_asking_is_not_taken_for_a_failure_of_the_cluster():
+async def test_a_mistake_in_the_asking_is_not_taken_for_a_failure_of_the_cluster() -> None:
     with pytest.raises(ExceptionGroup):
         await remotely(asked_of({"a": TypeError("oops"), "b": 1, "c": 1}))
 
 
-async def test_all_are_asked_at_once_under_one_deadline():
+async def test_all_are_asked_at_once_under_one_deadline() -> None:
     clock, asked, all_asked = FakeClock(), set[str](), asyncio.Event()
 
     async def never(name: str, _question: Question) -> int:
@@ -115,7 +117,7 @@ async def test_all_are_asked_at_once_under_one_deadline():
     assert "no answer within 3s" in decision.attempts[0].estimate.failures[0][1]
 
 
-async def test_a_decision_that_waits_ends_on_the_fleet_it_began_with():
+async def test_a_decision_that_waits_ends_on_the_fleet_it_began_with() -> None:
     fleet = Fleet.of(CLUSTERS)
     waiting, go_on = asyncio.Event(), asyncio.Event()
 

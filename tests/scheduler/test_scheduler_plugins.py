@@ -43,16 +43,16 @@ BUILTIN = [
         (["unknown"], ""),
     ],
 )
-def test_plugins_are_switched_by_name(flag, on):
+def test_plugins_are_switched_by_name(flag: list[str], on: str) -> None:
     assert switched(flag, NAMES) == list(on)
 
 
-def test_the_names_are_those_that_others_know():
+def test_the_names_are_those_that_others_know() -> None:
     assert builtin().names == BUILTIN
     assert set(builtin(workload_affinity=True).names) - set(BUILTIN) == {"WorkloadAffinity", "WorkloadAntiAffinity"}
 
 
-def test_what_is_switched_off_takes_no_part():
+def test_what_is_switched_off_takes_no_part() -> None:
     tainted = [cluster("m1", taints=["x:NoSchedule"])]
     assert shown(run(config_map({}), tainted, profile=profile_of(builtin(), ["*", "-TaintToleration"]))) == {"m1": 0}
     off = profile_of(builtin(), ["-x"])
@@ -108,7 +108,7 @@ class Three(Fixed):
         super().__init__({"m1": 3, "m2": 3, "m3": 3})
 
 
-BROUGHT = {
+BROUGHT: dict[str, list[type[Any]]] = {
     plugins.FILTERS: [GoldOnly, NotTheFirst],
     plugins.SCORES: [Backwards],
     plugins.DIVISIONS: [AllToOne],
@@ -117,7 +117,7 @@ BROUGHT = {
 
 
 @pytest.fixture
-def brought(monkeypatch):
+def brought(monkeypatch: pytest.MonkeyPatch) -> Any:
     def entry_points(group: str) -> list[EntryPoint]:
         return [EntryPoint(one.__name__, f"{__name__}:{one.__name__}", group) for one in BROUGHT[group]]
 
@@ -129,7 +129,7 @@ def brought(monkeypatch):
 CLUSTERS = [cluster("m1"), cluster("m2", labels={"gold": "1"}), cluster("m3", labels={"gold": "1"})]
 
 
-def test_other_packages_bring_filters(brought):
+def test_other_packages_bring_filters(brought: Any) -> None:
     profile = profile_of(brought)
     assert set(shown(run(config_map({}), CLUSTERS, profile=profile))) == {"m2", "m3"}
     assert set(shown(run(config_map({}, clusters=[{"name": "m1"}]), CLUSTERS, profile=profile))) == {"m1", "m2", "m3"}
@@ -141,14 +141,14 @@ def test_other_packages_bring_filters(brought):
     )
 
 
-def test_other_packages_bring_scores(brought):
+def test_other_packages_bring_scores(brought: Any) -> None:
     assert list(shown(run(config_map({}), CLUSTERS, profile=profile_of(brought)))) == ["m3", "m2"]
     assert shown(run(deployment(13, {}), CLUSTERS, profile=profile_of(brought))) == (
         'failed to prioritize clusters: plugin "Backwards" failed with: unlucky'
     )
 
 
-def test_other_packages_bring_divisions(brought):
+def test_other_packages_bring_divisions(brought: Any) -> None:
     spec = deployment(7, placement(DYNAMIC))
     assert shown(run(spec, CLUSTERS, profile=profile_of(brought))) == {"m3": 7}
     assert shown(run(spec, CLUSTERS, profile=profile_of(brought, ["*", "-AllToOne", "-Backwards"]))) == {
@@ -157,17 +157,17 @@ def test_other_packages_bring_divisions(brought):
     }
 
 
-def test_other_packages_bring_estimators(brought):
+def test_other_packages_bring_estimators(brought: Any) -> None:
     assert [one.name for one in estimators_of(brought)] == ["Three"]
     assert estimators_of(brought, ["*", "-Three"]) == []
 
 
-def test_a_name_that_is_taken_is_an_error(brought):
+def test_a_name_that_is_taken_is_an_error(brought: Any) -> None:
     with pytest.raises(PluginError, match="a plugin named GoldOnly already exists"):
         discover(brought)
 
 
-def test_what_is_no_plugin_is_an_error():
+def test_what_is_no_plugin_is_an_error() -> None:
     registry = builtin()
     with pytest.raises(PluginError, match="has no name"):
         registry.add(plugins.SCORES, object())

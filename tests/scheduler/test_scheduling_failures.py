@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from karmada.kube.objects.errors import ApiError, Conflict
@@ -36,9 +38,9 @@ FIT_TEXT = "0/2 clusters are available: 1 y, 2 x."
         (None, [FORBIDDEN, Conflict("late")], ("False", "SchedulerError", "[no, late]", True)),
     ],
 )
-def test_what_is_reported_of_a_run(failure, writes, expected):
+def test_what_is_reported_of_a_run(failure: Any, writes: Any, expected: Any) -> None:
     assert verdict(failure, writes) == Verdict(*expected)
 
 
-def test_a_failure_reads_as_its_text():
+def test_a_failure_reads_as_its_text() -> None:
     assert str(Failure(Reason.SCHEDULER_ERROR, "odd")) == "odd"

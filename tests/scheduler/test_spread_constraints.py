@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -30,21 +31,21 @@ SELECT = "failed to select clusters: "
         (120, SELECT + "no enough resource when selecting 2 clusters"),
     ],
 )
-def test_a_cluster_gives_way_to_one_with_more_room(need, expected):
+def test_a_cluster_gives_way_to_one_with_more_room(need: Any, expected: Any) -> None:
     spec = deployment(need, placement(DYNAMIC, spread("cluster", 1, 2)), clusters=[{"name": "m1"}, {"name": "m2"}])
     decision = run(spec, [cluster("m1"), cluster("m2"), cluster("m3")], {"m1": 40, "m2": 30, "m3": 60})
     result = shown(decision)
     assert (set(result) if isinstance(result, dict) else result) == expected
 
 
-def test_too_few_clusters_are_an_error():
+def test_too_few_clusters_are_an_error() -> None:
     spec = deployment(2, placement(DYNAMIC, spread("cluster", 2, 2)))
     assert shown(run(spec, [cluster("m1")])) == (
         SELECT + "the number of feasible clusters is less than spreadConstraint.MinGroups"
     )
 
 
-def test_duplication_does_not_look_at_room():
+def test_duplication_does_not_look_at_room() -> None:
     spec = deployment(5, placement(DUPLICATED, spread("cluster", 1, 2)))
     assert shown(run(spec, [cluster("m1"), cluster("m2"), cluster("m3")], {"m1": 0, "m2": 1, "m3": 0})) == {
         "m2": 5,
@@ -53,7 +54,7 @@ def test_duplication_does_not_look_at_room():
 
 
 @pytest.mark.parametrize("scheduling", [DUPLICATED, DYNAMIC])
-def test_without_an_upper_bound_there_is_none(scheduling):
+def test_without_an_upper_bound_there_is_none(scheduling: Any) -> None:
     spec = deployment(6, placement(scheduling, spread("cluster", 1)))
     assert set(shown(run(spec, [cluster(f"m{n}") for n in range(3)], {f"m{n}": 6 for n in range(3)}))) == {
         "m0",
@@ -65,27 +66,27 @@ def test_without_an_upper_bound_there_is_none(scheduling):
 REGIONS = [cluster("a", region="R1"), cluster("b", region="R1"), cluster("c", region="R2"), cluster("d", region="R3")]
 
 
-def test_regions_are_chosen_first_then_clusters_in_them():
+def test_regions_are_chosen_first_then_clusters_in_them() -> None:
     spec = deployment(60, placement(DYNAMIC, spread("region", 2, 2), spread("cluster", 2, 3)))
     decision = run(spec, REGIONS, {"a": 40, "b": 10, "c": 30, "d": 60})
     assert shown(decision) == {"a": 30, "b": 8, "c": 22}
 
 
-def test_too_few_regions_are_an_error():
+def test_too_few_regions_are_an_error() -> None:
     spec = deployment(4, placement(DYNAMIC, spread("region", 4, 5), spread("cluster", 4, 8)))
     assert shown(run(spec, REGIONS)) == (
         SELECT + "the number of feasible region is less than spreadConstraint.MinGroups"
     )
 
 
-def test_regions_with_too_few_clusters_are_an_error():
+def test_regions_with_too_few_clusters_are_an_error() -> None:
     spec = deployment(4, placement(DYNAMIC, spread("region", 1, 1), spread("cluster", 3, 8)))
     assert shown(run(spec, REGIONS)) == (
         SELECT + "the number of clusters is less than the cluster spreadConstraint.MinGroups"
     )
 
 
-def test_given_weights_ignore_constraints_but_not_what_they_need_to_know():
+def test_given_weights_ignore_constraints_but_not_what_they_need_to_know() -> None:
     where = placement(static(("a", 1), ("c", 1)), spread("region", 2, 2), spread("cluster", 2, 2))
     decision = run(deployment(4, where), [*REGIONS, cluster("nowhere")])
     assert shown(decision) == {"a": 2, "c": 2}
@@ -93,11 +94,11 @@ def test_given_weights_ignore_constraints_but_not_what_they_need_to_know():
     assert reasons == {"nowhere": "cluster(s) did not have region property"}
 
 
-def test_without_a_cluster_constraint_a_region_gives_one_cluster():
+def test_without_a_cluster_constraint_a_region_gives_one_cluster() -> None:
     assert set(shown(run(config_map(placement(None, spread("region", 2, 2))), REGIONS))) == {"a", "c"}
 
 
-def test_a_constraint_that_names_nothing_is_an_error():
+def test_a_constraint_that_names_nothing_is_an_error() -> None:
     where = placement(None, {"minGroups": 1, "maxGroups": 2})
     assert shown(run(config_map(where), REGIONS)) == SELECT + "just support cluster and region spread constraint"
 
@@ -105,14 +106,14 @@ def test_a_constraint_that_names_nothing_is_an_error():
 # zones, providers, labels
 
 
-def test_zones_that_are_spread_enough_already_change_nothing():
+def test_zones_that_are_spread_enough_already_change_nothing() -> None:
     clusters = [cluster("a", zones=["z1"]), cluster("b", zones=["z2"]), cluster("c", zones=["z3"])]
     where = placement(DYNAMIC, spread("zone", 2, 2), spread("cluster", 2, 2))
     assert set(shown(run(deployment(4, where), clusters, {"a": 9, "b": 8, "c": 7}))) == {"a", "b"}
 
 
 @pytest.mark.parametrize("field", ["zone", "provider", "label/rack"])
-def test_a_group_that_is_wanting_is_brought_in(field):
+def test_a_group_that_is_wanting_is_brought_in(field: str) -> None:
     where = placement(DYNAMIC, spread(field, 2, 2), spread("cluster", 2, 2))
     clusters = [
         cluster(name, zones=[group], provider=group, labels={"rack": group})
@@ -122,7 +123,7 @@ def test_a_group_that_is_wanting_is_brought_in(field):
 
 
 @pytest.mark.parametrize("field", ["zone", "provider", "label/rack"])
-def test_too_many_groups_are_left_out(field):
+def test_too_many_groups_are_left_out(field: str) -> None:
     where = placement(AGGREGATED, spread(field, 1, 1), spread("cluster", 2, 3))
     clusters = [
         cluster(name, zones=[group], provider=group, labels={"rack": group})
@@ -132,7 +133,7 @@ def test_too_many_groups_are_left_out(field):
     assert shown(decision) == {"b": 7, "c": 7} or shown(decision) == {"b": 8, "c": 6}
 
 
-def test_a_label_alone_spreads_over_all_clusters_of_its_groups():
+def test_a_label_alone_spreads_over_all_clusters_of_its_groups() -> None:
     clusters = [cluster(f"m{n}", labels={"rack": f"r{n % 3}"}) for n in range(6)] + [cluster("plain")]
     targets = shown(run(config_map(placement(None, spread("label/rack", 2, 2))), clusters))
     assert isinstance(targets, dict)
@@ -141,7 +142,7 @@ def test_a_label_alone_spreads_over_all_clusters_of_its_groups():
 
 
 @pytest.mark.parametrize(("field", "title"), [("zone", "zone"), ("provider", "provider"), ("label/rack", "rack")])
-def test_too_few_groups_are_an_error(field, title):
+def test_too_few_groups_are_an_error(field: str, title: str) -> None:
     clusters = [cluster(name, zones=["g"], provider="g", labels={"rack": "g"}) for name in "ab"]
     where = placement(None, spread(field, 2, 2), spread("cluster", 1, 2))
     assert shown(run(config_map(where), clusters)) == (
@@ -149,13 +150,13 @@ def test_too_few_groups_are_an_error(field, title):
     )
 
 
-def test_a_cluster_in_two_zones_counts_for_both():
+def test_a_cluster_in_two_zones_counts_for_both() -> None:
     where = placement(None, spread("zone", 2, 2), spread("cluster", 1, 1))
     clusters = [cluster("a", zones=["z1"]), cluster("b", zones=["z1", "z2"])]
     assert shown(run(config_map(where), clusters)) == {"b": 0}
 
 
-def test_constraints_that_exclude_one_another_are_an_error():
+def test_constraints_that_exclude_one_another_are_an_error() -> None:
     clusters = [cluster("a", region="r1", zones=["z1"]), cluster("b", region="r2", zones=["z2"])]
     where = placement(None, spread("region", 1, 1), spread("zone", 2, 2), spread("cluster", 1, 2))
     assert (
@@ -164,7 +165,7 @@ def test_constraints_that_exclude_one_another_are_an_error():
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_constraints_are_all_met_whenever_they_can_be(seed):
+def test_constraints_are_all_met_whenever_they_can_be(seed: int) -> None:
     random = Random(seed)
     clusters = [
         cluster(
@@ -182,7 +183,7 @@ def test_constraints_are_all_met_whenever_they_can_be(seed):
     where = placement(None, *(spread(field, *pair) for field, pair in bounds.items()))
     result = shown(run(config_map(where), clusters))
 
-    def groups(field: str, chosen: tuple[dict, ...]) -> int:
+    def groups(field: str, chosen: tuple[dict[str, Any], ...]) -> int:
         found = set()
         for one in chosen:
             spec = one["spec"]
@@ -195,7 +196,7 @@ def test_constraints_are_all_met_whenever_they_can_be(seed):
             }[field]
         return len(found)
 
-    def meets(chosen: tuple[dict, ...]) -> bool:
+    def meets(chosen: tuple[dict[str, Any], ...]) -> bool:
         return all(least <= groups(field, chosen) <= most for field, (least, most) in bounds.items())
 
     if isinstance(result, dict):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +36,9 @@ VECTORS = [
 
 @pytest.mark.parametrize(("seats", "weights", "ascending", "descending"), VECTORS)
 @pytest.mark.parametrize("method", [apportion, one_by_one, in_bulk])
-def test_seats_go_to_the_largest_quotient(method, seats, weights, ascending, descending):
+def test_seats_go_to_the_largest_quotient(
+    method: Any, seats: int, weights: Any, ascending: Any, descending: Any
+) -> None:
     assert method(seats, weights) == ascending
     if descending is not None:
         assert method(seats, weights[::-1])[::-1] == descending
@@ -53,16 +56,16 @@ def test_seats_go_to_the_largest_quotient(method, seats, weights, ascending, des
         ("foobar", 0xBF9CF968),
     ],
 )
-def test_ties_are_told_by_a_hash_of_the_uid(uid, value):
+def test_ties_are_told_by_a_hash_of_the_uid(uid: str, value: Any) -> None:
     assert fnv32a(uid) == value
 
 
-def test_no_weight_at_all_gives_nobody_a_seat():
+def test_no_weight_at_all_gives_nobody_a_seat() -> None:
     assert dispense(5, {"a": 0, "b": 0}) == {}
     assert dispense(5, {}) == {}
 
 
-def test_names_come_in_order_and_without_seats_too():
+def test_names_come_in_order_and_without_seats_too() -> None:
     assert list(dispense(1, {"c": 1, "a": 1, "b": 5}).items()) == [("a", 0), ("b", 1), ("c", 0)]
 
 
@@ -74,23 +77,21 @@ weights_of = st.one_of(
 
 
 @given(weights_of, st.integers(0, 400))
-@settings(max_examples=400, deadline=None)
-def test_in_bulk_is_exactly_one_by_one(weights, seats):
+@settings(max_examples=400)
+def test_in_bulk_is_exactly_one_by_one(weights: Any, seats: int) -> None:
     if not any(weights):
         return
     assert in_bulk(seats, weights) == one_by_one(seats, weights)
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=4), st.integers(0, 50)), st.integers(0, 60), st.booleans())
-@settings(deadline=None)
-def test_it_is_what_giving_out_seat_by_seat_would_be(weights, seats, odd):
+def test_it_is_what_giving_out_seat_by_seat_would_be(weights: Any, seats: int, odd: bool) -> None:
     expected = webster(seats, weights, "uid-1" if odd else "uid-2")
     assert dispense(seats, weights, descending=odd) == expected
 
 
 @given(weights_of, st.integers(0, 2000), st.booleans())
-@settings(deadline=None)
-def test_all_seats_are_given_and_nobody_without_a_weight_gets_one(weights, seats, descending):
+def test_all_seats_are_given_and_nobody_without_a_weight_gets_one(weights: Any, seats: int, descending: Any) -> None:
     given_out = apportion(seats, weights, descending=descending)
     if not any(weights):
         assert given_out == []
@@ -100,16 +101,14 @@ def test_all_seats_are_given_and_nobody_without_a_weight_gets_one(weights, seats
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=80), st.data())
-@settings(deadline=None)
-def test_nobody_gets_more_than_its_weight_while_there_is_room_for_all(weights, data):
+def test_nobody_gets_more_than_its_weight_while_there_is_room_for_all(weights: Any, data: Any) -> None:
     seats = data.draw(st.integers(0, sum(weights)))
     given_out = apportion(seats, weights)
     assert all(got <= weight for got, weight in zip(given_out, weights, strict=False))
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=80), st.integers(0, 300), st.booleans())
-@settings(deadline=None)
-def test_one_seat_more_takes_nothing_from_anybody(weights, seats, descending):
+def test_one_seat_more_takes_nothing_from_anybody(weights: Any, seats: int, descending: Any) -> None:
     fewer = apportion(seats, weights, descending=descending)
     more = apportion(seats + 1, weights, descending=descending)
     assert sum(after - before for before, after in zip(fewer, more, strict=True)) == 1
@@ -117,14 +116,13 @@ def test_one_seat_more_takes_nothing_from_anybody(weights, seats, descending):
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=60), st.integers(0, 300))
-@settings(deadline=None)
-def test_a_greater_weight_never_gets_less(weights, seats):
+def test_a_greater_weight_never_gets_less(weights: Any, seats: int) -> None:
     pairs = sorted(zip(weights, apportion(seats, weights), strict=True))
     for (lighter, fewer), (heavier, more) in pairwise(pairs):
         assert lighter == heavier or fewer <= more
 
 
-def test_huge_numbers_of_seats_take_no_time():
+def test_huge_numbers_of_seats_take_no_time() -> None:
     given_out = apportion(2_000_000_000, [1, 2, 3] * 300)
     assert sum(given_out) == 2_000_000_000
     assert max(given_out) - 3 * min(given_out) <= 3

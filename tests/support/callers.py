@@ -70,7 +70,7 @@ class Caller(Http):
         return info
 
 
-def user_certificate(server: ApiServer, name: str, *groups: str) -> dict[str, bytes]:
+def user_certificate(server: ApiServer, name: str, *groups: str) -> dict[str, Any]:
     """For Caller: a certificate of the server's own authority."""
     pair = server.pki.ca.issue(name, organizations=groups)
     return {"cert": pair.cert_pem, "key": pair.key_pem}

@@ -9,7 +9,7 @@ from typing import Any
 
 
 async def eventually(
-    condition: Callable[[], Any], *, within: float = 5.0, show: Callable[[], Any] | None = None
+    condition: Callable[..., Any], *, within: float = 5.0, show: Callable[[], Any] | None = None
 ) -> Any:
     """The condition's first true value; fails with the last state after `within` seconds."""
     end = time.monotonic() + within

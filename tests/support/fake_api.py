@@ -212,10 +212,9 @@ class FakeApi:
         key = (gvr, last["metadata"].get("namespace", ""), last["metadata"]["name"])
         if new is None:
             del self.objects[key]
-            change = (self.revision, gvr, old, None)
         else:
             self.objects[key] = last
-            change = (self.revision, gvr, old, last)
+        change = (self.revision, gvr, old, None if new is None else last)
         self.history.append(change)
         for watcher in self.watchers:
             self._offer(watcher, change)

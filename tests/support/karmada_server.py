@@ -18,8 +18,8 @@ from karmada.kube.server.config import ServerConfig
 def control_plane(
     folder: Path, clock: Clock | None = None, gates: FeatureGates | None = None, **settings: Any
 ) -> ApiServer:
-    settings = {"storage": "memory://", "port": 0} | settings
-    return control_plane_server(ServerConfig(data_dir=folder, **settings), clock, gates)
+    config: dict[str, Any] = {"storage": "memory://", "port": 0} | settings
+    return control_plane_server(ServerConfig(data_dir=folder, **config), clock, gates)
 
 
 @asynccontextmanager

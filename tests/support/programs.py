@@ -111,7 +111,7 @@ class Program:
         )  # fmt: skip
 
 
-def eventually(check: Callable[[], Any], seconds: float = 15.0) -> Any:
+def eventually(check: Callable[..., Any], seconds: float = 15.0) -> Any:
     """The first true answer of `check`; its last answer or error is in the failure."""
     deadline = time.monotonic() + seconds
     last: Any = None

@@ -130,7 +130,7 @@ class Propagation:
                     self.writes.append(f"{request.method} {resource} {name}")
             return answer
 
-        transport.call = noted  # type: ignore[method-assign]
+        transport.call = noted  # type: ignore[method-assign,assignment]
 
     async def rest(self, seconds: float = 1.0) -> None:
         """Let everything happen that happens within so many seconds."""

@@ -56,7 +56,7 @@ class Scheduling:
         registry.register(self.scheduler.metrics)
         return registry.get_sample_value(name, labels) or 0.0
 
-    def meddle(self, before: Callable[[Any], Awaitable[None] | None]) -> Callable[[], None]:
+    def meddle(self, before: Callable[[Any], Awaitable[Any] | None]) -> Callable[[], None]:
         """Do this before every write of the scheduler: raise, or do something else first. Returns what ends it."""
         transport: Any = self.scheduler._client.transport
         call = transport.call

@@ -12,7 +12,7 @@ from typing import Any
 
 from karmada.kube.schema.yamlio import load_yaml
 
-OWN_CASES = Path(__file__).parent / "cases"
+OWN_CASES = Path(__file__).parent / "own_cases"
 
 
 @dataclass(frozen=True)

@@ -83,8 +83,8 @@ def _differences(expected: Any, got: Any, where: str, bindings: Bindings) -> Ite
         if where.endswith("managedFields"):
             expected, got = sorted(expected, key=_entry_order), sorted(got, key=_entry_order)
         for index in range(max(len(expected), len(got))):
-            pair = (entries[index] if index < len(entries) else _ABSENT for entries in (expected, got))
-            yield from _differences(*pair, f"{where}[{index}]", bindings)
+            wanted, had = (entries[index] if index < len(entries) else _ABSENT for entries in (expected, got))
+            yield from _differences(wanted, had, f"{where}[{index}]", bindings)
     elif not _same(expected, got, bindings):
         yield Difference(where, _shown(expected), _shown(got))
 

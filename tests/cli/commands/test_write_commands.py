@@ -73,7 +73,7 @@ def test_a_trial_on_the_server_changes_nothing(run: Commands) -> None:
 
 def test_the_configuration_can_be_kept_for_apply(run: Commands) -> None:
     run("create", "-f", "-", "--save-config", stdin=config("kept"))
-    kept = read(run, "cm", "kept")["metadata"]["annotations"]  # type: ignore[index]
+    kept = read(run, "cm", "kept")["metadata"]["annotations"]
     assert json.loads(kept["kubectl.kubernetes.io/last-applied-configuration"]) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -86,14 +86,14 @@ def test_a_job_of_a_cron_job(run: Commands) -> None:
     run("create", "job", "now", "--from=cronjob/nightly")
     job = read(run, "job", "now")
     cron = read(run, "cronjob", "nightly")
-    assert job["metadata"]["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual"}  # type: ignore[index]
-    assert job["metadata"]["ownerReferences"] == [  # type: ignore[index]
+    assert job["metadata"]["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual"}
+    assert job["metadata"]["ownerReferences"] == [
         {
             "apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "controller": True,
-            "uid": cron["metadata"]["uid"],  # type: ignore[index]
+            "uid": cron["metadata"]["uid"],
         }
     ]  # fmt: skip
-    assert job["spec"]["template"]["spec"]["containers"][0]["command"] == ["date"]  # type: ignore[index]
+    assert job["spec"]["template"]["spec"]["containers"][0]["command"] == ["date"]
     assert run.refused("create", "job", "x", "--from=cm/nightly") == "error: from must be an existing cronjob\n"
     told = 'Error from server (NotFound): cronjobs.batch "none" not found\n'
     assert run.refused("create", "job", "x", "--from=cronjob/none") == told

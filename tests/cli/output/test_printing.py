@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from karmada.cli.output import columns as tables
 from karmada.cli.output import documents
-from karmada.cli.output.printing import go_value, printer, qualified_name
+from karmada.cli.output.printing import printer, qualified_name
 from karmada.cli.targeting.connect import Failure
+from karmada.kube.objects.go_values import go_value
 from karmada.kube.schema.yamlio import load_yaml
 
 WEB: dict[str, Any] = {

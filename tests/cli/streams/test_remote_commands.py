@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +20,7 @@ from karmada.cli.commands.attach import attach
 from karmada.cli.commands.exec import exec_
 from tests.support.terminals import TerminalSession
 
-SUCCESS = {"metadata": {}, "status": "Success"}
+SUCCESS: dict[str, Any] = {"metadata": {}, "status": "Success"}
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",

@@ -11,7 +11,8 @@ import pytest
 
 from karmada.cli.targeting import connect
 from karmada.kube.client.transport import ConnectionFailed
-from karmada.kube.objects.errors import ApiError, Forbidden, GroupKind, Invalid, NotFound, Unauthorized, invalid
+from karmada.kube.objects.errors import ApiError, Forbidden, Invalid, NotFound, Unauthorized, invalid
+from karmada.kube.objects.gvk import GroupKind
 
 
 def write(path: Path, server: str, context: str = "here", current: str | None = None) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.controllers.binding.completions import shares
@@ -124,7 +124,6 @@ def test_state_goes_with_a_workload_that_moves_to_one_new_cluster(spec: Any, exp
     assert preserved_labels(spec) == expected
 
 
-@settings(deadline=None)  # the first large division imports numpy
 @given(
     completions=st.integers(0, 500),
     replicas=st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 50), max_size=8),

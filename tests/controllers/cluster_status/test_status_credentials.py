@@ -69,7 +69,7 @@ async def test_a_page_of_megabytes_is_no_health(plane: Plane, member: FakeMember
     async def flood(request: Request, then: Any) -> Result:
         return RawResult(bytes(1 << 20)) if request.info.path == "/readyz" else await answer(request, then)
 
-    member.gate.run = flood  # type: ignore[method-assign]
+    member.gate.run = flood  # type: ignore[method-assign,assignment]
     await plane.join("m1", member)
     assert await plane.ready("m1") == ("False", "ClusterNotReachable")
 
@@ -87,7 +87,7 @@ async def test_discovery_that_makes_no_sense_does_not_hide_that_a_member_died(
             return await answer(request, then)
         return RawResult(orjson.dumps({"kind": "APIGroupDiscoveryList", "items": items}))
 
-    member.gate.run = babble  # type: ignore[method-assign]
+    member.gate.run = babble  # type: ignore[method-assign,assignment]
     await plane.join("m1", member)
     status = await plane.look("m1")
     assert brief(status, "Ready") == READY

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from karmada.controllers.cluster_status.enablements import EnablementReader, Enablements, condition, from_groups
@@ -51,7 +53,7 @@ def test_how_complete_it_is(count: int, complete: bool, status: str, reason: str
 
 
 @pytest.fixture
-async def transport(member: FakeMember):
+async def transport(member: FakeMember) -> AsyncIterator[HttpsTransport]:
     made = HttpsTransport(RestConfig(member.server.url, ca=Material(member.server.pki.ca.cert_pem), token=TOKEN))
     yield made
     await made.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -180,7 +181,9 @@ NO_ACCESS = [
 
 
 @pytest.mark.parametrize(("spec", "data", "why"), NO_ACCESS)
-async def test_settings_that_do_not_work_are_told(plane: Plane, spec: dict, data: dict | None, why: str) -> None:
+async def test_settings_that_do_not_work_are_told(
+    plane: Plane, spec: dict[str, Any], data: dict[str, Any] | None, why: str
+) -> None:
     await plane.join("m1", secret=data, **{"apiEndpoint": "https://127.0.0.1:1", **spec})
     if data is not None:
         secrets = plane.informers.of(SECRETS)
@@ -267,7 +270,7 @@ async def test_nothing_happens_before_the_cluster_has_its_finalizer(plane: Plane
 
 
 @pytest.mark.parametrize("spec", [{"syncMode": "Pull"}, {"secretRef": None}])
-async def test_clusters_of_others_are_left_alone(plane: Plane, member: FakeMember, spec: dict) -> None:
+async def test_clusters_of_others_are_left_alone(plane: Plane, member: FakeMember, spec: dict[str, Any]) -> None:
     await plane.join("m1", member)
     await plane.change("m1", {"spec": spec})
     assert await plane.status.reconcile(KEY) is Done

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from karmada.controllers.cluster_status.requests import is_accounted, node_amounts, pod_amounts, quantity_text
 
 
-def container(always: bool = False, **requests: str) -> dict:
+def container(always: bool = False, **requests: Any) -> dict[str, Any]:
     made = {"name": "c", "resources": {"requests": requests}}
     return {**made, "restartPolicy": "Always"} if always else made
 
@@ -47,12 +49,12 @@ def test_which_resources_count(name: str, counted: bool) -> None:
         ({"containers": [container(cpu="1u")]}, 1),
     ],
 )
-def test_what_a_pod_reserves(spec: dict, cpu: int | None) -> None:
+def test_what_a_pod_reserves(spec: dict[str, Any], cpu: int | None) -> None:
     assert pod_amounts(spec) == ((("cpu", cpu),) if cpu else ())
 
 
 def test_everything_but_cpu_counts_in_whole_units() -> None:
-    amounts = pod_amounts({"containers": [container(memory="1500m", **{"example.com/a": "2"})]})
+    amounts = pod_amounts({"containers": [container(**dict[str, Any]({"memory": "1500m", "example.com/a": "2"}))]})
     assert amounts == (("example.com/a", 2000), ("memory", 2000))
 
 

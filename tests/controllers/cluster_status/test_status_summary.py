@@ -119,7 +119,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(steps, max_size=40))
 def test_increments_give_what_a_recount_gives(history: list[tuple[str, Any]]) -> None:
     summary = Summary()

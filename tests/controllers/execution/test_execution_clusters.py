@@ -159,7 +159,7 @@ async def test_a_dead_member_is_tried_now_and_then_and_not_once_for_every_work(t
         calls += 1
         return await call(asked)
 
-    transport.call = counted  # type: ignore[method-assign]
+    transport.call = counted  # type: ignore[method-assign,assignment]
     templates = [await two_alone.propagate(CONFIG_MAPS, config_map(f"c{n}"), ["m1", "m2"]) for n in range(150)]
     await all_applied(two_alone, "m2", templates)
     assert 0 < calls < 150

@@ -215,7 +215,7 @@ async def test_a_copy_that_a_user_made_over_there_is_none_of_our_business(two: F
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
     await two.until_work("m1", template, is_applied)
     obj = await member.until(CONFIG_MAPS, "settings")
-    metadata = {
+    metadata: Obj = {
         "name": "copy",
         "namespace": "default",
         "labels": meta.labels(obj),

@@ -59,7 +59,7 @@ async def _connecting(sort: Any) -> AsyncIterator[Open]:
 
     def start(server: str, *, clock: Any = None, **options: Any) -> HttpsTransport:
         extra = {"clock": clock} if clock else {}
-        transport = sort(RestConfig(server=server, **options), **extra)
+        transport: HttpsTransport = sort(RestConfig(server=server, **options), **extra)
         made.append(transport)
         return transport
 

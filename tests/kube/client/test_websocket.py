@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from aiohttp import WSMsgType, web
@@ -14,8 +15,8 @@ from karmada.kube.client.websocket import STDERR, STDOUT, attach, execute, forwa
 from karmada.kube.objects.errors import ApiError, Forbidden
 
 Connect = Callable[..., Awaitable[HttpsTransport]]
-SUCCESS = {"metadata": {}, "status": "Success"}
-EXIT_3 = {
+SUCCESS: dict[str, Any] = {"metadata": {}, "status": "Success"}
+EXIT_3: dict[str, Any] = {
     "metadata": {},
     "status": "Failure",
     "reason": "NonZeroExitCode",

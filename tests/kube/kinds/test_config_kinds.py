@@ -261,7 +261,11 @@ def test_a_new_namespace_is_active_and_named_by_its_label() -> None:
 
 def test_only_finalize_changes_a_namespaces_finalizers() -> None:
     strategy = namespaces.NAMESPACE
-    old = {"metadata": {"name": "n", "resourceVersion": "5"}, "spec": {"finalizers": ["kubernetes"]}, "status": {}}
+    old: dict[str, Any] = {
+        "metadata": {"name": "n", "resourceVersion": "5"},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {},
+    }
     new: dict[str, Any] = {"metadata": {"name": "n"}, "spec": {"finalizers": []}}
     strategy.prepare_update(new, old)
     assert new["spec"]["finalizers"] == ["kubernetes"]
@@ -287,10 +291,8 @@ def test_a_namespace_is_held_by_its_own_finalizers() -> None:
 
 def test_a_node_may_be_given_its_range_once() -> None:
     update = nodes.NODE.validate_update
-    old, new = (
-        {"metadata": {}, "spec": {}},
-        {"metadata": {}, "spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}},
-    )
+    old: dict[str, Any] = {"metadata": {}, "spec": {}}
+    new: dict[str, Any] = {"metadata": {}, "spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}}
     assert update(new, old) == []
     other = {"metadata": {}, "spec": {"podCIDRs": ["10.1.0.0/24"]}}
     assert 'node updates may not change podCIDR except from "" to valid' in texts(update(other, new))[0]

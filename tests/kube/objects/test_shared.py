@@ -77,7 +77,7 @@ def test_what_cannot_be_made_smaller_stays_as_it_is() -> None:
 
 @given(st.lists(st.binary(max_size=3_000), min_size=1, max_size=30), st.integers(1, 5))
 def test_a_press_loses_nothing(raws: list[bytes], recent: int) -> None:
-    press = Press(recent)
+    press: Press[Packed] = Press(recent)
     kept = [Packed(raw) for raw in raws]
     for one in kept:
         press.add(one)
@@ -85,7 +85,7 @@ def test_a_press_loses_nothing(raws: list[bytes], recent: int) -> None:
 
 
 def test_the_most_recent_are_left_alone() -> None:
-    press = Press(10)
+    press: Press[Packed] = Press(10)
     kept = [packed(deployment(number)) for number in range(50)]
     for one in kept:
         press.add(one)
@@ -93,14 +93,14 @@ def test_the_most_recent_are_left_alone() -> None:
 
 
 def test_a_press_keeps_nothing_alive() -> None:
-    press = Press(10)
+    press: Press[Packed] = Press(10)
     press.add(packed(deployment(1)))
     gc.collect()
     assert press._recent[0]() is None
 
 
 def test_a_sample_of_the_past_gives_way_to_one_that_fits() -> None:
-    press = Press(0)
+    press: Press[Packed] = Press(0)
     press.add(packed(deployment(1)))
     common = random.Random(1).randbytes(1_000).hex()
     others = [Packed(orjson.dumps({"text": common, "x": number})) for number in range(600)]

@@ -17,8 +17,9 @@ from karmada.kube.runtime.leader import LeaderElector
 
 async def main(kubeconfig: str, identity: str) -> None:
     client = Client(HttpsTransport(load_config(kubeconfig)))
-    times = {"lease_duration": 1.0, "renew_deadline": 0.7, "retry_period": 0.1}
-    elector = LeaderElector(client, "lock", "default", identity, **times)
+    elector = LeaderElector(
+        client, "lock", "default", identity, lease_duration=1.0, renew_deadline=0.7, retry_period=0.1
+    )
 
     async def report() -> None:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,7 @@ async def test_helpers_write_only_what_changes(client: Client) -> None:
         labels = {**current["metadata"].get("labels", {}), value: "x"}
         return await client.update(DEPLOYMENTS, {**current, "metadata": {**current["metadata"], "labels": labels}})
 
-    await asyncio.gather(*(retry_on_conflict(lambda v=v: label(v), tries=20) for v in ("a", "b", "c", "d")))
+    await asyncio.gather(*(retry_on_conflict(partial(label, v), tries=20) for v in ("a", "b", "c", "d")))
     final = await client.get(DEPLOYMENTS, "web", "default")
     assert set(final["metadata"]["labels"]) == {"a", "b", "c", "d"}
 

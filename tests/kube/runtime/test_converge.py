@@ -179,7 +179,7 @@ async def test_an_update_that_the_server_takes_for_no_change_is_none() -> None:
     async def defaulting(request: Call) -> Any:
         return stored if request.method == "PUT" else await call(request)
 
-    transport.call = defaulting  # type: ignore[method-assign]
+    transport.call = defaulting  # type: ignore[method-assign,assignment]
     written = await writer.converge(KEY, wanted)
     assert written is not None
     assert written.outcome == "unchanged"

@@ -306,7 +306,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(STEPS)
 def test_after_any_sequence_of_changes_and_faults_the_informer_equals_the_server(
     steps: list[tuple[str, int, int]],

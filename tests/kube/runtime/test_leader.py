@@ -29,7 +29,7 @@ class Candidate:
                 raise ConnectionFailed("cut off")
             return await original(request)
 
-        transport.call = call  # type: ignore[method-assign]
+        transport.call = call  # type: ignore[method-assign,assignment]
         self.elector = LeaderElector(Client(transport), "lock", "ns", name, clock=clock)
         self.task = asyncio.ensure_future(self._run())
 
@@ -153,7 +153,7 @@ async def test_times_that_could_give_two_leaders_are_refused(
         LeaderElector(client, "l", "n", "i", lease_duration=lease, renew_deadline=deadline, retry_period=retry)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["cut", "join", "kill", "slow", "wait"])), max_size=12))
 def test_at_no_moment_do_two_candidates_believe_to_lead(steps: list[tuple[int, str]]) -> None:
     async def run() -> None:
@@ -211,8 +211,8 @@ async def test_a_held_lease_is_renewed_every_renew_period_and_after_a_failure_so
             raise ServiceUnavailable("not now")
         return await original(request)
 
-    transport.call = call  # type: ignore[method-assign]
-    times = {"lease_duration": 60.0, "renew_deadline": 40.0, "renew_period": 20.0}
+    transport.call = call  # type: ignore[method-assign,assignment]
+    times: Any = {"lease_duration": 60.0, "renew_deadline": 40.0, "renew_period": 20.0}
     elector = LeaderElector(Client(transport), "lock", "ns", "me", clock=clock, **times)
     assert await elector.try_acquire()
     began = clock.monotonic()

@@ -163,7 +163,7 @@ async def test_metrics_hear_of_depth_wait_and_work(clock: FakeClock) -> None:
     queue.shut_down()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-2, 2), st.booleans()), max_size=40), st.integers(1, 4))
 def test_no_key_is_lost_and_none_is_ever_in_two_workers(steps: list[tuple[int, int, bool]], workers: int) -> None:
     async def run() -> None:

@@ -65,7 +65,8 @@ def test_fields_have_their_strategic_merge_rules(
     defs: Definitions, definition: str, name: str, strategy: set[str], key: str
 ) -> None:
     node = field(defs, definition, name)
-    assert (node.patch_strategy, node.patch_merge_key) == (strategy, key)
+    assert node.patch_strategy == strategy
+    assert node.patch_merge_key == key
 
 
 @pytest.mark.parametrize(

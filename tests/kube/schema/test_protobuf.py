@@ -335,7 +335,7 @@ def test_schemas_and_their_alternatives_survive_the_round_trip(additional: Any) 
 KINDS = sorted(gvk for gvk, name in DEFS.kinds().items() if message_of(name) in wire_table())
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
 def test_every_kind_survives_the_round_trip(data: st.DataObject) -> None:
     gvk = data.draw(st.sampled_from(KINDS))

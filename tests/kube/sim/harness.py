@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
@@ -73,7 +74,7 @@ async def running(
         context = Context(lambda name: server.client(user_agent=name), manager.informers, clock, profile)
         for part in parts(context):
             if hasattr(part, "reconcile"):
-                manager.add(part)
+                manager.add(cast(Reconciler, part))
             else:
                 manager.add_component(part)
         for recorder in context.recorders.values():

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from karmada.kube.sim.behaviours import ANNOTATION, OK, Behaviours, Outcome, Rule, parse_outcome
 from karmada.kube.sim.profile import Delay
 
-POD = {
+POD: dict[str, Any] = {
     "metadata": {
         "name": "web-1",
         "namespace": "shop",
@@ -22,7 +24,7 @@ POD = {
 BAD = Outcome("never-ready")
 
 
-def annotated(text: str) -> dict:
+def annotated(text: str) -> dict[str, Any]:
     return {**POD, "metadata": {**POD["metadata"], "annotations": {ANNOTATION: text}}}
 
 

@@ -107,7 +107,7 @@ _MOMENTS = st.integers(1_500_000_000, 1_900_000_000)
 _ZONES = st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(_SCHEDULES, _MOMENTS, _ZONES)
 def test_a_next_time_is_later_fits_the_fields_and_has_nothing_between(text: str, after: int, zone: str) -> None:
     schedule, place = parse_schedule(text), ZoneInfo(zone)
@@ -129,7 +129,7 @@ def test_a_next_time_is_later_fits_the_fields_and_has_nothing_between(text: str,
     assert not any(fits(moment) for moment in minutes)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(_SCHEDULES, _MOMENTS, st.integers(0, 40 * 86400))
 def test_nothing_fires_between_the_latest_missed_time_and_now(text: str, since: int, span: int) -> None:
     schedule, now = parse_schedule(text), since + span

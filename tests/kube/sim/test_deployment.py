@@ -236,7 +236,7 @@ async def test_undo_lands_on_the_old_replicaset_which_remembers_its_revisions(tm
         await cluster.undo(3)
         notes = [rs["metadata"]["annotations"] for rs in cluster.sets()]
         assert [(note[REVISION], note[HISTORY]) for note in notes] == [("4", "2"), ("5", "1,3")]
-        assert cluster.condition("Progressing")[1] == "NewReplicaSetAvailable"  # type: ignore[index]
+        assert cluster.condition("Progressing")[1] == "NewReplicaSetAvailable"
 
 
 async def test_the_history_of_revisions_forgets_the_oldest_when_it_is_too_long() -> None:
@@ -366,7 +366,7 @@ async def test_a_rollout_without_progress_fails_after_its_deadline_and_recovers(
         await cluster.until_progress("ReplicaSetUpdated")
         name = cluster.sets()[0]["metadata"]["name"]
         await cluster.cluster.clock.advance(59)
-        assert cluster.condition("Progressing")[1] == "ReplicaSetUpdated"  # type: ignore[index]
+        assert cluster.condition("Progressing")[1] == "ReplicaSetUpdated"
         await cluster.cluster.clock.advance(3)
         await cluster.until_progress("ProgressDeadlineExceeded")
         expected = ("False", "ProgressDeadlineExceeded", f'ReplicaSet "{name}" has timed out progressing.')

@@ -55,7 +55,7 @@ async def test_orphaned_replicasets_are_adopted_by_the_next_deployment(tmp_path:
         assert {pod["metadata"]["uid"] for pod in cluster.pods()} == pods
         assert all(controller_of(rs) == make_owner(deployment) for rs in cluster.sets())
         assert deployment["metadata"]["annotations"][REVISION] == "2"
-        assert cluster.condition("Progressing")[1] == "NewReplicaSetAvailable"  # type: ignore[index]
+        assert cluster.condition("Progressing")[1] == "NewReplicaSetAvailable"
 
 
 async def test_a_replicaset_with_other_labels_is_let_go(tmp_path: Path) -> None:

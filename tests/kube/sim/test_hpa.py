@@ -333,7 +333,7 @@ async def test_a_missing_metrics_api_is_told_as_kubernetes_does(missing: ApiErro
 
 async def test_custom_metrics_are_read_in_the_preferred_version() -> None:
     item = {"describedObject": {"name": "p"}, "timestamp": "1970-01-01T00:01:00Z", "value": "1500m"}
-    answers = {**GROUP, f"{CUSTOM}/v1beta2/namespaces/ns/pods/*/rps": {"items": [item]}}
+    answers: dict[str, Obj] = {**GROUP, f"{CUSTOM}/v1beta2/namespaces/ns/pods/*/rps": {"items": [item]}}
     client, transport = metrics_client(answers)
     assert await client.pods("ns", "app=web", "rps", "verb=GET") == {"p": PodMetric(1500, 60.0, 60.0)}
     assert transport.asked[-1].query == {"labelSelector": "app=web", "metricLabelSelector": "verb=GET"}

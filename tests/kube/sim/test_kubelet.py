@@ -459,8 +459,8 @@ async def test_a_restart_takes_up_pods_where_they_were(tmp_path: Path) -> None:
             ],
         }  # fmt: skip
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "old"}}
-        pod["metadata"]["annotations"] = {ANNOTATION: "crash-loop"}  # type: ignore[index]
-        pod["spec"] = {"nodeName": "n1", "containers": [{"name": "c", "image": "x"}]}  # type: ignore[assignment]
+        pod["metadata"]["annotations"] = {ANNOTATION: "crash-loop"}
+        pod["spec"] = {"nodeName": "n1", "containers": [{"name": "c", "image": "x"}]}
         made = await cluster.client.create(PODS, pod, "default")
         await cluster.set_pod_status(made, status)
         second.append(Kubelet(cluster.context, Behaviours()))

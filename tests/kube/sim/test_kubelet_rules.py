@@ -89,7 +89,9 @@ NODE = {
         ({"nvidia.com/gpu": "1"}, {}, "OutOfnvidia.com/gpu", "requested: 1, used: 0, capacity: 0"),
     ],
 )
-def test_a_node_refuses_what_does_not_fit(requests: dict, used: dict, reason: str, message: str) -> None:
+def test_a_node_refuses_what_does_not_fit(
+    requests: dict[str, Any], used: dict[str, Any], reason: str, message: str
+) -> None:
     pod = _pod({"name": "c", "image": "x", "resources": {"requests": requests}})
     refused = refusal(pod, NODE, requests_of(pod), used)
     assert refused is not None

@@ -11,6 +11,7 @@ from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.manager import Component
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.metrics.amounts import Demand, Series, annotated, demand_of, nano_at, parse_words
 from karmada.kube.sim.metrics.load import LoadModel, Setting
@@ -95,7 +96,7 @@ class Load:
     def __init__(self) -> None:
         self.model: LoadModel
 
-    def parts(self, context: Context) -> list[object]:
+    def parts(self, context: Context) -> list[Component]:
         self.model = LoadModel(context)
         return []
 

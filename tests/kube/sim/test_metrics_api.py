@@ -221,8 +221,10 @@ async def test_pods_are_listed_with_what_their_containers_use(sim: Cluster) -> N
     assert b["containers"] == [{"name": "c", "usage": {"cpu": "250m", "memory": "128Mi"}}]
     assert b["metadata"]["labels"] == {"app": "b"}
     assert (b["timestamp"], b["window"]) == (rfc3339(sim.clock.now()), "10.0s")
-    for query in ({"label_selector": "app=b"}, {"field_selector": "metadata.name=b"}):
-        found = await sim.client.list(POD_METRICS, "default", **query)
+    for found in (
+        await sim.client.list(POD_METRICS, "default", label_selector="app=b"),
+        await sim.client.list(POD_METRICS, "default", field_selector="metadata.name=b"),
+    ):
         assert [item["metadata"]["name"] for item in found["items"]] == ["b"]
     assert await sim.client.get(POD_METRICS, "b", "default") == b
 

@@ -232,7 +232,7 @@ changes = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["100m", "1", "g
 def test_a_ledger_told_of_every_change_equals_a_full_count(steps: list[tuple[int, str, bool]]) -> None:
     limits = {**quota({"pods": "9", "cpu": "9", "count/pods": "9"})}
     limits["metadata"] = {**limits["metadata"], "uid": "u"}
-    ledger, live = Ledger(limits, {}, 0), {}
+    ledger, live = Ledger(limits, {}, 0), dict[int, Obj]()
     for number, cpu, ended in steps:
         old = live.pop(number, None)
         new = (

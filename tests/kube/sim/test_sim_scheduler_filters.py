@@ -195,7 +195,7 @@ def test_ports_are_looked_at_before_resources() -> None:
 
 def test_pods_that_keep_apart_get_a_node_each() -> None:
     view = View([node(f"n{number}") for number in range(3)])
-    web = {"labels": {"app": "web"}, "affinity": anti_affinity(term(app="web"))}
+    web: dict[str, Any] = {"labels": {"app": "web"}, "affinity": anti_affinity(term(app="web"))}
     assert {view.place(pod(f"p{number}", **web)) for number in range(3)} == {"n0", "n1", "n2"}
     assert refusal(view, pod("p4", **web)) == (
         "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules."
@@ -217,7 +217,7 @@ def test_those_who_run_already_may_keep_others_away() -> None:
 
 def test_a_pod_that_wants_company_goes_where_it_is_and_the_first_may_start_anywhere() -> None:
     view = View([node("a", labels={ZONE: "z1"}), node("b", labels={ZONE: "z2"}), node("c", labels={ZONE: "z2"})])
-    together = {"labels": {"app": "db"}, "affinity": pod_affinity(term(ZONE, app="db"))}
+    together: dict[str, Any] = {"labels": {"app": "db"}, "affinity": pod_affinity(term(ZONE, app="db"))}
     zones = {"a": "z1", "b": "z2", "c": "z2"}
     first = view.place(pod("p0", **together))
     assert {zones[view.place(pod(f"p{number}", **together))] for number in range(1, 6)} == {zones[first]}
@@ -237,14 +237,14 @@ def test_affinity_stays_within_the_namespace_unless_it_says_otherwise() -> None:
 def test_no_zone_gets_more_than_its_share() -> None:
     zones = {"a": "z1", "b": "z1", "c": "z1", "d": "z2"}
     view = View([node(name, labels={ZONE: zone}) for name, zone in zones.items()])
-    web = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread(ZONE, app="web")]}
+    web: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread(ZONE, app="web")]}
     placed = Counter(zones[view.place(pod(f"p{number}", **web))] for number in range(8))
     assert placed == {"z1": 4, "z2": 4}
 
 
 def test_a_spread_that_cannot_be_kept_leaves_the_pod_waiting() -> None:
     view = View([node("a", labels={ZONE: "z1"}), node("b", labels={ZONE: "z2"}, cpu="1")])
-    web = {"labels": {"app": "web"}, "cpu": "1", "topologySpreadConstraints": [spread(ZONE, app="web")]}
+    web: dict[str, Any] = {"labels": {"app": "web"}, "cpu": "1", "topologySpreadConstraints": [spread(ZONE, app="web")]}
     assert {view.place(pod("p0", **web)), view.place(pod("p1", **web))} == {"a", "b"}
     assert view.place(pod("p2", **web)) == "a"
     assert refusal(view, pod("p3", **web)) == (
@@ -254,7 +254,7 @@ def test_a_spread_that_cannot_be_kept_leaves_the_pod_waiting() -> None:
 
 def test_pods_being_deleted_do_not_count_for_the_spread() -> None:
     view = View([node("a"), node("b", unschedulable=True)])
-    web = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread(HOSTNAME, app="web")]}
+    web: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread(HOSTNAME, app="web")]}
     leaving = view.info(pod("p0", **web), "a")
     leaving.deleting = True
     view.state.assign(leaving)
@@ -264,7 +264,7 @@ def test_pods_being_deleted_do_not_count_for_the_spread() -> None:
 
 def test_nodes_the_pod_cannot_use_are_no_domains_to_spread_over() -> None:
     view = View([node("a", labels={"disk": "ssd"}), node("b")])
-    web = {
+    web: dict[str, Any] = {
         "labels": {"app": "web"},
         "nodeSelector": {"disk": "ssd"},
         "topologySpreadConstraints": [spread(HOSTNAME, app="web")],
@@ -275,7 +275,7 @@ def test_nodes_the_pod_cannot_use_are_no_domains_to_spread_over() -> None:
 def test_too_few_domains_count_as_an_empty_one() -> None:
     view = View([node("a", labels={ZONE: "z1"})])
     rule = {**spread(ZONE, app="web"), "minDomains": 2}
-    web = {"labels": {"app": "web"}, "topologySpreadConstraints": [rule]}
+    web: dict[str, Any] = {"labels": {"app": "web"}, "topologySpreadConstraints": [rule]}
     assert view.place(pod("p0", **web)) == "a"
     assert "topology spread" in view.place(pod("p1", **web))
 
@@ -285,7 +285,7 @@ def test_an_owners_new_revision_spreads_by_itself() -> None:
     rule = {**spread(HOSTNAME, app="web"), "matchLabelKeys": ["hash"]}
     for number, where in enumerate(("a", "a", "a")):
         view.run(pod(f"old{number}", labels={"app": "web", "hash": "1"}), where)
-    new = {"labels": {"app": "web", "hash": "2"}, "topologySpreadConstraints": [rule]}
+    new: dict[str, Any] = {"labels": {"app": "web", "hash": "2"}, "topologySpreadConstraints": [rule]}
     assert {view.place(pod("new0", **new)), view.place(pod("new1", **new))} == {"a", "b"}
 
 
@@ -314,7 +314,7 @@ def test_soft_taints_and_preferences_only_weigh() -> None:
     assert [view.place(pod(f"p{number}", cpu="100m")) for number in range(3)] == ["b", "b", "b"]
     view = View([node("a", labels={"disk": "ssd"}), node("b")])
     wish = {"weight": 10, "preference": _expression("disk", "In", "ssd")}
-    liking = {"affinity": {"nodeAffinity": {PREFERRED: [wish]}}}
+    liking: dict[str, Any] = {"affinity": {"nodeAffinity": {PREFERRED: [wish]}}}
     assert [view.place(pod(f"p{number}", cpu="100m", **liking)) for number in range(3)] == ["a", "a", "a"]
     view.state.remove_node("a")
     assert view.place(pod("q", **liking)) == "b"
@@ -330,7 +330,10 @@ def test_preferred_company_draws_and_repels() -> None:
 
 def test_a_wished_spread_gives_way_when_it_must() -> None:
     view = View([node("a"), node("b")])
-    web = {"labels": {"app": "web"}, "topologySpreadConstraints": [spread(HOSTNAME, when="ScheduleAnyway", app="web")]}
+    web: dict[str, Any] = {
+        "labels": {"app": "web"},
+        "topologySpreadConstraints": [spread(HOSTNAME, when="ScheduleAnyway", app="web")],
+    }
     assert {view.place(pod("p0", **web)), view.place(pod("p1", **web))} == {"a", "b"}
     view.state.remove_node("b")
     assert view.place(pod("p2", **web)) == "a"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps)
 def test_whatever_comes_and_goes_the_groups_and_counts_are_those_of_the_pods_that_are_there(
     history: list[tuple[str, str | int, str, bool]],
@@ -40,7 +41,7 @@ def test_whatever_comes_and_goes_the_groups_and_counts_are_those_of_the_pods_tha
     nominated: list[PodInfo] = []
     for number, (what, which, amount, flag) in enumerate(history):
         if what == "run":
-            rule = {"affinity": anti_affinity(term(app="db"))} if flag else {}
+            rule: dict[str, Any] = {"affinity": anti_affinity(term(app="db"))} if flag else {}
             labels = {"app": "web" if flag else "db"}
             wanted = pod(f"p{number}", cpu=amount, labels=labels, owner="rs", resources={"x/y": "2"}, **rule)
             running.append(view.run({**wanted}, str(which)))

@@ -50,7 +50,7 @@ def steps(workload: Obj, *pods: Obj) -> dict[str, list[Any]]:
     return {part: found for part, found in parts.items() if found}
 
 
-PARALLEL = {"podManagementPolicy": "Parallel"}
+PARALLEL: dict[str, Any] = {"podManagementPolicy": "Parallel"}
 
 
 @pytest.mark.parametrize(

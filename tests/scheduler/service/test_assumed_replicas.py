@@ -104,7 +104,9 @@ async def test_two_workloads_are_not_given_the_same_room(plane_folder: Path) -> 
         assert await plane.targets("a-deployment") == {"m1": 4}
         assert await plane.targets("b-deployment") == {"m2": 4}
         await plane.bind("c-deployment", deployment(4, placement(DYNAMIC)))
-        assert (await plane.condition("c-deployment") or ())[1] == "Unschedulable"
+        condition = await plane.condition("c-deployment")
+        assert condition is not None
+        assert condition[1] == "Unschedulable"
 
 
 async def test_without_the_gate_they_are(plane_folder: Path) -> None:

@@ -29,7 +29,7 @@ FAILED = ("Warning", "ScheduleBindingFailed")
 
 
 def test_the_annotation_is_compact_and_in_the_usual_order() -> None:
-    where = {
+    where: dict[str, Any] = {
         "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
         "clusterTolerations": [],
         "clusterAffinity": {"clusterNames": ["member1"]},

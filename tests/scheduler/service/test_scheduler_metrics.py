@@ -14,8 +14,8 @@ from karmada.controllers.context import Context
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.metrics import Metrics
-from karmada.kube.runtime.queue import Queue
 from karmada.scheduler.estimators.protocol import EstimateError, Question, RemoteEstimator
 from karmada.scheduler.meter import Meter
 from karmada.scheduler.service.families import Counters, Histograms, growing
@@ -295,14 +295,19 @@ async def test_what_waits_is_told_by_what_it_waits_for(plane_folder: Path, gates
         assert pending(scraped) == (0, 0, 0)
 
 
+async def nothing(_key: Key) -> None:
+    """The work of a queue that is not started."""
+
+
 async def test_what_is_not_looked_at_yet_is_active(scraped: Scraped) -> None:
     parts = scheduler_parts(scraped.plane.plane.context)
     for part, names in zip(parts, ("ab", "c"), strict=True):
         assert isinstance(part, BindingScheduler)
-        queue: Queue[Key] = Queue()
+        queue: Lanes[Key] = Lanes("unstarted", nothing, limit=1, clock=FakeClock())
         part.follow_queue(queue)
         for name in names:
             queue.add(Key("", name))
+    assert isinstance(part, BindingScheduler)
     assert part.metrics.pending() == {"active": 3, "backoff": 0, "unschedulable": 0}
 
 

@@ -55,7 +55,7 @@ def test_only_suspended_scheduling_keeps_it_away(suspension: Obj | None, ours: b
     assert OURS(binding(suspension=suspension)) is ours
 
 
-SUSPENDED = {"suspension": {"scheduling": True}}
+SUSPENDED: dict[str, Any] = {"suspension": {"scheduling": True}}
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def obj(name: str = "x", **fields: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Any", "metadata": metadata, **fields}
 
 
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "a", "image": "nginx:1"}, {"name": "b", "image": "envoy:2"}]},
 }

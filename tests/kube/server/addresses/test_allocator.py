@@ -251,7 +251,7 @@ actions = st.lists(st.tuples(st.sampled_from(["create", "delete", "fail", "retyp
 
 
 @given(actions)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_nothing_is_ever_held_by_two(steps: list[tuple[str, int]]) -> None:
     services = Services(cidr="10.0.0.0/28", ports=(30000, 30009))
     for action, number in steps:

@@ -519,7 +519,7 @@ async def test_a_slow_webhook_stops_the_write_or_is_passed_over(hooks: Hooks, va
 async def test_a_webhook_that_is_not_there_stops_the_write_or_is_passed_over(
     hooks: Hooks, validating: ValidatingWebhooks
 ) -> None:
-    gone = {"clientConfig": {"url": "https://127.0.0.1:1", "caBundle": CA}}
+    gone: dict[str, Any] = {"clientConfig": {"url": "https://127.0.0.1:1", "caBundle": CA}}
     hooks.configure("Validating", "a", hooks.hook("bad", **gone))
     error = await refusal(validating, write(config_map()))
     refused = "dial tcp 127.0.0.1:1: connect: connection refused"
@@ -671,7 +671,7 @@ async def test_webhooks_run_by_name_of_configuration_then_in_their_order_each_on
 async def test_earlier_webhooks_that_ask_for_it_see_later_changes_once_more(
     hooks: Hooks, mutating: MutatingWebhooks
 ) -> None:
-    again = {"reinvocationPolicy": "IfNeeded"}
+    again: dict[str, Any] = {"reinvocationPolicy": "IfNeeded"}
     hooks.configure(
         "Mutating", "a",
         hooks.hook("never", reinvocationPolicy="Never"),
@@ -686,7 +686,7 @@ async def test_earlier_webhooks_that_ask_for_it_see_later_changes_once_more(
 
 async def test_nobody_is_asked_again_when_nothing_changed(hooks: Hooks, mutating: MutatingWebhooks) -> None:
     same = patching({"op": "replace", "path": "/metadata/labels/app", "value": "web"})
-    again = {"reinvocationPolicy": "IfNeeded"}
+    again: dict[str, Any] = {"reinvocationPolicy": "IfNeeded"}
     hooks.configure("Mutating", "a", hooks.hook("one", **again), hooks.hook("two", same, **again))
     await Chain([mutating]).admit(write(config_map()))
     assert hooks.order == ["one", "two"]

@@ -96,7 +96,7 @@ def test_a_pod_counts_for_its_peak() -> None:
     def container(cpu: str, **fields: Any) -> dict[str, Any]:
         return {"resources": {"requests": {"cpu": cpu}}, **fields}
 
-    spec = {
+    spec: dict[str, Any] = {
         "containers": [container("1"), container("1")],
         "initContainers": [container("500m", restartPolicy="Always"), container("3")],
         "overhead": {"cpu": "100m"},

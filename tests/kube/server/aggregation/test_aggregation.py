@@ -52,6 +52,11 @@ class Toys:
         self.hung_up = asyncio.Event()
         self.openapi_asked: list[str] = []
 
+    def hung_up_after_the_next_event(self) -> bool:
+        """A watch notices that its client went away when it writes."""
+        self.next_event.set()
+        return self.hung_up.is_set()
+
     async def serve(self, raw: web.BaseRequest) -> web.StreamResponse:
         if raw.path == "/apis/toys.example.com/v1":
             if not self.healthy:
@@ -404,7 +409,7 @@ async def test_a_watch_streams_every_event_as_it_comes_and_ends_with_the_client(
         toys.next_event.set()
         assert await response.content.readline() == b'{"type":"ADDED","object":{"metadata":{"name":"toy-2"}}}\n'
     toys.next_event.set()
-    await eventually(lambda: toys.next_event.set() or toys.hung_up.is_set())
+    await eventually(toys.hung_up_after_the_next_event)
 
 
 @pytest.mark.usefixtures("served")
@@ -494,7 +499,7 @@ async def test_in_process_clients_can_watch(client: Client, toys: Toys) -> None:
     assert (await anext(events)).object["metadata"]["name"] == "toy-2"
     assert toys.seen[0].query["resourceVersion"] == "5"
     await events.aclose()  # type: ignore[attr-defined]
-    await eventually(lambda: toys.next_event.set() or toys.hung_up.is_set())
+    await eventually(toys.hung_up_after_the_next_event)
 
 
 async def test_in_process_clients_see_an_unavailable_backend(client: Client) -> None:

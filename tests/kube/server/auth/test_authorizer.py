@@ -284,7 +284,7 @@ ALL_REQUESTS = [
 ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(worlds(), worlds())
 def test_answers_equal_a_naive_evaluation_also_after_changes(first: list[Obj], second: list[Obj]) -> None:
     reader = FakeReader(first)

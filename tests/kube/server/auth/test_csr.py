@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from karmada.kube.kinds import signing_requests
 from karmada.kube.kinds.certificates import (
     STRATEGIES,
     prepare_approval,
@@ -62,7 +63,7 @@ def request(
 
 
 def approved(csr: Obj) -> Obj:
-    return csrs.with_condition(csr, csrs.condition(csrs.APPROVED, "ok", "", NOW))
+    return signing_requests.with_condition(csr, signing_requests.condition(signing_requests.APPROVED, "ok", "", NOW))
 
 
 def agent(**spec: Any) -> Obj:
@@ -146,7 +147,7 @@ def test_a_request_may_shorten_its_certificate(wanted: int | None, begin: float,
             "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed",
         ),
         (
-            request(csrs.LEGACY_UNKNOWN, "x", ("a", "system:masters")),
+            request(signing_requests.LEGACY_UNKNOWN, "x", ("a", "system:masters")),
             "use of kubernetes.io/legacy-unknown signer with system:masters group is not allowed",
         ),
         (request(csrs.KUBELET_CLIENT, "system:node:n", ("x",)), "subject organization is not system:nodes"),
@@ -194,14 +195,16 @@ def test_a_request_with_a_foreign_signature_is_refused() -> None:
     forged = der.replace(own.signature[-20:], other.signature[-20:])
     pem = b"-----BEGIN CERTIFICATE REQUEST-----\n" + base64.encodebytes(forged) + b"-----END CERTIFICATE REQUEST-----\n"
     with pytest.raises(ValueError, match="not signed by its own key"):
-        csrs.parse_request(pem)
+        signing_requests.parse_request(pem)
 
 
 @pytest.mark.parametrize(
     "csr",
     [
         agent(),
-        csrs.with_condition(approved(agent()), csrs.condition(csrs.DENIED, "no", "", NOW)),
+        signing_requests.with_condition(
+            approved(agent()), signing_requests.condition(signing_requests.DENIED, "no", "", NOW)
+        ),
         approved(request("example.com/mine", "x")),
     ],
 )
@@ -219,7 +222,7 @@ ANY = "Auto approving kubelet client certificate after SubjectAccessReview."
 
 def allowed_to(*subresources: str) -> Any:
     resources = " ".join(f"certificatesigningrequests/{s}" for s in subresources)
-    rules = [rule("create", csrs.GROUP, resources)] if subresources else []
+    rules = [rule("create", signing_requests.GROUP, resources)] if subresources else []
     return authorizer(FakeReader([role("r", *rules), binding("b", "ClusterRole/r", "group:boot")]))
 
 
@@ -259,7 +262,7 @@ def test_other_requests_are_left_to_people(csr: Obj) -> None:
 
 def aged(csr: Obj, *conditions: str, certificate: bytes | None = None) -> Obj:
     for kind in conditions:
-        csr = csrs.with_condition(csr, csrs.condition(kind, "", "", NOW))
+        csr = signing_requests.with_condition(csr, signing_requests.condition(kind, "", "", NOW))
     return csr if certificate is None else csrs.signed(csr, csrs.Signed(certificate)) or {}
 
 
@@ -309,7 +312,7 @@ def test_requests_are_cleared_after_their_time(csr: Obj, hours: float | None) ->
             ['spec.signerName: Invalid value: "one": should be a domain with at least two segments separated by dots'],
         ),
         (
-            {"signerName": csrs.LEGACY_UNKNOWN},
+            {"signerName": signing_requests.LEGACY_UNKNOWN},
             [
                 'spec.signerName: Invalid value: "kubernetes.io/legacy-unknown": '
                 "the legacy signerName is not allowed via this API version"
@@ -434,14 +437,14 @@ def test_conditions_get_their_times() -> None:
 
 # --- admission
 
-GVK_ = GVK(csrs.GROUP, "v1", "CertificateSigningRequest")
+GVK_ = GVK(signing_requests.GROUP, "v1", "CertificateSigningRequest")
 RESOURCE = Resource(
     gvk=GVK_,
     plural="certificatesigningrequests",
     namespaced=False,
     schema=Node,
     storage=GVK_,
-    storage_resource=GroupResource(csrs.GROUP, "certificatesigningrequests"),
+    storage_resource=GroupResource(signing_requests.GROUP, "certificatesigningrequests"),
 )
 ME = User("me", "uid-1", ("dev",), {"k": ("v",)})
 
@@ -494,7 +497,7 @@ async def test_approving_and_signing_need_their_verb_on_the_signer(
     subresource: str, verb: str, names: str, allowed: bool
 ) -> None:
     attributes = write(UPDATE, approved(agent()), agent(), subresource)
-    permitted = guard(rule(verb, csrs.GROUP, "signers", names))
+    permitted = guard(rule(verb, signing_requests.GROUP, "signers", names))
     if allowed:
         await permitted.validate(attributes)
         return

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import grpc
+import grpc  # type: ignore[import-untyped]
 import pytest
 
 from karmada.kube.server.storage import etcd_messages as messages

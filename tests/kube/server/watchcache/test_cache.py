@@ -779,7 +779,7 @@ class Run:
         await self.cache.stop()
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(steps=_steps)
 def test_a_list_and_the_watch_after_it_always_give_the_final_state_in_memory(
     steps: list[tuple[Any, ...]],
@@ -795,7 +795,7 @@ def test_a_list_and_the_watch_after_it_always_give_the_final_state_in_memory(
     asyncio.run(run())
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(steps=_steps)
 def test_a_list_and_the_watch_after_it_always_give_the_final_state_on_disk(
     steps: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
