@@ -14,10 +14,12 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.queue import Queue, QueueMetrics
 from karmada.kube.runtime.waiting import finish_within
 
 K = TypeVar("K", bound=Hashable)
+log = get_logger("controller")
 
 
 class _Lane(Generic[K]):
@@ -174,9 +176,9 @@ class Lanes(Generic[K]):
                     await self._work(key)
                 finally:
                     queue.done(key)
-        except BaseException as error:
-            self.failed = self.failed or not isinstance(error, asyncio.CancelledError)
-            raise
+        except Exception as error:
+            self.failed = True
+            log.exception("A worker failed", error, controller=self.name)
         finally:
             lane.workers -= 1
             if self._lane_of is not None and queue.empty and self._lanes.get(name) is lane:
