@@ -33,7 +33,7 @@ from karmada.kube.sim.kubelet.spdy import (
     data_frame,
 )
 from karmada.kube.sim.kubelet.terminal import Terminal
-from karmada.kube.sim.kubelet.web import converse
+from karmada.kube.sim.kubelet.web import converse, page
 
 # --- SPDY
 
@@ -308,6 +308,12 @@ def test_http_is_answered_by_the_pods_name_request_after_request() -> None:
     assert wrong == ""
     assert said.count(b"HTTP/1.1 200 OK\r\n") == 2
     assert said.count(b"ok from web") == 1
+
+
+def test_serve_hostname_answers_with_the_pods_name() -> None:
+    serving = {"containers": [{"name": "c", "image": "agnhost", "args": ["serve-hostname"]}]}
+    pod = {"metadata": {"name": "web-1", "namespace": "default"}, "spec": serving}
+    assert page(Answers(), pod, 9376, "/").body == b"web-1"
 
 
 def test_bodies_are_read_over_and_old_clients_are_let_go() -> None:

@@ -489,6 +489,19 @@ async def test_orphaned_pods_lose_their_finalizer_and_stay(cluster: Harness, wor
     assert not is_deleting(work.pods[0])
 
 
+async def test_a_pod_that_no_longer_matches_is_released_without_its_finalizer(cluster: Harness, work: Work) -> None:
+    await work.create()
+    [pod] = await work.pods_live(1)
+    name = pod["metadata"]["name"]
+    await cluster.client.patch(PODS, name, "default", {"metadata": {"labels": None}})
+
+    def released() -> bool:
+        found = next(pod for pod in work.pods if pod["metadata"]["name"] == name)["metadata"]
+        return "ownerReferences" not in found and "finalizers" not in found
+
+    await eventually(released)
+
+
 async def test_a_foreground_deletion_takes_the_pods_first(cluster: Harness, work: Work) -> None:
     await work.create()
     await work.pods_live(1)

@@ -58,13 +58,12 @@ async def test_a_start_and_an_end_are_told_step_by_step_and_no_write_is_wasted(t
         assert steps == [
             ("ADDED", "Pending", ""),
             ("MODIFIED", "Pending", "False"),
-            ("MODIFIED", "Running", "False"),
             ("MODIFIED", "Running", "True"),
             ("MODIFIED", "Running", "True"),
             ("MODIFIED", "Succeeded", "False"),
             ("DELETED", "Succeeded", "False"),
         ]
-        managers = {(m["manager"], m.get("subresource", "")) for m in seen[3][1]["metadata"]["managedFields"]}
+        managers = {(m["manager"], m.get("subresource", "")) for m in seen[2][1]["metadata"]["managedFields"]}
         assert ("kubelet", "status") in managers
         told = await parts.cluster.events("p")
         assert [reason for _, reason, _ in told] == ["Pulling", "Pulled", "Created", "Started", "Killing"]
@@ -161,6 +160,34 @@ async def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         text = "Node didn't have enough resource: cpu, requested: 8000, used: 0, capacity: 4000"
         assert pod["status"]["message"] == f"Pod was rejected: {text}"
         assert await parts.cluster.events("big") == [("Warning", "OutOfcpu", text)]
+
+
+async def test_a_pod_with_a_taken_host_port_fails(tmp_path: Path) -> None:
+    web = {"name": "c", "image": "x", "ports": [{"containerPort": 80, "hostPort": 8080}]}
+    async with node_parts(tmp_path) as parts:
+        await parts.create("first", web)
+        await parts.until_ready("first")
+        await parts.create("second", web)
+        pod = await parts.until_phase("Failed", "second")
+        assert pod["status"]["reason"] == "NodePorts"
+
+
+async def test_a_sub_path_that_expands_to_an_absolute_path_prevents_the_start(tmp_path: Path) -> None:
+    env = [{"name": "WHERE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['where']"}}}]
+    mount = {"name": "v", "mountPath": "/x", "subPathExpr": "$(WHERE)"}
+    writer = {"name": "c", "image": "x", "env": env, "volumeMounts": [mount]}
+    async with node_parts(tmp_path) as parts:
+        await parts.create("p", writer, annotations={"where": "/tmp"}, volumes=[{"name": "v", "emptyDir": {}}])
+        message = "error SubPath `/tmp` must not be an absolute path"
+
+        def refused() -> bool:
+            statuses = ((parts.pod() or {}).get("status") or {}).get("containerStatuses") or [{}]
+            expected = {"reason": "CreateContainerConfigError", "message": message}
+            return bool((statuses[0].get("state") or {}).get("waiting") == expected)
+
+        await eventually(refused, show=parts.pod)
+        await parts.cluster.client.patch(PODS, "p", "default", {"metadata": {"annotations": {"where": "inside"}}})
+        await parts.until_ready()
 
 
 async def test_room_is_given_back_by_pods_that_end_or_go(tmp_path: Path) -> None:

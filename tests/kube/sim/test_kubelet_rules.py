@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.kubelet.courses import Course, course_of
 from karmada.kube.sim.kubelet.images import full_name, image_id
 from karmada.kube.sim.kubelet.nodestate import Addresses, refusal, requests_of
+from karmada.kube.sim.kubelet.predicted_runs import PredictedRun, predicted_run
 
 
 def _pod(*containers: Obj, **spec: Any) -> Obj:
@@ -22,18 +22,20 @@ def _pod(*containers: Obj, **spec: Any) -> Obj:
     [
         ([], [], None),
         (["nginx"], ["-g", "daemon off;"], None),
-        (["sleep", "30"], [], Course(30, 0)),
-        (["/bin/sleep"], ["2m"], Course(120, 0)),
-        (["true"], [], Course(0, 0)),
-        (["false"], [], Course(0, 1)),
-        (["sh", "-c", "exit 3"], [], Course(0, 3)),
-        (["/bin/sh", "-ec"], ["echo hi; sleep 1.5"], Course(1.5, 0)),
-        (["bash", "-c", "sleep 1 && sleep 2; exit 300"], [], Course(3, 44)),
+        (["sleep", "30"], [], PredictedRun(30, 0)),
+        (["/bin/sleep"], ["2m"], PredictedRun(120, 0)),
+        (["true"], [], PredictedRun(0, 0)),
+        (["false"], [], PredictedRun(0, 1)),
+        (["sh", "-c", "exit 3"], [], PredictedRun(0, 3)),
+        (["/bin/sh", "-ec"], ["echo hi; sleep 1.5"], PredictedRun(1.5, 0)),
+        (["bash", "-c", "sleep 1 && sleep 2; exit 300"], [], PredictedRun(3, 44)),
         (["sh", "-c", "while true; do sleep 1; done"], [], None),
     ],
 )
-def test_some_commands_tell_how_long_they_take(command: list[str], args: list[str], wanted: Course | None) -> None:
-    assert course_of({"command": command, "args": args}) == wanted
+def test_the_run_of_some_commands_is_predicted(
+    command: list[str], args: list[str], wanted: PredictedRun | None
+) -> None:
+    assert predicted_run({"command": command, "args": args}) == wanted
 
 
 @pytest.mark.parametrize(
@@ -106,6 +108,29 @@ def test_a_node_takes_what_fits_and_refuses_what_is_meant_for_others() -> None:
     refused = refusal(picky, NODE, requests_of(picky), {})
     assert refused is not None
     assert refused[0] == "NodeAffinity"
+
+
+def with_port(uid: str, port: int, *, address: str = "", protocol: str = "TCP", started: bool = True) -> Obj:
+    pod = _pod({"name": "c", "image": "x", "ports": [{"hostPort": port, "hostIP": address, "protocol": protocol}]})
+    pod["metadata"]["uid"] = uid
+    return pod | {"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"} if started else {}}
+
+
+@pytest.mark.parametrize(
+    ("other", "refused"),
+    [
+        (with_port("other", 80), True),
+        (with_port("other", 80, address="127.0.0.1"), True),
+        (with_port("other", 81), False),
+        (with_port("other", 80, protocol="UDP"), False),
+        (with_port("other", 80, started=False), False),
+        (with_port("mine", 80), False),
+    ],
+)
+def test_a_node_refuses_a_pod_whose_host_port_is_taken(other: Obj, refused: bool) -> None:
+    pod = with_port("mine", 80, started=False)
+    found = refusal(pod, NODE, requests_of(pod), {}, [other])
+    assert (found is not None and found[0] == "NodePorts") == refused
 
 
 def test_an_image_that_names_its_digest_keeps_it() -> None:

@@ -112,6 +112,21 @@ async def test_labels_and_taints_of_others_survive_a_change_of_the_pool(tmp_path
         assert {taint["key"] for taint in node["spec"]["taints"]} == {"mine", "x"}
 
 
+async def test_extended_resources_of_others_stay_on_the_node_and_can_be_used(tmp_path: Path) -> None:
+    async with node_parts(tmp_path) as parts:
+        status = {"status": {"capacity": {"example.com/dongle": "4"}}}
+        await parts.cluster.client.patch(NODES, NODE, "", status, subresource="status")
+        await eventually(
+            lambda: (parts.node() or {})["status"]["allocatable"].get("example.com/dongle") == "4", show=parts.node
+        )
+        node = parts.node()
+        assert node is not None
+        assert node["status"]["capacity"]["example.com/dongle"] == "4"
+        removed = {"status": {"capacity": {"example.com/dongle": None}, "allocatable": {"example.com/dongle": None}}}
+        await parts.cluster.client.patch(NODES, NODE, "", removed, subresource="status")
+        await eventually(lambda: "example.com/dongle" not in (parts.node() or {})["status"]["capacity"])
+
+
 async def test_a_restart_finds_its_nodes_and_removes_those_of_no_pool(tmp_path: Path) -> None:
     profile = Profile("t", pools=(NodePool(count=3),), latencies=INSTANT)
     async with running(tmp_path, _registration, profile=profile) as cluster:

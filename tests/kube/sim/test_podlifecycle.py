@@ -20,6 +20,9 @@ START = 1_700_000_000.0
 LATENCIES = Latencies(pull=Delay(0.5), start=Delay(0.1), ready=Delay(0.2), stop=Delay(0.1))
 
 
+PROBED = {"name": "c", "image": "nginx:1.27", "readinessProbe": {"httpGet": {"port": 80}}}
+
+
 def pod_of(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
     made = [{"name": "c", "image": "nginx:1.27"}] if not containers else list(containers)
     metadata = {"name": "p", "namespace": "default", "uid": "u-1", "generation": 1, "resourceVersion": "1"}
@@ -100,8 +103,14 @@ class Life:
 # --- starting
 
 
-def test_a_normal_start_is_three_steps() -> None:
+def test_a_pod_without_a_readiness_probe_becomes_running_and_ready_in_one_step() -> None:
     life = Life(pod_of()).until(60)
+    assert [(time, status["phase"]) for time, status in life.history] == [(0.0, "Pending"), (0.6, "Running")]
+    assert [c["status"] for c in life.history[-1][1]["conditions"]] == ["True"] * 5
+
+
+def test_a_start_with_a_readiness_probe_is_three_steps() -> None:
+    life = Life(pod_of(PROBED)).until(60)
     assert [(time, status["phase"]) for time, status in life.history] == [
         (0.0, "Pending"),
         (0.6, "Running"),
@@ -170,7 +179,7 @@ def test_a_probe_that_starts_late_makes_the_pod_ready_late() -> None:
 
 def test_init_containers_run_one_by_one_before_the_others() -> None:
     init = [{"name": "i1", "image": "busybox"}, {"name": "i2", "image": "busybox", "command": ["sleep", "3"]}]
-    life = Life(pod_of(initContainers=init)).until(60)
+    life = Life(pod_of(PROBED, initContainers=init)).until(60)
     first = life.history[0][1]
     assert first["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
     initialized = first["conditions"][1]
@@ -373,7 +382,7 @@ def test_ready_after_delays_readiness() -> None:
 
 
 def test_a_flapping_pod_turns_again_and_again() -> None:
-    life = Life(pod_of(), parse_outcome("flap 10s")).until(45)
+    life = Life(pod_of(PROBED), parse_outcome("flap 10s")).until(45)
     turns = [time for time, _ in life.history][2:]
     assert turns == [0.8, 10.8, 20.8, 30.8, 40.8]
 

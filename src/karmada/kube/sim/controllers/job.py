@@ -163,7 +163,7 @@ class Jobs:
 
     async def _claim(self, job: Obj) -> list[Obj]:
         found = candidates(self._pods, job)
-        claimed = await self._control.claim(PODS, job, selector_of(job), found)
+        claimed = await self._control.claim(PODS, job, selector_of(job), found, finalizer=TRACKING)
         known = {id(pod) for pod in found}
         await self._context.until_seen(self._pods, [pod for pod in claimed if id(pod) not in known])
         claimed.sort(key=lambda pod: (creation_time(pod), pod["metadata"]["name"]))

@@ -81,8 +81,18 @@ class PodControl:
             raise
         self._recorder.event(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {name}")
 
-    async def claim(self, resource: GVR, owner: Obj, selector: LabelSelector, candidates: Iterable[Obj]) -> list[Obj]:
+    async def claim(
+        self,
+        resource: GVR,
+        owner: Obj,
+        selector: LabelSelector,
+        candidates: Iterable[Obj],
+        *,
+        finalizer: str = "",
+    ) -> list[Obj]:
         """Those of the candidates that are the owner's now: its own that match, and matching orphans, adopted.
+
+        Its own that do not match are released, and lose the owner's `finalizer` with it.
 
         Before the first is adopted, the owner is read from the server and must not be deleting: orphans of an owner
         that was deleted a moment ago must not become its own again, or they would be deleted after it.
@@ -102,7 +112,8 @@ class PodControl:
                 if matches:
                     claimed.append(obj)
                 elif not is_deleting(owner):
-                    await self._set_owners(resource, obj, [o for o in _owners(obj) if o.get("uid") != own_uid])
+                    kept = [o for o in _owners(obj) if o.get("uid") != own_uid]
+                    await self._set_owners(resource, obj, kept, drop=finalizer)
         return claimed
 
     async def _stays(self, owner: Obj) -> bool:
@@ -117,16 +128,17 @@ class PodControl:
     async def _adopt(self, resource: GVR, owner: Obj, obj: Obj) -> Obj | None:
         return await self._set_owners(resource, obj, [*_owners(obj), make_owner(owner)])
 
-    async def _set_owners(self, resource: GVR, obj: Obj, owners: list[Obj]) -> Obj | None:
+    async def _set_owners(self, resource: GVR, obj: Obj, owners: list[Obj], *, drop: str = "") -> Obj | None:
         """Only if the object is still the one we looked at; one that is gone needs no owner."""
         metadata = obj["metadata"]
-        patch = {
-            "metadata": {
-                "ownerReferences": owners or None,
-                "uid": metadata["uid"],
-                "resourceVersion": metadata["resourceVersion"],
-            }
+        changed: Obj = {
+            "ownerReferences": owners or None,
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
         }
+        if drop in (metadata.get("finalizers") or ()):
+            changed["finalizers"] = [name for name in metadata["finalizers"] if name != drop] or None
+        patch = {"metadata": changed}
         try:
             return await self._client.patch(resource, metadata["name"], metadata["namespace"], patch, type="merge")
         except NotFound:

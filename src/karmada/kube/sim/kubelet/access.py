@@ -26,9 +26,9 @@ from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet import channels, portforward
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.channels import Channels, Wanted
-from karmada.kube.sim.kubelet.courses import talks
 from karmada.kube.sim.kubelet.logs import LogOptions, Output, followed, history, is_running, output_of, status_of
 from karmada.kube.sim.kubelet.machine import Machine, Reply
+from karmada.kube.sim.kubelet.predicted_runs import reads_stdin
 from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
 from karmada.kube.sim.kubelet.surroundings import describe
 from karmada.kube.sim.kubelet.terminal import Plain, Terminal
@@ -129,7 +129,7 @@ class PodAccess:
         """A shell, if that is what the container runs; otherwise its output, and stdin sent back."""
         name = container["name"]
         wanted = streams.wanted
-        if wanted.stdin and talks(container):
+        if wanted.stdin and reads_stdin(container):
             machine = await self._machine(pod, container)
             code = await self._execute(machine, ["sh"], streams)
             await self.ended(pod, name, code)

@@ -30,6 +30,8 @@ from karmada.kube.sim.kubelet.nodestate import Addresses, NodeState, is_taken, r
 from karmada.kube.sim.kubelet.podlifecycle import PodEvent, Surroundings, advance
 from karmada.kube.sim.kubelet.podstatus import patch_of, rejection, status_of
 from karmada.kube.sim.kubelet.run import NEVER, Run, accept, restore
+from karmada.kube.sim.kubelet.surroundings import sub_path_problem
+from karmada.kube.sim.scheduler.pods import host_ports
 
 NODES = GVR("", "v1", "nodes")
 _RESOURCES: dict[mounts.Kind, GVR] = {
@@ -232,10 +234,11 @@ class Kubelet:
             await self._delete(pod)
             return None
         requests = requests_of(pod)
-        refused = refusal(pod, node, requests, state.used)
+        others = self._pods.by_index(BY_NODE, node["metadata"]["name"]) if host_ports(pod["spec"]) else ()
+        refused = refusal(pod, node, requests, state.used, others)
         if refused is not None:
             self._recount(node)
-            refused = refusal(pod, node, requests, state.used)
+            refused = refusal(pod, node, requests, state.used, others)
         if refused is not None:
             await self._refuse(pod, *refused)
             return None
@@ -353,6 +356,10 @@ class Kubelet:
                 wrong = await self._problem(key, reference)
                 if wrong:
                     config_errors.setdefault(reference.where, wrong)
+            for container in idle:
+                wrong = await sub_path_problem(self._client, run.pod, container)
+                if wrong:
+                    config_errors.setdefault(container["name"], wrong)
         around = Surroundings(
             now=self._clock.now(),
             tick=self._clock.monotonic(),

@@ -7,7 +7,7 @@ from the pods that are there; so it is, too, before a pod is refused, since dele
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from karmada.kube.kinds.quota import pod_resources
@@ -15,6 +15,7 @@ from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.nodefit import matches_node
 from karmada.kube.sim.controllers.podstate import is_terminal
+from karmada.kube.sim.scheduler.pods import host_ports
 
 _RESERVED = 2
 """The first addresses of a range: its own, and the bridge's."""
@@ -85,8 +86,10 @@ def is_taken(pod: Obj) -> bool:
     return bool((pod.get("status") or {}).get("startTime")) and not is_terminal(pod)
 
 
-def refusal(pod: Obj, node: Obj, requests: Mapping[str, int], used: Mapping[str, int]) -> tuple[str, str] | None:
-    """The reason and the message with which a node refuses a pod, if it does."""
+def refusal(
+    pod: Obj, node: Obj, requests: Mapping[str, int], used: Mapping[str, int], others: Iterable[Obj] = ()
+) -> tuple[str, str] | None:
+    """The reason and the message with which a node refuses a pod, if it does; `others` are the pods on the node."""
     if not matches_node(pod["spec"], node):
         return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
     allocatable = (node.get("status") or {}).get("allocatable") or {}
@@ -99,7 +102,19 @@ def refusal(pod: Obj, node: Obj, requests: Mapping[str, int], used: Mapping[str,
         if used.get(name, 0) + requested > there:
             detail = f"requested: {requested}, used: {used.get(name, 0)}, capacity: {there}"
             return f"OutOf{name}", f"Node didn't have enough resource: {name}, {detail}"
+    if _ports_clash(pod, others):
+        return "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
     return None
+
+
+def _ports_clash(pod: Obj, others: Iterable[Obj]) -> bool:
+    """Whether a host port of the pod is that of a pod which the node has accepted."""
+    wanted = host_ports(pod["spec"])
+    if not wanted:
+        return False
+    uid = pod["metadata"]["uid"]
+    running = (other for other in others if is_taken(other) and other["metadata"]["uid"] != uid)
+    return any(port.clashes(taken) for other in running for taken in host_ports(other["spec"]) for port in wanted)
 
 
 _BASIC = ("pods", "cpu", "memory", "ephemeral-storage")

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from karmada.kube.objects.times import format_duration, parse_time
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.sim.behaviours import Outcome
-from karmada.kube.sim.kubelet.courses import course_of
 from karmada.kube.sim.kubelet.images import full_name, image_size
 from karmada.kube.sim.kubelet.podstatus import end_of
+from karmada.kube.sim.kubelet.predicted_runs import predicted_run
 from karmada.kube.sim.kubelet.run import (
     COMPLETED,
     CONFIG_ERROR,
@@ -242,19 +242,19 @@ class _Turn:
             self._begin(container)
 
     def _plan_exit(self, container: Container) -> None:
-        seconds = self._course(container)[0]
+        seconds = self._planned_run(container)[0]
         container.exit_due = NEVER if seconds == NEVER else self._at(container.started_at + seconds)
 
-    def _course(self, container: Container) -> tuple[float, int]:
+    def _planned_run(self, container: Container) -> tuple[float, int]:
         """How long a running container goes on, and the code it ends with."""
         if self._concerned(container, *_ENDING):
             return self.outcome.after, self.outcome.code
         meant_to_end = container.role == "init" or (container.role == "main" and self._policy(container) != "Always")
         if not meant_to_end:
             return NEVER, 0
-        course = course_of(container.spec)
-        if course is not None:
-            return course.seconds, course.exit_code
+        predicted = predicted_run(container.spec)
+        if predicted is not None:
+            return predicted.seconds, predicted.exit_code
         return (INIT_SECONDS if container.role == "init" else JOB_SECONDS), 0
 
     def _policy(self, container: Container) -> str:
@@ -287,8 +287,11 @@ class _Turn:
             container.ready_due = self.tick + self._probing(container)
 
     def _probing(self, container: Container) -> float:
-        delays = (container.spec.get(probe) or {} for probe in ("startupProbe", "readinessProbe"))
-        at_least = sum(probe.get("initialDelaySeconds") or 0 for probe in delays)
+        """Seconds until the probes pass; a container without one is ready as soon as it runs."""
+        probes = [container.spec[probe] for probe in ("startupProbe", "readinessProbe") if container.spec.get(probe)]
+        if not probes:
+            return 0.0
+        at_least = sum(probe.get("initialDelaySeconds") or 0 for probe in probes)
         return max(self._draw(self.around.latencies.ready), float(at_least))
 
     def _plan_restart(self, container: Container) -> None:
@@ -318,7 +321,7 @@ class _Turn:
         elif container.state == "running" and container.name in self.around.ended:
             self._exit(container, self.around.ended[container.name])
         elif container.exit_due <= tick:
-            self._exit(container, self._course(container)[1], oom=self._concerned(container, "oom"))
+            self._exit(container, self._planned_run(container)[1], oom=self._concerned(container, "oom"))
         elif container.ready_due <= tick:
             self._turn_ready(container)
         elif container.resize_due <= tick:

@@ -58,6 +58,8 @@ class NodeRegistration:
         """Slots of nodes that are about to be made."""
         self._lowest = 0
         self._places: dict[str, Place] = {}
+        self._extended: set[str] = set()
+        """Extended resources that a pool has or had; others on a node are foreign."""
         self._former: dict[str, NodePool] = {}
         """What a node's pool was before it changed, until the node has taken the change over."""
         self._to_make: set[str] = set()
@@ -85,6 +87,7 @@ class NodeRegistration:
         pools = tuple(pools)
         places = places_of(self._context.profile, pools)
         before, self._places = self._places, places
+        self._extended.update(name for pool in pools for name in pool.extended)
         for name, place in places.items():
             if name in before and before[name].pool != place.pool:
                 self._former.setdefault(name, before[name].pool)
@@ -269,7 +272,7 @@ class NodeRegistration:
         name, status = node["metadata"]["name"], node.get("status") or {}
         changed: Obj = {}
         if place is not None:
-            capacity = nodeobject.capacity_of(place.pool)
+            capacity = nodeobject.capacity_of(place.pool) | self._foreign(status)
             for field, wanted in (("capacity", capacity), ("allocatable", nodeobject.allocatable_of(capacity))):
                 if status.get(field) != wanted:
                     removed = {key: None for key in status.get(field) or () if key not in wanted}
@@ -285,6 +288,11 @@ class NodeRegistration:
             capacity = nodeobject.capacity_of(NodePool())
             changed |= {"capacity": capacity, "allocatable": nodeobject.allocatable_of(capacity)}
         return changed
+
+    def _foreign(self, status: Obj) -> dict[str, str]:
+        """Extended resources that somebody else has put on the node, as device plug-ins and users do; they stay."""
+        capacity = status.get("capacity") or {}
+        return {name: amount for name, amount in capacity.items() if "/" in name and name not in self._extended}
 
 
 def places_of(profile: Profile, pools: Sequence[NodePool]) -> dict[str, Place]:

@@ -36,6 +36,29 @@ async def describe(client: Client, pod: Obj, container: Obj, api_host: str = "10
     return await _Describer(client, pod, container).machine(api_host)
 
 
+async def sub_path_problem(client: Client, pod: Obj, container: Obj) -> str:
+    """Why a container cannot start for a subPathExpr that leads outside its volume, or to a variable it has not."""
+    mounts = [mount for mount in container.get("volumeMounts") or () if mount.get("subPathExpr")]
+    if not mounts:
+        return ""
+    env = await _Describer(client, pod, container).environment({})
+    for mount in mounts:
+        missing = [name for name in _REFERENCE.findall(mount["subPathExpr"]) if name and name not in env]
+        if missing:
+            return f'missing value for "{missing[0]}"'
+        path = expanded(mount["subPathExpr"], env)
+        if path.startswith("/"):
+            return f"error SubPath `{path}` must not be an absolute path"
+        if ".." in path.split("/"):
+            return f"unable to provision SubPath `{path}`: must not contain '..'"
+    return ""
+
+
+def expanded(text: str, env: dict[str, str]) -> str:
+    """With the values of the variables that it refers to as $(NAME)."""
+    return _REFERENCE.sub(lambda match: _referred(match, env), text)
+
+
 def hostname(pod: Obj) -> str:
     spec = pod.get("spec") or {}
     return str(spec.get("nodeName") if spec.get("hostNetwork") else spec.get("hostname") or meta.name(pod))
@@ -60,7 +83,6 @@ class _Describer:
             "nameserver 10.96.0.10\noptions ndots:5\n".encode(),
         }
         directories: set[str] = set()
-        await self._mount(files, directories)
         env = {
             "PATH": _PATH,
             "HOSTNAME": name,
@@ -69,7 +91,8 @@ class _Describer:
             "KUBERNETES_SERVICE_PORT": "443",
             "KUBERNETES_SERVICE_PORT_HTTPS": "443",
         }
-        env |= await self._environment(env)
+        env |= await self.environment(env)
+        await self._mount(files, directories, env)
         user = (container.get("securityContext") or {}).get("runAsUser")
         if user is None:
             user = ((pod.get("spec") or {}).get("securityContext") or {}).get("runAsUser")
@@ -86,7 +109,7 @@ class _Describer:
 
     # environment
 
-    async def _environment(self, base: dict[str, str]) -> dict[str, str]:
+    async def environment(self, base: dict[str, str]) -> dict[str, str]:
         env = dict(base)
         for source in self._container.get("envFrom") or ():
             prefix = source.get("prefix") or ""
@@ -97,7 +120,7 @@ class _Describer:
         for entry in self._container.get("env") or ():
             value = await self._value(entry)
             if value is not None:
-                env[entry["name"]] = _REFERENCE.sub(lambda match: _referred(match, env), value)
+                env[entry["name"]] = expanded(value, env)
         return env
 
     async def _value(self, entry: Obj) -> str | None:
@@ -112,14 +135,15 @@ class _Describer:
 
     # volumes
 
-    async def _mount(self, files: Files, directories: set[str]) -> None:
+    async def _mount(self, files: Files, directories: set[str], env: dict[str, str]) -> None:
         volumes = {volume["name"]: volume for volume in (self._pod.get("spec") or {}).get("volumes") or ()}
         inside: dict[str, Files] = {}
         for mount in self._container.get("volumeMounts") or ():
             name, at = mount["name"], posixpath.normpath(mount["mountPath"])
             if name not in inside:
                 inside[name] = await self._volume(volumes.get(name) or {})
-            part = posixpath.normpath(mount["subPath"]) if mount.get("subPath") else ""
+            sub_path = mount.get("subPath") or expanded(mount.get("subPathExpr") or "", env)
+            part = posixpath.normpath(sub_path) if sub_path else ""
             if part in inside[name]:
                 files[at] = inside[name][part]
                 continue

@@ -16,6 +16,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.sim.kubelet.answers import Answers
+from karmada.kube.sim.kubelet.predicted_runs import serves_hostname
 
 _MOST_HEAD = 64 * 1024
 _CHUNK = 1 << 16
@@ -44,7 +45,8 @@ class Page:
 def page(answers: Answers, pod: Obj, port: int, path: str) -> Page:
     answer = answers.http(pod, port, path)
     if answer is None:
-        return Page(f"ok from {meta.name(pod)}".encode())
+        name = meta.name(pod)
+        return Page((name if serves_hostname(pod) else f"ok from {name}").encode())
     return Page(answer.body.encode(), answer.status, answer.headers)
 
 

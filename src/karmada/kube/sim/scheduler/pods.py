@@ -59,7 +59,7 @@ class Needs:
         self.tolerations: tuple[Obj, ...] = tuple(spec.get("tolerations") or ())
         self.selection = selection_of(spec)
         self.preferred_nodes = preferences_of(spec)
-        self.ports = _host_ports(spec)
+        self.ports = host_ports(spec)
         self.affinity: tuple[Obj, ...] = tuple(with_pods.get(_REQUIRED) or ())
         self.anti_affinity: tuple[Obj, ...] = tuple(without_pods.get(_REQUIRED) or ())
         self.preferred_pods: tuple[tuple[int, Obj], ...] = tuple(
@@ -78,7 +78,7 @@ class Needs:
         self.verdicts[kind] = verdict
 
 
-def _host_ports(spec: Obj) -> tuple[Port, ...]:
+def host_ports(spec: Obj) -> tuple[Port, ...]:
     sidecars = (c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always")
     return tuple(
         Port(port.get("hostIP") or _ANY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
