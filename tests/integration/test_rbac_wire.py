@@ -12,6 +12,9 @@ import pytest
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.auth.pki import ADMIN_USER
+from karmada.kube.server.auth.rbac import AuthzAttributes, Decision
+from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
 from tests.support.eventually import eventually
@@ -426,3 +429,21 @@ async def test_a_right_to_one_name_cannot_be_stretched_by_a_tricky_field_selecto
     assert await listed(r"metadata.namespace!=x\,metadata.name=mine") == 403
     assert await listed("metadata.name=mine,metadata.name=theirs") in ([], 403)
     assert await listed("metadata.name!=nothing") == 403
+
+
+@pytest.mark.parametrize(("method", "body"), [("GET", None), ("POST", {"metadata": {"name": "x"}})])
+async def test_a_request_is_authorised_once(
+    server: ApiServer, http: Http, monkeypatch: pytest.MonkeyPatch, method: str, body: Obj | None
+) -> None:
+    decided: list[str] = []
+    decide = server.authorizer.decide
+
+    async def counted(user: User, request: AuthzAttributes) -> Decision:
+        if user.name == ADMIN_USER:
+            decided.append(request.verb)
+        return await decide(user, request)
+
+    monkeypatch.setattr(server.authorizer, "decide", counted)
+    answer = await http(method, "/api/v1/namespaces/default/configmaps", body)
+    assert answer.code in (200, 201)
+    assert decided == ["list" if method == "GET" else "create"]
