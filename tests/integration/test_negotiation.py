@@ -551,16 +551,3 @@ async def test_a_missing_object(http: Http, path: str, message: str, details: di
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
         "reason": "NotFound", "details": details, "code": 404,
     }  # fmt: skip
-
-
-async def test_a_server_that_is_full_turns_away_ordinary_requests_only(
-    http: Http, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("karmada.kube.server.http.front.MAX_IN_FLIGHT", 0)
-    ann = {"Impersonate-User": "ann"}
-    answer = await http("GET", CONFIGMAPS, headers=ann)
-    assert (answer.code, answer.json()["reason"], answer.headers["Retry-After"]) == (429, "TooManyRequests", "1")
-    for path in (f"{CONFIGMAPS}?watch=1", "/apis/coordination.k8s.io/v1/namespaces/default/leases/x"):
-        assert (await http("GET", path, headers=ann)).code == 403, path  # she may not, but she is heard
-    assert (await http("GET", "/readyz", anonymous=True)).code == 200
-    assert (await http("GET", CONFIGMAPS)).code == 200

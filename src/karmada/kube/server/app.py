@@ -46,6 +46,7 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.builtin import BuiltinControllers
 from karmada.kube.server.core import LOOPBACK, ServerCore, static
 from karmada.kube.server.crds.serving import CustomResources
+from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.handlers.deletes import Deletes
 from karmada.kube.server.handlers.endpoints import Endpoints
 from karmada.kube.server.handlers.writes import Writes
@@ -117,7 +118,7 @@ class ApiServer(ServerCore):
                 ValidatingPolicies(cache, self.registry, self.authorizer),
             ],
         )
-        self._answer_requests(self.authenticator, self.authorizer, admission)
+        self._answer_requests(self.authenticator, self.authorizer, admission, FlowControl(cache))
         unasked = Chain([])
         inner_writes = Writes(cache, self.versions, unasked, clock)
         self.endpoints = Endpoints(

@@ -20,6 +20,7 @@ from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import AUTHENTICATED, MASTERS, User
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.handlers.deletes import Deletes
 from karmada.kube.server.handlers.discovery import Discovery, RemoteVersion, aggregated_forms
 from karmada.kube.server.handlers.dispatch import Handlers
@@ -64,7 +65,7 @@ class ServerCore:
 
     # put together
 
-    def _answer_requests(self, callers: Identifies, rights: Decides, admission: Chain) -> None:
+    def _answer_requests(self, callers: Identifies, rights: Decides, admission: Chain, flow: FlowControl) -> None:
         clock, cache = self.clock, self.cache
         self.admission = admission
         self.versions = Versions()
@@ -78,7 +79,7 @@ class ServerCore:
         self.audit = AuditLog(self.config.audit_log, clock) if self.config.audit_log else None
         record = self.audit.record if self.audit is not None else None
         protobuf = ProtobufForm(self.definitions)
-        self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, protobuf, record)
+        self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, protobuf, flow, record)
 
     async def _may_create(self, request: Request) -> None:
         """For writes that turn out to create: the caller needs that right, too."""

@@ -13,6 +13,7 @@ from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.core import ServerCore
+from karmada.kube.server.flowcontrol.control import FlowControl
 
 
 class ExtensionServer(ServerCore):
@@ -28,7 +29,7 @@ class ExtensionServer(ServerCore):
     ) -> None:
         super().__init__(config, clock)
         self._tls = tls
-        self._answer_requests(callers, rights, Chain([]))
+        self._answer_requests(callers, rights, Chain([]), FlowControl())
         self._describe()
 
     async def start(self) -> None:

@@ -1,4 +1,4 @@
-"""What a cluster has from its first second: namespaces, its own Service, priority classes, local APIServices.
+"""What a cluster has from its first second: namespaces, its own Service, priority classes, flow control, APIServices.
 
 The API server's Service has the first address of the range. Its endpoints are written here and by no controller, since
 the address they hold is the server's own. RBAC's objects come from server/auth.
@@ -14,6 +14,7 @@ from karmada.kube.objects.gvk import GVK, GroupResource, GroupVersion
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
+from karmada.kube.server.flowcontrol.defaults import flow_schemas, priority_levels
 
 NAMESPACE_RESOURCE = GroupResource("", "namespaces")
 SYSTEM_NAMESPACE = "kube-system"
@@ -33,6 +34,8 @@ def default_objects(
     objects = [
         *map(_namespace, NAMESPACES),
         *_priority_classes(),
+        *priority_levels(),
+        *flow_schemas(),
         _service(service_cidr, port),
         *_endpoints(host, port),
         *_service_cidr(service_cidr),

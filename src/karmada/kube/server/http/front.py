@@ -11,8 +11,8 @@ import logging
 import random
 import socket
 import ssl
-import uuid
 import zlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
@@ -28,14 +28,15 @@ from karmada.kube.objects.errors import (
     InternalError,
     RequestEntityTooLarge,
     Timeout,
-    TooManyRequests,
 )
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
-from karmada.kube.server.auth.user import ANONYMOUS, User
-from karmada.kube.server.handlers.pipeline import Pipeline
+from karmada.kube.server.auth.user import User
+from karmada.kube.server.flowcontrol.control import FlowControl
+from karmada.kube.server.flowcontrol.levels import refused
+from karmada.kube.server.handlers.pipeline import Pipeline, attributes_of
 from karmada.kube.server.http.audit import Answered, Record
 from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, finish, included
 from karmada.kube.server.http.inflate import inflate
@@ -60,13 +61,12 @@ GZIP_FROM = 128 * 1024
 PIECE = 256 * 1024
 REQUEST_SECONDS = 60.0
 WRITE_SECONDS = 34.0
-MAX_IN_FLIGHT = 600
+MAX_READING = 100
+"""Bodies of one user that may be on their way at the same time."""
 STOP_SECONDS = 2.0
 GONE = 499
 """What metrics and the audit log say of a request whose client went away."""
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_UNLIMITED_PATHS = ("/healthz", "/livez", "/readyz")
-_FLOW_IDS = (str(uuid.uuid4()), str(uuid.uuid4()))
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +109,7 @@ class HttpFront:
         clock: Clock,
         metrics: RequestMetrics,
         protobuf: ProtobufForm,
+        flow: FlowControl,
         audit: Record | None = None,
     ) -> None:
         self._pipeline = pipeline
@@ -118,9 +119,12 @@ class HttpFront:
         self._clock = clock
         self._metrics = metrics
         self._audit = audit
+        self._flow = flow
+        self._reading: Counter[str] = Counter()
         self._in_flight = 0
         self._long_running = 0
         metrics.gauges["apiserver_current_inflight_requests"] = lambda: [({}, self._in_flight)]
+        metrics.gauges["apiserver_flowcontrol_current_inqueue_requests"] = lambda: [({}, flow.waiting)]
         metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
         self._runner: web.ServerRunner | None = None
         self._held: socket.socket | None = None
@@ -210,11 +214,8 @@ class HttpFront:
         try:
             caller = await self._callers.identify(headers, _peer_certificate(raw), _protocols(headers))
             user = await impersonate(caller, headers, self._rights)
-            lease = info.resource == "leases" and user.name != ANONYMOUS
-            exempt = long_running or user.is_master or lease or path in _UNLIMITED_PATHS
-            if self._in_flight > MAX_IN_FLIGHT and not exempt:
-                raise TooManyRequests("too many requests, please try again later.", retry_after=1)
-            request = Request(raw.method, info, query, headers, user, raw=raw)
+            request = Request(raw.method, info, query, headers, user, raw=raw, long_running=long_running)
+            request.seat = self._flow.classify(user, attributes_of(info))
             result = await self._run(raw, request)
             response = await self._respond(raw, request, result, audit_id)
             status = response.status
@@ -249,7 +250,7 @@ class HttpFront:
 
     async def _result(self, raw: web.BaseRequest, request: Request) -> Result:
         if raw.method not in _WRITES:
-            return await self._pipeline.run(request)
+            return await self._seated(request, self._pipeline.run)
         if request.info.subresource in ("exec", "attach", "portforward", "proxy"):
             return await self._pipeline.run(request)
         await self._pipeline.authorize(request)  # nobody may make us hold a body that we would refuse anyway
@@ -257,14 +258,37 @@ class HttpFront:
         try:
             async with asyncio.timeout(seconds) as deadline:
                 if raw.can_read_body:
-                    request.body = await _read_body(raw)
-                return await self._pipeline.handle(request)
+                    request.body = await self._read_body(raw, request)
+                return await self._seated(request, self._pipeline.handle)
         except TimeoutError:
             if not deadline.expired():
                 raise
             raise Timeout(
                 f"Timeout: request did not complete within requested timeout - context deadline exceeded ({seconds:g}s)"
             ) from None
+
+    async def _seated(self, request: Request, work: Callable[[Request], Awaitable[Result]]) -> Result:
+        """Do the work of a request on a seat; what runs long needs none, or nobody else would ever get one."""
+        seat = request.seat
+        if seat is None or request.long_running or not await self._flow.enter(seat):
+            return await work(request)
+        try:
+            return await work(request)
+        finally:
+            self._flow.leave(seat)
+
+    async def _read_body(self, raw: web.BaseRequest, request: Request) -> bytes:
+        """A body that is still coming takes no seat; but one user has only so many of them on the way."""
+        name = request.user.name
+        if self._reading[name] >= MAX_READING and not request.user.is_master:
+            raise refused()
+        self._reading[name] += 1
+        try:
+            return await _read_body(raw)
+        finally:
+            self._reading[name] -= 1
+            if not self._reading[name]:
+                del self._reading[name]
 
     async def _respond(
         self, raw: web.BaseRequest, request: Request, result: Result, audit_id: str
@@ -357,10 +381,11 @@ class HttpFront:
             {
                 "Cache-Control": "no-cache, private",
                 "Audit-Id": audit_id,
-                "X-Kubernetes-Pf-Flowschema-Uid": _FLOW_IDS[0],
-                "X-Kubernetes-Pf-Prioritylevel-Uid": _FLOW_IDS[1],
             }
         )
+        if request is not None and request.seat is not None:
+            headers["X-Kubernetes-Pf-Flowschema-Uid"] = request.seat.schema.uid
+            headers["X-Kubernetes-Pf-Prioritylevel-Uid"] = request.seat.level.uid
         if request is not None and request.warnings:
             for warning in request.warnings.headers():
                 headers.add("Warning", warning)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote
 
 from karmada.kube.objects.gvk import GVR, GroupResource
@@ -16,6 +16,9 @@ from karmada.kube.objects.selectors import parse_fields
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.http.negotiation import Form
 from karmada.kube.server.http.warnings import Warnings
+
+if TYPE_CHECKING:
+    from karmada.kube.server.flowcontrol.control import Seat
 
 _WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -101,6 +104,9 @@ class Request:
     raw: Any = None
     """The HTTP front's own request, for handlers that take over the connection (upgrades, proxying)."""
     warnings: Warnings = field(default_factory=Warnings)
+    long_running: bool = False
+    seat: Seat | None = None
+    """What flow control has classified it as; None where nothing limits it."""
     annotations: dict[str, str] = field(default_factory=dict)
     """What admission adds to the audit event."""
     authorized: bool = False

@@ -1,0 +1,88 @@
+"""Seats of the server on the wire: nobody is turned away for what somebody else does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.flowcontrol.levels import Levels
+from karmada.kube.server.http import front
+from tests.integration.samples import CONFIGMAPS, configmap, ok
+from tests.support.eventually import eventually
+from tests.support.wire import Http
+
+SCHEMAS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+LEVELS = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
+
+
+async def test_schemas_and_levels_are_there_from_the_start(http: Http) -> None:
+    schemas = {item["metadata"]["name"] for item in ok(await http("GET", SCHEMAS))["items"]}
+    assert {"exempt", "probes", "global-default", "catch-all", "service-accounts"} <= schemas
+    levels = {item["metadata"]["name"]: item["spec"] for item in ok(await http("GET", LEVELS))["items"]}
+    assert levels["exempt"]["type"] == "Exempt"
+    assert levels["workload-low"]["limited"]["nominalConcurrencyShares"] == 100
+
+
+async def test_a_response_names_the_schema_and_the_level_of_its_request(http: Http) -> None:
+    answer = await http("GET", CONFIGMAPS)
+    schema = ok(await http("GET", f"{SCHEMAS}/exempt"))
+    assert answer.headers["X-Kubernetes-Pf-Flowschema-Uid"] == schema["metadata"]["uid"]
+
+
+@pytest.fixture
+async def taken(server: ApiServer) -> AsyncIterator[Levels]:
+    """All seats of ordinary users are taken, and their queues are of no length."""
+    levels = server.http._flow._levels
+    server.http._flow._current()
+    full = [level for level in levels._levels.values() if not level.exempt]
+    before = [(level.used, level.queue_limit) for level in full]
+    for level in full:
+        level.used, level.queue_limit = level.seats, 0
+    yield levels
+    for level, (used, limit) in zip(full, before, strict=True):
+        level.used, level.queue_limit = used, limit
+
+
+@pytest.mark.usefixtures("taken")
+async def test_a_server_that_is_full_turns_away_ordinary_requests_only(http: Http) -> None:
+    ann = {"Impersonate-User": "ann"}
+    answer = await http("GET", CONFIGMAPS, headers=ann)
+    assert (answer.code, answer.json()["reason"], answer.headers["Retry-After"]) == (429, "TooManyRequests", "1")
+    assert (await http("GET", f"{CONFIGMAPS}?watch=1", headers=ann)).code == 403  # she may not, but has a seat
+    assert (await http("GET", "/readyz", anonymous=True)).code == 200
+    assert (await http("GET", CONFIGMAPS)).code == 200
+
+
+async def test_bodies_that_never_end_take_no_seats(http: Http, server: ApiServer) -> None:
+    """More of them than there are seats; everybody else is served, and their author, too, within their own limit."""
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "editors"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "User", "name": name} for name in ("slow", "ann")],
+    }
+    ok(await http("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", role), 201)
+    host, port = server.config.host, server.port
+    head = (
+        f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: {host}\r\nImpersonate-User: slow\r\nContent-Type: application/json\r\n"
+        "Content-Length: 1000\r\n\r\n{"
+    ).encode()
+    writers = []
+    try:
+        for _ in range(front.MAX_READING):
+            _, writer = await asyncio.open_connection(host, port, ssl=http._tls, server_hostname=host)
+            writer.write(head)
+            writers.append(writer)
+        await eventually(lambda: server.http._reading["slow"] == front.MAX_READING, within=20)
+        ann, slow = {"Impersonate-User": "ann"}, {"Impersonate-User": "slow"}
+        assert (await http("POST", CONFIGMAPS, configmap(), headers=ann)).code == 201
+        assert (await http("GET", CONFIGMAPS, headers=slow)).code == 200
+        assert (await http("POST", CONFIGMAPS, configmap("other"), headers=slow)).code == 429
+    finally:
+        for writer in writers:
+            writer.transport.abort()
+    await eventually(lambda: not server.http._reading, within=20)

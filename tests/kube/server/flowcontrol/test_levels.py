@@ -1,0 +1,145 @@
+"""Seats, borrowed ones, and turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karmada.kube.objects.errors import TooManyRequests
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.flowcontrol import levels as module
+from karmada.kube.server.flowcontrol.levels import Levels
+
+
+def level(name: str, shares: int, *, lendable: int = 0, queue: int = 0, borrowing: int | None = None) -> Obj:
+    limited: Obj = {"nominalConcurrencyShares": shares, "lendablePercent": lendable}
+    if borrowing is not None:
+        limited["borrowingLimitPercent"] = borrowing
+    if queue:
+        limited["limitResponse"] = {"type": "Queue", "queuing": {"handSize": 1, "queueLengthLimit": queue}}
+    return {"metadata": {"name": name}, "spec": {"type": "Limited", "limited": limited}}
+
+
+def made(total: int, *found: Obj) -> Levels:
+    levels = Levels(total)
+    levels.configure(found)
+    return levels
+
+
+async def test_a_level_that_refuses_does_so_when_its_seats_are_taken() -> None:
+    levels = made(2, level("a", 1), level("b", 1))
+    assert await levels.enter("a", "x")
+    with pytest.raises(TooManyRequests):
+        await levels.enter("a", "y")
+    assert await levels.enter("b", "x")
+    levels.leave("a")
+    assert await levels.enter("a", "y")
+
+
+async def test_what_a_level_lends_is_used_while_it_needs_it_not_itself() -> None:
+    levels = made(8, level("busy", 1), level("idle", 1, lendable=50))
+    assert all([await levels.enter("busy", "x") for _ in range(4 + 2)])
+    with pytest.raises(TooManyRequests):
+        await levels.enter("busy", "x")
+    assert all([await levels.enter("idle", "y") for _ in range(4)])
+
+
+async def test_a_level_borrows_no_more_than_it_may() -> None:
+    levels = made(8, level("busy", 1, borrowing=25), level("idle", 1, lendable=100))
+    assert all([await levels.enter("busy", "x") for _ in range(4 + 1)])
+    with pytest.raises(TooManyRequests):
+        await levels.enter("busy", "x")
+
+
+async def test_exempt_requests_never_wait_and_have_nothing_to_leave() -> None:
+    levels = made(0, {"metadata": {"name": "exempt"}, "spec": {"type": "Exempt"}})
+    assert not await levels.enter("exempt", "x")
+
+
+async def waiting(levels: Levels, name: str, flows: Iterable[str]) -> tuple[list[str], list[asyncio.Task[None]]]:
+    """Requests that note when their turn has come."""
+    order: list[str] = []
+
+    async def one(flow: str) -> None:
+        await levels.enter(name, flow)
+        order.append(flow)
+
+    tasks = []
+    for flow in flows:
+        tasks.append(asyncio.create_task(one(flow)))
+        await asyncio.sleep(0)
+    return order, tasks
+
+
+async def test_flows_take_turns() -> None:
+    levels = made(1, level("a", 1, queue=50))
+    await levels.enter("a", "first")
+    order, tasks = await waiting(levels, "a", ["loud"] * 5 + ["quiet"])
+    for _ in tasks:
+        levels.leave("a")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert order[:3] == ["loud", "quiet", "loud"]
+    await asyncio.gather(*tasks)
+
+
+async def test_one_flow_can_fill_only_its_own_queue() -> None:
+    levels = made(1, level("a", 1, queue=2))
+    await levels.enter("a", "first")
+    _, tasks = await waiting(levels, "a", ["loud", "loud", "quiet"])
+    with pytest.raises(TooManyRequests):
+        await levels.enter("a", "loud")
+    assert levels.waiting == 3
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert levels.waiting == 0
+
+
+async def test_who_waits_too_long_is_refused_and_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
+    levels = made(1, level("a", 1, queue=2))
+    await levels.enter("a", "first")
+    with pytest.raises(TooManyRequests):
+        await levels.enter("a", "second")
+    levels.leave("a")
+    assert await levels.enter("a", "third")
+
+
+async def test_a_new_configuration_counts_what_is_under_way() -> None:
+    levels = made(2, level("a", 1), level("b", 1))
+    await levels.enter("a", "x")
+    await levels.enter("b", "x")
+    levels.configure([level("a", 1)])
+    assert await levels.enter("a", "y")
+    with pytest.raises(TooManyRequests):
+        await levels.enter("a", "y")
+    levels.leave("b")
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "-a", "-b", "-c"]), max_size=60))
+def test_no_level_ever_takes_what_another_does_not_lend(steps: list[str]) -> None:
+    """However requests come and go, a level finds its own seats but for those that it lends."""
+
+    async def run() -> None:
+        levels = made(12, level("a", 1, lendable=50), level("b", 1, lendable=0), level("c", 1, lendable=100))
+        held = dict.fromkeys("abc", 0)
+        for step in steps:
+            name = step[-1]
+            if step.startswith("-"):
+                if held[name]:
+                    levels.leave(name)
+                    held[name] -= 1
+                continue
+            try:
+                await levels.enter(name, "x")
+                held[name] += 1
+            except TooManyRequests:
+                assert held[name] >= {"a": 2, "b": 4, "c": 0}[name]
+        assert sum(held.values()) <= 12
+
+    asyncio.run(run())
