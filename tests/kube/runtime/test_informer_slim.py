@@ -64,17 +64,17 @@ async def test_a_paged_informer_that_lists_again_tells_only_what_changed(
     informer = Informer(client, CONFIG_MAPS, clock=clock, **options)
     informer.start()
     await informer.wait_synced()
-    heard: list[tuple[Obj | None, Obj | None]] = []
-    informer.add_handler(lambda old, new: heard.append((old, new)))
-    heard.clear()
+    seen: list[tuple[Obj | None, Obj | None]] = []
+    informer.add_handler(lambda old, new: seen.append((old, new)))
+    seen.clear()
     fake.break_watches()
     await client.create(CONFIG_MAPS, config_map("new", ""))
     await client.delete(CONFIG_MAPS, "c0", "default")
     fake.compact()
     async with asyncio.timeout(5):
-        while len(heard) < 2:
+        while len(seen) < 2:
             await clock.advance(1)
-    names = {(old or {}).get("metadata", {}).get("name"): new is None for old, new in heard}
+    names = {(old or {}).get("metadata", {}).get("name"): new is None for old, new in seen}
     assert names == {"c0": True, None: False}
     await informer.stop()
 
@@ -103,7 +103,7 @@ async def test_whole_and_slim_objects_are_kept_apart(client: Client, clock: Fake
     assert informers.of(CONFIG_MAPS) is whole
 
 
-async def test_strangers_are_told_together_what_there_is_and_alone_what_comes(client: Client, clock: FakeClock) -> None:
+async def test_existing_objects_are_delivered_to_all_subscribers_together(client: Client, clock: FakeClock) -> None:
     looks: list[str] = []
 
     def shown(obj: Obj) -> Obj:
@@ -114,24 +114,24 @@ async def test_strangers_are_told_together_what_there_is_and_alone_what_comes(cl
     informer = Informer(client, CONFIG_MAPS, clock=clock, transform=shown, on_demand=True)
     informer.start()
     await informer.wait_synced()
-    heard: list[tuple[int, str]] = []
+    seen: list[tuple[int, str]] = []
 
-    def listening(number: int) -> Handler:
-        return lambda _old, new: heard.append((number, (new or {})["metadata"]["name"]))
+    def handler(number: int) -> Handler:
+        return lambda _old, new: seen.append((number, (new or {})["metadata"]["name"]))
 
-    removes = [informer.add_stranger(listening(number)) for number in range(3)]
+    removes = [informer.subscribe(handler(number)) for number in range(3)]
     removes.pop()()
-    assert heard == []
+    assert seen == []
     await client.create(CONFIG_MAPS, config_map("new", ""))
-    await eventually(lambda: heard == [(0, "new"), (1, "new")])
-    heard.clear()
+    await eventually(lambda: seen == [(0, "new"), (1, "new")])
+    seen.clear()
     looks.clear()
-    await informer.introduce()
-    assert heard == [(number, name) for name in ("c0", "c1", "c2", "new") for number in (0, 1)]
-    assert looks == ["c0", "c1", "c2", "new"], "one look at each, however many are told"
-    heard.clear()
-    await informer.introduce()
-    assert heard == [], "they are strangers no more"
+    await informer.deliver_existing()
+    assert seen == [(number, name) for name in ("c0", "c1", "c2", "new") for number in (0, 1)]
+    assert looks == ["c0", "c1", "c2", "new"], "each is read once, however many handlers there are"
+    seen.clear()
+    await informer.deliver_existing()
+    assert seen == [], "existing objects are delivered once"
     await informer.stop()
 
 

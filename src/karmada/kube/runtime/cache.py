@@ -1,7 +1,7 @@
 """An indexed set of objects: what an informer knows, by key and by any value computed from an object.
 
-A `Cache` keeps the very objects it is given; an `OnDemandCache` keeps their bytes and parses an object when it is asked
-for, which holds thousands of large ones in a fifth of the memory. An index maps a value to the keys of the objects
+A `Cache` keeps the very objects it is given; an `OnDemandCache` keeps their bytes and parses an object when it is
+read, which holds thousands of large ones in a fifth of the memory. An index maps a value to the keys of the objects
 that have it; since stored objects never change, the values of an object that leaves are computed again instead of
 being kept.
 """
@@ -21,7 +21,7 @@ IndexFn: TypeAlias = Callable[[Obj], Iterable[str]]
 _Index: TypeAlias = dict[str, dict[Key, None]]
 _BY_NAMESPACE = "\0namespace"
 _RECENT = 256
-"""Parsed objects that stay for whoever asks next: what was just written is read again at once."""
+"""Parsed objects that are kept for the next reader: what was just written is read again at once."""
 
 
 def _namespaces(obj: Obj) -> Iterable[str]:

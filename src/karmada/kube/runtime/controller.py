@@ -39,7 +39,7 @@ Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`after`: look again in so many seconds, with `priority`; `backoff`: look again after the key's growing pause."""
+    """`after`: requeue in so many seconds, with `priority`; `backoff`: requeue after the key's back-off."""
 
     after: float | None = None
     backoff: bool = False
@@ -57,7 +57,7 @@ Retry: Final = Result(backoff=True)
 
 
 class Terminal(Exception):
-    """A failure that trying again cannot mend: it is logged, and the key waits for the next change."""
+    """A failure that a retry cannot fix: it is logged, and the key waits for the next change."""
 
 
 def own_key(obj: Obj) -> Iterable[Key]:
@@ -66,10 +66,10 @@ def own_key(obj: Obj) -> Iterable[Key]:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What a controller wants to hear of.
+    """Which changes trigger a reconcile, and of which keys.
 
-    `map_to` is asked for the old and the new object of a change, so that a key which an object stops pointing to is
-    looked at, too.
+    `map_to` is called with the old and the new object of a change, so that a key which an object no longer refers to is
+    reconciled, too.
     """
 
     resource: GVR | GVK
@@ -80,9 +80,9 @@ class Watch:
     field_selector: str = ""
     metadata_only: bool = False
     priority: int | Callable[[Obj], int] = 0
-    """Of the keys it brings: fixed, or by the object that changed."""
+    """Of the keys: fixed, or by the object that changed."""
     after: float = 0.0
-    """Seconds to wait for more changes to the same key, so that they are looked at together."""
+    """Seconds to wait for more changes of the same key, so that they are reconciled together."""
 
 
 class Reconciler(Protocol):
@@ -161,24 +161,24 @@ class Controller:
         )
 
     def add(self, key: Key, priority: int = 0) -> None:
-        """Have a key looked at."""
+        """Queue a key."""
         self.queue.add(key, priority)
 
     # life
 
-    def listen(self) -> None:
-        """Hear of changes from now on; of what there is, when the informers introduce strangers."""
+    def subscribe(self) -> None:
+        """Get changes from now on, and existing objects when the informers deliver them."""
         self._starting = True
         for watch, informer in self.sources:
             informer.start()
-            self._unsubscribe.append(informer.add_stranger(self._handler(watch)))
+            self._unsubscribe.append(informer.subscribe(self._handler(watch)))
 
     async def start(self) -> None:
-        """Hear of everything there is and start the workers, once the informers have synced."""
+        """Queue all existing objects and start the workers, once the informers have synced."""
         if not self._starting:
-            self.listen()
+            self.subscribe()
         for _, informer in self.sources:
-            await informer.introduce()
+            await informer.deliver_existing()
             await informer.wait_synced()
         self._starting = False
         self.queue.start()

@@ -1,4 +1,4 @@
-"""The event recorder: what happened to an object, told in Events, without flooding the server.
+"""The event recorder: emits Events about objects without flooding the server.
 
 `event` only queues; one task writes. Before writing, events are correlated as Kubernetes' own recorder does it:
  - an event equal to an earlier one raises that one's count instead of becoming a new object;
@@ -108,7 +108,7 @@ def reference(obj: Obj) -> Obj:
 
 
 class EventRecorder:
-    """`component` is who tells; start it (or give it to a Manager) to have the events written."""
+    """`component` is the source of its events; start it (or give it to a Manager) to have them written."""
 
     name = "event-recorder"
 
@@ -124,7 +124,7 @@ class EventRecorder:
     ) -> None:
         """`waiting`: how many events may wait to be written before further ones are dropped.
 
-        `busy`: when so many wait, good news is no news: Normal events are left out until they are written.
+        `busy`: when so many wait, Normal events are left out until they are written.
         """
         self._busy = waiting if busy is None else busy
         self.component = component
@@ -148,7 +148,7 @@ class EventRecorder:
         host: str = "",
         minor: bool = False,
     ) -> None:
-        """Tell that something happened to `obj`; `type` is Normal or Warning. Never waits, never fails.
+        """Emit an event about `obj`; `type` is Normal or Warning. Never waits, never fails.
 
         `host` is where it happened, if that is not where the recorder runs. A `minor` event is left out when many wait.
         A message that is a function is made only if it is written.
@@ -178,7 +178,7 @@ class EventRecorder:
         )
 
     def _drop(self, reason: str) -> None:
-        """Told once in a while, not each time."""
+        """Logged once in a while, not each time."""
         self.dropped += 1
         if self.dropped == 1 or self.dropped % 10_000 == 0:
             log.warning("Too many events at once, some are dropped", dropped=self.dropped, last=reason)
@@ -195,7 +195,7 @@ class EventRecorder:
             await cancel_and_wait(task)
 
     async def flush(self) -> None:
-        """Wait until everything told so far is written or dropped."""
+        """Wait until every event emitted so far is written or dropped."""
         await self._queue.join()
 
     async def _run(self) -> None:
@@ -282,7 +282,7 @@ class EventRecorder:
         self._written.set(key, _Written(name, 1, event["firstTimestamp"]))
 
     def _new_name(self, subject: str) -> str:
-        """Unique by the time in nanoseconds; a serial number tells events of the same moment apart, whoever tells.
+        """Unique by the time in nanoseconds; events of the same moment differ by a serial number.
 
         A subject whose name could not begin an event's (a role's colons, too long a name) is left out of it.
         """

@@ -27,7 +27,7 @@ async def _holds(name: str, check: Check) -> bool:
 
 
 class Health:
-    """`live` checks tell that the process works, `ready` checks (which include them) that it can be used."""
+    """`live` checks show that the process works, `ready` checks (which include them) that it can be used."""
 
     def __init__(self) -> None:
         self._live: dict[str, Check] = {"ping": lambda: True}

@@ -1,13 +1,13 @@
-"""Informers: a live copy of one resource, and handlers that hear of every change.
+"""Informers: a live copy of one resource, and handlers that are called for every change.
 
 An informer lists once (any cached state will do), then watches from the list's resourceVersion. A stream that ends is
 resumed from the last version seen (events and bookmarks both move it). When the server no longer has that version
-(410), the informer lists again, not older than what it knows, and tells the handlers the difference; when even that
-version is unknown there (a restored or replaced server), it takes the latest state whatever its version.
+(410), the informer lists again, not older than what it knows, and delivers the difference to the handlers; when even
+that version is unknown there (a restored or replaced server), it takes the latest state whatever its version.
 
 Handlers are plain functions `(old, new)`: an added object has no old, a deleted one no new. They run inside the
 informer's one task, in order, without a task or a queue per event; they must be quick and must not wait (a controller's
-handlers put a key into a queue). A handler that fails is logged and hears the next event all the same. The objects are
+handlers put a key into a queue). A handler that fails is logged and gets the next event all the same. The objects are
 those the transport returned, so over the in-process transport they are the server's own.
 """
 
@@ -43,7 +43,7 @@ _WATCH_TIMEOUT = (300, 600)
 
 
 class WatchFailed(Exception):
-    """A watch stream that makes no sense or ends too soon, and is best tried again after a pause."""
+    """A watch stream that is invalid or ends too soon; it is retried after a pause."""
 
 
 class Informer:
@@ -66,8 +66,8 @@ class Informer:
         `paged` is for many objects of which little is kept: they are listed page by page, each page is kept as it
         comes, and neither the whole list nor one large answer is ever in memory.
 
-        `on_demand` is for many large objects that are looked at one by one: they are paged and kept as bytes, and a
-        look parses them. Then `transform` makes what is shown of one, each time, and may be applied to its own result.
+        `on_demand` is for many large objects that are read one by one: they are paged, kept as bytes and parsed when
+        they are read. Then `transform` makes what is shown of one, each time, and may be applied to its own result.
 
         With `metadata_only` nothing but `metadata` may be relied on (the rest does not travel over the network).
         """
@@ -87,8 +87,8 @@ class Informer:
         self._client = client
         self._clock = clock or RealClock()
         self._handlers: list[Handler] = []
-        self._strangers: list[Handler] = []
-        """Handlers that have not been told what there is."""
+        self._undelivered: list[Handler] = []
+        """Handlers that have not been called for the existing objects."""
         self._synced = asyncio.Event()
         self._when_synced: builtins.list[Callable[[], None]] = []
         self._changed: asyncio.Future[None] | None = None
@@ -98,7 +98,7 @@ class Informer:
         self._backoff = Backoff(self._clock, first=0.2, most=30.0)
         self._events = 0
 
-    # what it knows
+    # reading
 
     def get(self, key: Key) -> Obj | None:
         return self.cache.get(key)
@@ -145,21 +145,21 @@ class Informer:
 
     @property
     def synced(self) -> bool:
-        """The first list has been stored and every handler has heard of it."""
+        """The first list has been stored and delivered to every handler."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
     def when_synced(self, call: Callable[[], None]) -> None:
-        """Call this once, when `synced` becomes true; now if it is. For those who have no task to wait in."""
+        """Call this once, when `synced` becomes true; now if it is. For callers that have no task to wait in."""
         if self.synced:
             call()
         else:
             self._when_synced.append(call)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until `condition` holds; it is asked again after every change."""
+        """Wait until `condition` holds; it is evaluated after every change."""
         while not condition():
             if self._changed is None:
                 self._changed = asyncio.get_running_loop().create_future()
@@ -174,25 +174,25 @@ class Informer:
         """
         remove = self._add(handler)
         for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
-            self._introduce(key, (handler,))
+            self._deliver(key, (handler,))
         return remove
 
-    def add_stranger(self, handler: Handler) -> Callable[[], None]:
-        """The same, but what is already there is told by `introduce`, to all strangers at once."""
-        self._strangers.append(handler)
+    def subscribe(self, handler: Handler) -> Callable[[], None]:
+        """The same, but existing objects are delivered by `deliver_existing`, to all such handlers at once."""
+        self._undelivered.append(handler)
         return self._add(handler)
 
-    async def introduce(self) -> None:
-        strangers, self._strangers = self._strangers, []
-        if not strangers:
+    async def deliver_existing(self) -> None:
+        handlers, self._undelivered = self._undelivered, []
+        if not handlers:
             return
         turn = TimeSlice()
         for key in self.cache.keys():  # noqa: SIM118 - no dict: it gives objects
-            self._introduce(key, strangers)
+            self._deliver(key, handlers)
             if turn.is_over():
                 await turn.next()
 
-    def _introduce(self, key: Key, handlers: Iterable[Handler]) -> None:
+    def _deliver(self, key: Key, handlers: Iterable[Handler]) -> None:
         obj = self.cache.get(key)
         if obj is not None:
             for handler in handlers:
@@ -203,7 +203,7 @@ class Informer:
 
         def remove() -> None:
             self._handlers = [h for h in self._handlers if h is not handler]
-            self._strangers = [h for h in self._strangers if h is not handler]
+            self._undelivered = [h for h in self._undelivered if h is not handler]
 
         return remove
 
@@ -214,7 +214,7 @@ class Informer:
             obj = new if new is not None else old
             log.exception("A handler failed", error, resource=_name(self.gvr), key=str(key_of(obj)) if obj else "")
 
-    def _tell(self, old: Obj | None, new: Obj | None) -> None:
+    def _notify(self, old: Obj | None, new: Obj | None) -> None:
         for handler in self._handlers:
             self._call(handler, old, new)
 
@@ -255,13 +255,13 @@ class Informer:
                 await self._backoff.pause()
             except Exception as error:
                 self.last_error = error
-                log.exception("List or watch made no sense, trying again", error, resource=_name(self.gvr))
+                log.exception("List or watch failed unexpectedly, trying again", error, resource=_name(self.gvr))
                 await self._backoff.pause()
 
     # list
 
     async def _list(self) -> None:
-        """Make the cache equal to a list of the server, and tell what that changed."""
+        """Make the cache equal to a list of the server, and deliver the changes."""
         since = "" if self._version_unavailable or self._paged else (self.resource_version or "0")
         listed_at = ""
         listing = self._listing = _Listing()
@@ -322,18 +322,18 @@ class Informer:
             was, now = old["metadata"], obj["metadata"]
             if was.get("uid") != now.get("uid"):
                 new = self.cache.replace(key, old, obj)
-                self._tell(old, None)
-                self._tell(None, new)
+                self._notify(old, None)
+                self._notify(None, new)
                 return
             if same_history and was.get("resourceVersion") == now.get("resourceVersion"):
                 return
-        self._tell(old, self.cache.replace(key, old, obj))
+        self._notify(old, self.cache.replace(key, old, obj))
 
     def _forget(self, key: Key, last: Obj | None) -> None:
-        """`last` is the object's final state where the server told it."""
+        """`last` is the object's final state, where the server sent it."""
         old = self.cache.pop(key)
         if old is not None:
-            self._tell(last if last is not None else old, None)
+            self._notify(last if last is not None else old, None)
 
     # watch
 

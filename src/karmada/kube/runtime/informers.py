@@ -1,4 +1,4 @@
-"""Shared informers: one per resource and selection, however many parts of a process want it."""
+"""Shared informers: one per resource and selection, for all parts of a process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Selection(NamedTuple):
 
 
 class Informers:
-    """Ask with `of`; informers asked for after `start` start at once."""
+    """Get one with `of`; those that are made after `start` start at once."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Informers:
         transform: Callable[[Obj], Obj] | None = None,
         on_demand: Container[GVR | GVK] = (),
     ) -> None:
-        """`transform` is what informers keep of whole objects, unless they are asked for with another.
+        """`transform` is what informers keep of whole objects, unless `of` gets another.
 
         Whole objects of the resources `on_demand` are kept as bytes (see Informer).
         """
@@ -56,7 +56,7 @@ class Informers:
         transform: Callable[[Obj], Obj] | None = None,
         on_demand: bool = False,
     ) -> Informer:
-        """Those who ask with the same `transform` (see Informer) share; whole objects are an informer of their own.
+        """Callers with the same `transform` (see Informer) share one; whole objects are an informer of their own.
 
         A `transform` is taken to keep little: such objects are listed page by page.
         """
@@ -103,10 +103,10 @@ class Informers:
         for informer in list(self._informers.values()):
             await informer.wait_synced()
 
-    async def introduce(self) -> None:
-        """Tell all strangers (see Informer) what there is."""
+    async def deliver_existing(self) -> None:
+        """Call the handlers that have subscribed (see Informer) for the objects that exist."""
         for informer in list(self._informers.values()):
-            await informer.introduce()
+            await informer.deliver_existing()
 
     async def drop(self, gvr: GVR | GVK) -> None:
         """Stop and forget every informer of a resource (e.g. when its CRD is gone)."""
@@ -114,13 +114,13 @@ class Informers:
         await asyncio.gather(*(self._informers.pop(selection).stop() for selection in gone))
 
     async def discard(self, informer: Informer) -> None:
-        """Stop and forget one informer that nobody needs any more."""
+        """Stop and forget one informer that is not needed any more."""
         for selection in [selection for selection, held in self._informers.items() if held is informer]:
             del self._informers[selection]
         await informer.stop()
 
     def forget_history(self) -> None:
-        """The client leads to another server now: the next list is compared with what is known, object by object."""
+        """The client leads to another server now: the next list is compared with the cache, object by object."""
         for informer in self._informers.values():
             informer.forget_history()
 

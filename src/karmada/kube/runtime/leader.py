@@ -3,7 +3,7 @@
 A candidate never compares its clock with another's: it notes when it *saw* the lease change, and takes over when the
 record has not changed for its whole lease duration. The holder renews every `renew_period` and gives up when no renewal
 succeeded for `renew_deadline`, counted from the moment before the renewal was sent. As the deadline is shorter than the
-lease, a holder that is cut off has stopped believing before anyone else can start; `leading` itself asks the clock, so
+lease, a holder that is cut off has stopped believing before anyone else can start; `leading` itself reads the clock, so
 even a process that was suspended in between does not believe longer. All writes are compare-and-swap on the
 resourceVersion.
 """

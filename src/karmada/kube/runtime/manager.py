@@ -2,9 +2,9 @@
 
 Informers start first and must sync; then come the components that run on every replica, then the controllers, in the
 order they were added. Controllers may be in teams, each with a lease: a team starts once this process holds its lease.
-All of a team is told what there is before any of it works; teams whose leases were free at the start begin together.
-Stopping goes the other way round. A manager that loses one of its leases stops everything and `run` raises
-LeadershipLost: a process that led must not go on as if nothing had happened.
+All controllers of a team get the existing objects before any of them works; teams whose leases were free at the start
+begin together. Stopping goes the other way round. A manager that loses one of its leases stops everything and `run`
+raises LeadershipLost: a process that led must not go on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LeadershipLost(Exception):
 
 
 class Component(Protocol):
-    """Anything with a life: an event recorder, an HTTP server, a periodic job."""
+    """Anything that starts and stops: an event recorder, an HTTP server, a periodic job."""
 
     name: str
 
@@ -46,10 +46,10 @@ class Component(Protocol):
 
 
 @runtime_checkable
-class Listener(Protocol):
-    """A component that hears of objects as a stranger (see Informer): told what there is before it starts."""
+class Subscriber(Protocol):
+    """A component that subscribes to informers (see Informer) and gets the existing objects before it starts."""
 
-    def listen(self) -> None: ...
+    def subscribe(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +74,7 @@ class Manager:
         transform: Callable[[Obj], Obj] | None = None,
         on_demand: Container[GVR | GVK] = (),
     ) -> None:
-        """`transform` and `on_demand` tell what the informers keep of objects (see Informers)."""
+        """`transform` and `on_demand` say what the informers keep of objects (see Informers)."""
         self.client = client
         self.clock = clock or RealClock()
         self.informers = Informers(client, clock=self.clock, transform=transform, on_demand=on_demand)
@@ -168,11 +168,11 @@ class Manager:
             raise TimeoutError(f"no sync within {self._sync_timeout:g}s: {missing}") from None
 
     async def _start_all(self, components: list[Component]) -> None:
-        """What there is, all listeners are told in one go: every look at an object may cost its parsing."""
+        """Existing objects are delivered to all subscribers together: every read of an object may cost its parsing."""
         for component in components:
-            if isinstance(component, Listener):
-                component.listen()
-        await self.informers.introduce()
+            if isinstance(component, Subscriber):
+                component.subscribe()
+        await self.informers.deliver_existing()
         for component in components:
             self._started.append(component)
             await component.start()

@@ -15,7 +15,7 @@ ENDPOINTS = ("healthz", "livez", "readyz")
 
 
 class ObservabilityServer:
-    """A manager's component; `port` 0 takes a free one, which `port` then tells."""
+    """A manager's component; `port` 0 takes a free one, which `port` then is."""
 
     name = "observability"
 

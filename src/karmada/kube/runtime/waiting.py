@@ -53,7 +53,7 @@ async def _sleep(clock: Clock, seconds: float) -> None:
 class Backoff:
     """Growing pauses: `first`, doubled each time up to `most`, stretched at random by up to `jitter`.
 
-    It starts over once no pause was asked for during `reset_after` seconds.
+    It starts over when `next` was not called for `reset_after` seconds.
     """
 
     def __init__(

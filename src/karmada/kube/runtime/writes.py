@@ -31,7 +31,7 @@ class Write(NamedTuple):
 async def retry_on_conflict(
     work: Callable[[], Awaitable[T]], *, clock: Clock | None = None, tries: int = 5, pause: float = 0.01
 ) -> T:
-    """Run `work`, which must read what it changes, again as long as somebody else was faster."""
+    """Run `work`, which must read what it changes, again as long as it ends in a conflict."""
     waiter = clock or RealClock()
     for attempt in range(tries):
         try:
