@@ -177,6 +177,52 @@ async def test_what_kubectl_needs_of_a_kind(
     assert document["components"]["schemas"][schema]["properties"]["metadata"]
 
 
+async def test_the_paths_of_a_group_version_are_those_that_are_routed(http: Http) -> None:
+    await add_shirts(http)
+    batch = (await http("GET", "/openapi/v3/apis/batch/v1")).json()["paths"]
+    base, within = "/apis/batch/v1", "namespaces/{namespace}/jobs"
+    assert {path for path in batch if "cronjobs" not in path} == {
+        f"{base}/", f"{base}/jobs", f"{base}/{within}", f"{base}/{within}/{{name}}", f"{base}/{within}/{{name}}/status",
+        f"{base}/watch/jobs", f"{base}/watch/{within}", f"{base}/watch/{within}/{{name}}",
+    }  # fmt: skip
+    reviews = (await http("GET", "/openapi/v3/apis/authentication.k8s.io/v1")).json()["paths"]
+    base = "/apis/authentication.k8s.io/v1"
+    assert set(reviews) == {f"{base}/", f"{base}/selfsubjectreviews", f"{base}/tokenreviews"}
+    shirts = (await http("GET", "/openapi/v3/apis/example.com/v1")).json()["paths"]
+    assert not [path for path in shirts if "/watch/" in path]
+    core = (await http("GET", "/openapi/v3/api/v1")).json()["paths"]
+    proxied = "/api/v1/namespaces/{namespace}/services/{name}/proxy"
+    assert set(core[proxied]) - {"parameters"} == {"get", "put", "post", "delete", "options", "head", "patch"}
+    assert set(core[f"{proxied}/{{path}}"]) == set(core[proxied])
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "name", "action"),
+    [
+        ("/apis/apps/v1/watch/deployments", "get", "watchAppsV1DeploymentListForAllNamespaces", "watchlist"),
+        ("/apis/apps/v1/watch/namespaces/{namespace}/deployments", "get", "watchAppsV1NamespacedDeploymentList",
+         "watchlist"),
+        ("/apis/apps/v1/watch/namespaces/{namespace}/deployments/{name}", "get", "watchAppsV1NamespacedDeployment",
+         "watch"),
+        ("/apis/apps/v1/namespaces/{namespace}/deployments", "delete", "deleteAppsV1CollectionNamespacedDeployment",
+         "deletecollection"),
+        ("/apis/apps/v1/namespaces/{namespace}/deployments", "post", "createAppsV1NamespacedDeployment", "post"),
+        ("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/status", "put",
+         "replaceAppsV1NamespacedDeploymentStatus", "put"),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "get", "listRbacAuthorizationV1ClusterRole", "list"),
+        ("/api/v1/namespaces/{namespace}/pods/{name}/proxy/{path}", "head",
+         "connectCoreV1HeadNamespacedPodProxyWithPath", "connect"),
+    ],
+)  # fmt: skip
+async def test_operations_have_the_names_that_generated_clients_use(
+    http: Http, path: str, method: str, name: str, action: str
+) -> None:
+    version = path.removeprefix("/").split("/")[: 2 if path.startswith("/api/") else 3]
+    document = (await http("GET", f"/openapi/v3/{'/'.join(version)}")).json()
+    operation = document["paths"][path][method]
+    assert (operation["operationId"], operation["x-kubernetes-action"]) == (name, action)
+
+
 async def test_a_custom_schema_is_published_as_its_crd_has_it_and_removed_with_it(http: Http) -> None:
     await add_shirts(http)
     schemas = (await http("GET", "/openapi/v3/apis/example.com/v1")).json()["components"]["schemas"]
@@ -220,14 +266,19 @@ async def test_v2_is_one_complete_document(http: Http) -> None:
     assert document["swagger"] == "2.0"
     assert document["info"]["title"] == "Kubernetes"
     for reference in references(document):
-        assert reference.removeprefix("#/definitions/") in document["definitions"], reference
+        _, part, name = reference.split("/")
+        assert name in document[part], reference
+    assert document["security"] == [{"BearerToken": []}]
+    assert document["securityDefinitions"]["BearerToken"]["in"] == "header"
     deployment = document["definitions"]["io.k8s.api.apps.v1.Deployment"]
     assert deployment["x-kubernetes-group-version-kind"] == [{"group": "apps", "kind": "Deployment", "version": "v1"}]
     containers = document["definitions"]["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
     assert containers["x-kubernetes-patch-merge-key"] == "name"
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     assert STRATEGIC in patch["consumes"]
-    assert any(p["name"] == "fieldValidation" and p["in"] == "query" for p in patch["parameters"])
+    shared = [document["parameters"][p["$ref"].rpartition("/")[2]] for p in patch["parameters"] if "$ref" in p]
+    assert {"name": "fieldValidation", "in": "query", "type": "string", "uniqueItems": True} in shared
+    assert list(patch["responses"]) == ["200", "201", "401"]
     custom = document["paths"]["/apis/example.com/v1/namespaces/{namespace}/shirts/{name}"]["patch"]
     assert STRATEGIC not in custom["consumes"]
     assert custom["x-kubernetes-group-version-kind"] == {"group": "example.com", "kind": "Shirt", "version": "v1"}
@@ -363,11 +414,22 @@ async def test_the_protobuf_form_says_the_same_as_the_json_form(http: Http) -> N
         "group": "apps", "kind": "Deployment", "version": "v1",
     }  # fmt: skip
     assert STRATEGIC.encode() in every(patch, 7)
-    queries = [one(one(one(p, 1), 2), 3) for p in every(patch, 8) if every(one(p, 1), 2)]
-    assert b"fieldValidation" in [one(query, 4) for query in queries]
-    assert {b"query"} == {one(query, 2) for query in queries}
-    assert {one(one(one(one(p, 1), 2), 4), 4) for p in every(item, 9)} == {b"name", b"namespace"}
-    assert set(named(one(patch, 9))) == {"200", "401"}
+    shared = named(one(message, 10))
+    assert set(shared) == set(document["parameters"])
+    queries = [shared[name] for name in referred(every(patch, 8))]
+    assert b"fieldValidation" in [one(one(one(query, 2), 3), 4) for query in queries]
+    assert {b"query"} == {one(one(one(query, 2), 3), 2) for query in queries}
+    kinds = {name.partition("-")[0]: one(shared[name], 2) for name in referred(every(item, 9))}
+    assert kinds.keys() == {"name", "namespace", "pretty"}
+    assert [one(one(kinds[name], 4), 4) for name in ("name", "namespace")] == [b"name", b"namespace"]
+    assert set(named(one(patch, 9))) == {"200", "201", "401"}
+    assert list(named(one(message, 12))) == ["BearerToken"]
+    assert one(one(named(one(message, 13))["BearerToken"], 2), 2) == b"authorization"
+
+
+def referred(items: list[bytes]) -> list[str]:
+    """The names of the shared parameters among ParametersItems."""
+    return [one(reference, 1).decode().rpartition("/")[2] for item in items for reference in every(item, 2)]
 
 
 def _only(schema: Any, known: set[str]) -> Any:

@@ -1,4 +1,4 @@
-"""A Swagger document as the protobuf message old clients parse it from.
+"""A Swagger document as the protobuf message that old clients parse.
 
 Only the parts of the message that our documents use are written; each table below maps a JSON key to its field number
 and the function that writes its value.
@@ -124,18 +124,33 @@ _BODY = _record(
 
 
 def _parameter(value: Obj) -> bytes:
-    """ParametersItem{1 parameter{1 body | 2 other{3 query | 4 path}}}."""
+    """Parameter{1 body | 2 other{3 query | 4 path}}."""
     if value["in"] == "body":
-        inner = _bytes(1, _BODY(value))
-    elif value["in"] == "query":
-        inner = _bytes(2, _bytes(3, _QUERY(value)))
-    else:
-        inner = _bytes(2, _bytes(4, _PATH(value)))
-    return _bytes(1, inner)
+        return _bytes(1, _BODY(value))
+    return _bytes(2, _bytes(3, _QUERY(value)) if value["in"] == "query" else _bytes(4, _PATH(value)))
+
+
+def _parameters_item(value: Obj) -> bytes:
+    """ParametersItem{1 parameter | 2 jsonReference{1 $ref}}."""
+    return _bytes(2, _text(1, value["$ref"])) if "$ref" in value else _bytes(1, _parameter(value))
 
 
 def _parameters(field: int, values: list[Obj]) -> bytes:
-    return b"".join(_bytes(field, _parameter(value)) for value in values)
+    return b"".join(_bytes(field, _parameters_item(value)) for value in values)
+
+
+def _security(field: int, values: list[Obj]) -> bytes:
+    """SecurityRequirement{1 NamedStringArray{1 name, 2 StringArray{1 value*}}*}*."""
+    scopes = _named(lambda names: _texts(1, names))
+    return b"".join(_bytes(field, scopes(value)) for value in values)
+
+
+def _security_scheme(value: Obj) -> bytes:
+    """SecurityDefinitionsItem{2 apiKeySecurity}."""
+    return _bytes(2, _API_KEY(value))
+
+
+_API_KEY = _record({"type": (1, _text), "name": (2, _text), "in": (3, _text), "description": (4, _text)})
 
 
 def _response(value: Obj) -> bytes:
@@ -154,6 +169,7 @@ _OPERATION = _record(
         "consumes": (7, _texts),
         "parameters": (8, _parameters),
         "responses": (9, _message(_named(_response))),
+        "schemes": (10, _texts),
     },
     extensions=13,
 )
@@ -163,6 +179,8 @@ _PATH_ITEM = _record(
         "put": (3, _message(_OPERATION)),
         "post": (4, _message(_OPERATION)),
         "delete": (5, _message(_OPERATION)),
+        "options": (6, _message(_OPERATION)),
+        "head": (7, _message(_OPERATION)),
         "patch": (8, _message(_OPERATION)),
         "parameters": (9, _parameters),
     }
@@ -180,5 +198,8 @@ encode_document = _record(
         "info": (2, _message(_record({"title": (1, _text), "version": (2, _text)}))),
         "paths": (8, _paths),
         "definitions": (9, _message(_named(_schema))),
+        "parameters": (10, _message(_named(_parameter))),
+        "security": (12, _security),
+        "securityDefinitions": (13, _message(_named(_security_scheme))),
     }
 )

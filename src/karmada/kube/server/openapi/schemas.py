@@ -1,4 +1,4 @@
-"""The schemas that OpenAPI documents show: those of the built-in kinds, and of custom resources from their CRDs."""
+"""The schemas in OpenAPI documents: those of the built-in kinds, and of custom resources from their CRDs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from karmada.kube.server.openapi.paths import Operation
 
 LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"
+WATCH_EVENT = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"
+RESOURCE_LIST = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList"
 PATCH = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch"
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _PREFIX = "#/definitions/"
@@ -81,6 +83,10 @@ def spoken(operation: Operation, definitions: Definitions) -> Spoken:
     if not own and operation.gvk not in definitions.kinds():
         return Spoken(None, None)  # a connection: its options are in the query
     answer = name
+    if action == "connect":
+        return Spoken(None, None)
+    if action in ("watch", "watchlist"):
+        return Spoken(None, WATCH_EVENT)
     if action == "list":
         answer = definition_name(definitions, list_kind(resource), custom=resource.custom)
     elif action in ("delete", "deletecollection"):

@@ -1,11 +1,13 @@
-"""OpenAPI v2 (Swagger), as JSON and as the protobuf message that older clients insist on.
+"""OpenAPI v2 (Swagger), as JSON and as the protobuf message that older clients require.
 
-The whole API is one document. It is made only when a client asks (new ones use v3), kept compressed, and made anew when
-the registry changes.
+The whole API is one document. It is built when a client requests it (new ones use v3), kept compressed, and built again
+when the registry changes.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -20,11 +22,12 @@ from karmada.kube.server.http.negotiation import parse_accept
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.server.openapi.gnostic import encode_document
-from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, paths_of
+from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, Path, paths_of
 from karmada.kube.server.openapi.schemas import (
     DELETE_OPTIONS,
     PATCH,
     STATUS,
+    WATCH_EVENT,
     custom_definitions,
     gvk_extension,
     kinds_of,
@@ -38,6 +41,7 @@ _PROTOBUF_NAMES = (PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+
 _BEYOND_SWAGGER = frozenset({"nullable", "oneOf", "anyOf", "allOf", "not"})
 _ABOUT_MEMBERS = frozenset({"properties", "items", "additionalProperties", "required"})
 _JSON_NAMES = ("application/json", "*/*", "application/*")
+BEARER_TOKEN = {"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}
 
 
 class OpenApiV2:
@@ -86,19 +90,23 @@ def _media(accept: str) -> str:
 
 def build(resources: Iterable[Resource], definitions: Definitions, git_version: str) -> Obj:
     everything = dict(definitions.raws())
-    wanted = {STATUS, DELETE_OPTIONS, PATCH}
+    wanted = {STATUS, DELETE_OPTIONS, PATCH, WATCH_EVENT}
+    shared: dict[str, Obj] = {}
     paths: Obj = {}
     for resource in resources:
         if resource.custom:
             everything |= {name: _reduced(schema) for name, schema in custom_definitions(resource).items()}
         wanted |= kinds_of(resource, definitions)
-        for path, operations in paths_of(resource):
-            paths[path] = _path_item(path, operations, definitions)
+        for path in paths_of(resource):
+            paths[path.path] = _path_item(path, definitions, shared)
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": git_version},
         "paths": dict(sorted(paths.items())),
         "definitions": reachable(wanted, everything),
+        "parameters": dict(sorted(shared.items())),
+        "securityDefinitions": {"BearerToken": BEARER_TOKEN},
+        "security": [{"BearerToken": []}],
     }
 
 
@@ -122,35 +130,42 @@ def _reduced(schema: Any) -> Any:
     return shown
 
 
-def _path_item(path: str, operations: list[Operation], definitions: Definitions) -> Obj:
-    item: Obj = {operation.method: _operation(operation, definitions) for operation in operations}
-    in_path = [name for name in ("name", "namespace") if f"{{{name}}}" in path]
-    if in_path:
-        item["parameters"] = [{"name": name, "in": "path", "required": True, "type": "string"} for name in in_path]
-    return item
+def _path_item(path: Path, definitions: Definitions, shared: dict[str, Obj]) -> Obj:
+    item: Obj = {operation.method: _operation(operation, definitions, shared) for operation in path.operations}
+    in_path = [{"name": name, "in": "path", "required": True, "type": "string"} for name in path.in_path]
+    parameters = [_shared(parameter, shared) for parameter in (*in_path, *map(_query, path.parameters))]
+    return {**item, "parameters": parameters} if parameters else item
 
 
-def _operation(operation: Operation, definitions: Definitions) -> Obj:
-    resource = operation.resource
+def _query(name: str) -> Obj:
+    return {"name": name, "in": "query", "type": PARAMETER_TYPES.get(name, "string"), "uniqueItems": True}
+
+
+def _shared(parameter: Obj, shared: dict[str, Obj]) -> Obj:
+    """A reference to a parameter, which is defined once for all operations that have it."""
+    digest = hashlib.sha256(orjson.dumps(parameter, option=orjson.OPT_SORT_KEYS)).digest()
+    name = f"{parameter['name']}-{base64.urlsafe_b64encode(digest)[:8].decode()}"
+    shared[name] = parameter
+    return {"$ref": f"#/parameters/{name}"}
+
+
+def _operation(operation: Operation, definitions: Definitions, shared: dict[str, Obj]) -> Obj:
     body, answer = spoken(operation, definitions)
     answered = {"$ref": f"#/definitions/{answer}"} if answer is not None else {"type": "string"}
-    parameters: list[Obj] = [
-        {"name": p, "in": "query", "type": PARAMETER_TYPES.get(p, "string")} for p in operation.parameters
-    ]
+    parameters: list[Obj] = [_shared(_query(name), shared) for name in operation.parameters]
     if body is not None:
         required = operation.action in ("create", "update", "patch")
         schema = {"$ref": f"#/definitions/{body}"}
         parameters.append({"name": "body", "in": "body", "required": required, "schema": schema})
+    statuses = {code: {"description": text, "schema": answered} for code, text in operation.statuses.items()}
     return {
-        "tags": [f"{(resource.gvk.group or 'core').split('.')[0]}_{resource.gvk.version}"],
+        "tags": [operation.tag],
         "operationId": operation.operation_id,
-        "consumes": list(operation.media),
-        "produces": ["application/json", "application/yaml"],
+        "schemes": ["https"],
+        "consumes": list(operation.media) if operation.action == "patch" else ["*/*"],
+        "produces": list(operation.produces),
         "parameters": parameters,
-        "responses": {
-            "200": {"description": "OK", "schema": answered},
-            "401": {"description": "Unauthorized"},
-        },
-        "x-kubernetes-action": {"create": "post", "update": "put"}.get(operation.action, operation.action),
+        "responses": {**statuses, "401": {"description": "Unauthorized"}},
+        "x-kubernetes-action": operation.shown_action,
         "x-kubernetes-group-version-kind": gvk_extension(operation.gvk),
     }

@@ -1,7 +1,7 @@
-"""OpenAPI v3: one document for each group-version, made when it is first asked for and kept compressed.
+"""OpenAPI v3: one document for each group-version, built when it is first requested and kept compressed.
 
-A document's hash comes from what it is made of (the Kubernetes version, the resources, the custom schemas), so the
-index is cheap: a client that has the hash already never causes a document to be made.
+A document's hash is computed from its sources (the Kubernetes version, the resources, the custom schemas), so the index
+is cheap: a client that has the hash already never causes a document to be built.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ from karmada.kube.server.handlers.pipeline import PAGE_NOT_FOUND
 from karmada.kube.server.http.negotiation import parse_accept
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
-from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, paths_of
+from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, Path, base_path, paths_of
 from karmada.kube.server.openapi.schemas import (
     DELETE_OPTIONS,
     PATCH,
+    RESOURCE_LIST,
     STATUS,
+    WATCH_EVENT,
     custom_definitions,
     gvk_extension,
     kinds_of,
     reachable,
     spoken,
 )
+from karmada.kube.server.openapi.v2 import BEARER_TOKEN
 from karmada.kube.server.registry import Registry
 
 _YEAR = 365 * 24 * 3600
@@ -102,7 +105,7 @@ class OpenApiV3:
         return self._page_hash(key), _pack(build_page(*page, self._definitions, self._git_version))
 
     def _pages(self) -> dict[str, tuple[str, str]]:
-        """What is no group-version: key → its path and the definition it answers."""
+        """Documents that are no group-version's: key → path and the definition of the answer."""
         groups = {version.group for version in self._registry.versions() if version.group}
         return {
             "api": ("/api/", _META + "APIVersions"),
@@ -153,23 +156,34 @@ def _version(key: str) -> GroupVersion | None:
 def build(resources: Iterable[Resource], definitions: Definitions, git_version: str) -> Obj:
     """The document of one group-version."""
     everything = dict(definitions.raws())
-    wanted = {STATUS, DELETE_OPTIONS, PATCH}
+    wanted = {STATUS, DELETE_OPTIONS, PATCH, WATCH_EVENT}
     paths: Obj = {}
     for resource in sorted(resources, key=lambda r: r.plural):
         if resource.custom:
             everything |= custom_definitions(resource)
+        else:
+            wanted.add(RESOURCE_LIST)
+            root = f"{base_path(resource.gvk)}/"
+            paths[root] = {"get": _page(f"get{_operation_name(root)}", RESOURCE_LIST)}
         wanted |= kinds_of(resource, definitions)
-        for path, operations in paths_of(resource):
-            paths[path] = _path_item(path, operations, definitions)
+        for path in paths_of(resource):
+            paths[path.path] = _path_item(path, definitions)
     return _document(paths, reachable(wanted, everything), git_version)
 
 
 def build_page(path: str, answer: str, definitions: Definitions, git_version: str) -> Obj:
     """The document of one page that only answers GET."""
+    paths = {path: {"get": _page(f"get{_operation_name(path)}", answer)}}
+    return _document(paths, reachable([answer], dict(definitions.raws())), git_version)
+
+
+def _page(operation_id: str, answer: str) -> Obj:
     answered = {"description": "OK", "content": {"application/json": {"schema": _ref(answer)}}}
-    name = "".join(part.capitalize() for part in path.replace(".", "/").split("/"))
-    operation = {"operationId": f"get{name}", "responses": {"200": answered, "401": {"description": "Unauthorized"}}}
-    return _document({path: {"get": operation}}, reachable([answer], dict(definitions.raws())), git_version)
+    return {"operationId": operation_id, "responses": {"200": answered, "401": {"description": "Unauthorized"}}}
+
+
+def _operation_name(path: str) -> str:
+    return "".join(part.capitalize() for part in path.replace(".", "/").split("/"))
 
 
 def _document(paths: Obj, definitions: dict[str, Obj], git_version: str) -> Obj:
@@ -179,42 +193,44 @@ def _document(paths: Obj, definitions: dict[str, Obj], git_version: str) -> Obj:
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {name: _schema(schema) for name, schema in definitions.items()},
-            "securitySchemes": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
+            "securitySchemes": {"BearerToken": BEARER_TOKEN},
         },
     }
 
 
-def _path_item(path: str, operations: list[Operation], definitions: Definitions) -> Obj:
-    item: Obj = {operation.method: _operation(operation, definitions) for operation in operations}
-    in_path = [name for name in ("name", "namespace") if f"{{{name}}}" in path]
-    if in_path:
-        item["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "uniqueItems": True}}
-            for name in in_path
-        ]
-    return item
+def _path_item(path: Path, definitions: Definitions) -> Obj:
+    item: Obj = {operation.method: _operation(operation, definitions) for operation in path.operations}
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "uniqueItems": True}}
+        for name in path.in_path
+    ]
+    parameters = in_path + [_query(name) for name in path.parameters]
+    return {**item, "parameters": parameters} if parameters else item
+
+
+def _query(name: str) -> Obj:
+    return {"name": name, "in": "query", "schema": {"type": PARAMETER_TYPES.get(name, "string"), "uniqueItems": True}}
 
 
 def _operation(operation: Operation, definitions: Definitions) -> Obj:
-    resource = operation.resource
     body, answer = spoken(operation, definitions)
     answered = _ref(answer) if answer is not None else {"type": "string"}
+    content = {media: {"schema": answered} for media in operation.produces}
+    statuses = {code: {"description": text, "content": content} for code, text in operation.statuses.items()}
     shown: Obj = {
-        "tags": [f"{(resource.gvk.group or 'core').split('.')[0]}_{resource.gvk.version}"],
+        "tags": [operation.tag],
         "operationId": operation.operation_id,
-        "parameters": [
-            {"name": p, "in": "query", "schema": {"type": PARAMETER_TYPES.get(p, "string"), "uniqueItems": True}}
-            for p in operation.parameters
-        ],
-        "responses": {
-            "200": {"description": "OK", "content": {"application/json": {"schema": answered}}},
-            "401": {"description": "Unauthorized"},
-        },
-        "x-kubernetes-action": {"create": "post", "update": "put"}.get(operation.action, operation.action),
+        "parameters": [_query(name) for name in operation.parameters],
+        "responses": {**statuses, "401": {"description": "Unauthorized"}},
+        "x-kubernetes-action": operation.shown_action,
         "x-kubernetes-group-version-kind": gvk_extension(operation.gvk),
     }
     if body is not None:
-        shown["requestBody"] = {"content": {media: {"schema": _ref(body)} for media in operation.media}}
+        required = operation.action in ("create", "update", "patch")
+        media = operation.media if operation.action == "patch" else ("*/*",)
+        shown["requestBody"] = {"content": {each: {"schema": _ref(body)} for each in media}}
+        if required:
+            shown["requestBody"]["required"] = True
     return shown
 
 
