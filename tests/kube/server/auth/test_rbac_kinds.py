@@ -241,6 +241,38 @@ def test_the_well_known_roles_exist(name: str) -> None:
     assert any(o["kind"] == "ClusterRole" and o["metadata"]["name"] == name and o["rules"] for o in OBJECTS)
 
 
+def test_every_rule_names_sorted_verbs_and_resources_once() -> None:
+    for obj in OBJECTS:
+        for rule_ in obj.get("rules") or ():
+            for key in ("verbs", "resources"):
+                values = rule_.get(key, [])
+                assert values == sorted(set(values)), obj["metadata"]["name"]
+                assert all(values), obj["metadata"]["name"]
+
+
+def test_view_holds_the_rules_of_its_part_one_to_one() -> None:
+    view, part = default("ClusterRole", "view"), default("ClusterRole", "system:aggregate-to-view")
+    assert view["rules"] == part["rules"]
+    assert len(view["rules"]) == 11
+    assert view["rules"][2] == {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]}
+    edit = default("ClusterRole", "edit")
+    assert edit["rules"] == default("ClusterRole", "system:aggregate-to-edit")["rules"] + view["rules"]
+
+
+def test_every_controller_of_a_cluster_has_its_role_and_binding() -> None:
+    named = {
+        (o["kind"], o["metadata"]["name"]) for o in OBJECTS if o["metadata"]["name"].startswith("system:controller:")
+    }
+    roles = {name for kind, name in named if kind == "ClusterRole"}
+    assert roles == {name for kind, name in named if kind == "ClusterRoleBinding"}
+    assert {f"system:controller:{name}" for name in (
+        "attachdetach-controller", "expand-controller", "ephemeral-volume-controller", "route-controller",
+        "service-cidrs-controller", "resource-claim-controller", "validatingadmissionpolicy-status-controller",
+        "volumeattributesclass-protection-controller", "selinux-warning-controller",
+    )} <= roles  # fmt: skip
+    assert len(roles) == 38
+
+
 ANYONE = User("system:anonymous", groups=("system:unauthenticated",))
 SOMEONE = User("jane", groups=("system:authenticated",))
 ADMIN = User("ann")

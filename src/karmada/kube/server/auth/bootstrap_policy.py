@@ -7,6 +7,7 @@ is left alone. Aggregating roles come filled, and the aggregation controller kee
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from karmada.kube.kinds.rbac import GROUP, aggregate
@@ -56,10 +57,10 @@ def bootstrap_objects() -> list[Obj]:
 
 
 def _blocks(text: str) -> Iterator[tuple[list[str], list[Obj]]]:
-    """Each role's header words and rules."""
+    """Each role's header words and rules; a line that ends with a comma is continued by the next."""
     header: list[str] = []
     rules: list[Obj] = []
-    for line in text.strip().splitlines():
+    for line in re.sub(r",\n +", ",", text.strip()).splitlines():
         if line.startswith(" "):
             rules += _rules(line.split())
             continue
@@ -150,7 +151,7 @@ def missing_rules(existing: Obj, wanted: Obj) -> list[Rule]:
 def reconcile(existing: Obj, wanted: Obj) -> Obj | None:
     """The stored object with what it lacks of the default; None if it is complete or may not be touched.
 
-    A binding to another role cannot be repaired by an update: `must_recreate` tells.
+    A binding to another role cannot be repaired by an update: see `must_recreate`.
     """
     meta = existing["metadata"]
     annotations, labels = meta.get("annotations") or {}, meta.get("labels") or {}
