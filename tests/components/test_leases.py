@@ -17,6 +17,7 @@ from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import micro_time
 from karmada.kube.runtime.leader import LEASES
+from karmada.kube.runtime.manager import Manager
 from karmada.kube.server.config import ServerConfig
 from karmada.scheduler.service.core import Options
 from tests.support.eventually import eventually
@@ -59,8 +60,8 @@ async def holder(plane: ControlPlane, lease: str) -> str:
     return str(found["spec"]["holderIdentity"])
 
 
-def works(manager: object, name: str) -> bool:
-    return bool(manager.controllers[name]._tasks)  # type: ignore[attr-defined]
+def works(manager: Manager | None, name: str) -> bool:
+    return manager is not None and manager.controllers[name].queue.takes_keys
 
 
 async def test_the_all_in_one_holds_both_leases_when_it_is_ready(folder: Path) -> None:

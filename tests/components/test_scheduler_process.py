@@ -86,15 +86,15 @@ async def test_schedulers_of_two_names_share_the_bindings(plane: Scheduling) -> 
 async def test_one_of_two_with_the_same_lease_stands_by_and_takes_over(plane: Scheduling) -> None:
     lease = Election(name="other-scheduler", lease_duration=3, renew_deadline=2, retry_period=0.2)
     async with running(plane, election=lease) as first:
-        await eventually(lambda: first.manager.controllers["other-resourcebindings"].queue._running, within=SECONDS)
+        await eventually(lambda: first.manager.controllers["other-resourcebindings"].queue.takes_keys, within=SECONDS)
         async with running(plane, election=lease) as second:
             await eventually(lambda: second.manager.informers.synced, within=SECONDS)
             await plane.bind("a-deployment", deployment(1, placement(DUPLICATED), schedulerName="other"))
             await until_scheduled(plane, "a-deployment")
-            assert not second.manager.controllers["other-resourcebindings"].queue._running
+            assert not second.manager.controllers["other-resourcebindings"].queue.takes_keys
             first.manager.finish()
             await eventually(
-                lambda: second.manager.controllers["other-resourcebindings"].queue._running, within=SECONDS
+                lambda: second.manager.controllers["other-resourcebindings"].queue.takes_keys, within=SECONDS
             )
             await plane.bind("b-deployment", deployment(1, placement(DUPLICATED), schedulerName="other"))
             await until_scheduled(plane, "b-deployment")
@@ -106,7 +106,7 @@ async def test_who_loses_the_lease_is_done(plane: Scheduling) -> None:
         load_config(plane.plane.server.kubeconfig), Options(name="other"), default_gates(), election=lease
     )
     task = asyncio.create_task(process.run(asyncio.Event()))
-    await eventually(lambda: process.manager.controllers["other-resourcebindings"].queue._running, within=SECONDS)
+    await eventually(lambda: process.manager.controllers["other-resourcebindings"].queue.takes_keys, within=SECONDS)
     stolen = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}
     await plane.client.patch(LEASES, "other-scheduler", "karmada-system", stolen)
     with pytest.raises(LeadershipLost):

@@ -25,7 +25,7 @@ from tests.support.overriding import DEPLOYMENTS, cop, deployment, op, rule
 POLICIES = Path(__file__).parent / "data" / "policies.yaml"
 
 
-class Bindings:
+class Bindings(Reconciler):
     """Counts how often each binding is looked at."""
 
     name = "bindings"

@@ -16,7 +16,7 @@ from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.meta import without_managed_fields
-from karmada.kube.runtime.controller import BackOff
+from karmada.kube.runtime.controller import BackOff, Reconciler
 from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
 from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.manager import Component, Manager
@@ -93,5 +93,6 @@ class Assembly:
                 manager.add_component(component)
         for part in made:
             manager.add_part(part, team=team)
-        for collector in {part.metrics for part in made if hasattr(part, "metrics")}:
+        own = (part.metrics for part in made if isinstance(part, Reconciler))
+        for collector in {collector for collector in own if collector is not None}:
             self.metrics.registry.register(collector)

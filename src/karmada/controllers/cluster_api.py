@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Controller, Done, Result, Retry, Watch
+from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Retry, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
@@ -69,8 +69,9 @@ class ClusterApi:
         await self._transport.close()
 
 
-class ManagedClusters:
+class ManagedClusters(Reconciler):
     name = "cluster-api"
+    watches = (Watch(MANAGED),)
     workers = 3
 
     def __init__(self, context: Context, management: Client, informers: Informers) -> None:
@@ -79,10 +80,6 @@ class ManagedClusters:
         self._clusters = context.informers.of(Cluster.gvr)
         self._management = management
         self._managed = informers.of(MANAGED)
-
-    @property
-    def watches(self) -> Sequence[Watch]:
-        return (Watch(MANAGED),)
 
     async def reconcile(self, key: Key) -> Result:
         managed = self._managed.get(key)

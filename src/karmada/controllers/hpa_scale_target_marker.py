@@ -17,7 +17,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 
 MARKER: Final = "hpa-scale-target-marker"
@@ -48,7 +48,7 @@ def _concerns(old: Obj | None, new: Obj | None) -> bool:
     return is_propagated(new) or (old is not None and target_of(old) != target_of(new))
 
 
-class HpaScaleTargetMarker:
+class HpaScaleTargetMarker(Reconciler):
     name = MARKER
     watches = (Watch(AUTOSCALERS, when=_concerns, map_to=target_of),)
 

@@ -23,7 +23,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, matching, not_, spec_changed
 from karmada.overrides.hook import Overridden, Override
@@ -79,7 +79,7 @@ class SyncedNamespaces:
         return namespace is not None and propagates_itself(namespace) and not self._skipped(reference["name"])
 
 
-class NamespaceSync:
+class NamespaceSync(Reconciler):
     name = CONTROLLER
 
     def __init__(self, context: Context, override: Override | None = None) -> None:

@@ -15,7 +15,7 @@ from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, any_of, deleted, field_changed, not_
 
@@ -48,7 +48,7 @@ def _status_replicas(deployment: Obj) -> int:
     return (deployment.get("status") or {}).get("replicas") or 0
 
 
-class DeploymentReplicasSyncer:
+class DeploymentReplicasSyncer(Reconciler):
     name = SYNCER
     watches = (
         Watch(

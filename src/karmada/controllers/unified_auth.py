@@ -21,7 +21,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, field_changed, matching
@@ -103,7 +103,7 @@ def _grants_proxy(role: Obj) -> bool:
 # the controller
 
 
-class UnifiedAuth:
+class UnifiedAuth(Reconciler):
     name = CONTROLLER
 
     def __init__(self, context: Context) -> None:

@@ -10,7 +10,7 @@ import sys
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.runtime.controller import Watch
+from karmada.kube.runtime.controller import Reconciler, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.writes import patch_if_changed
@@ -19,7 +19,7 @@ CONFIG_MAPS = GVR("", "v1", "configmaps")
 SECRETS = GVR("", "v1", "secrets")
 
 
-class Copier:
+class Copier(Reconciler):
     name = "copier"
     watches = (Watch(CONFIG_MAPS), Watch(SECRETS))
     workers = 2

@@ -10,7 +10,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, ServiceUnavailable
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Controller, Done, Result, Retry, Terminal, Watch, requeue
+from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Retry, Terminal, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
@@ -27,7 +27,7 @@ def config_of(obj: Obj) -> Iterable[Key]:
     return [Key("ns", obj["spec"]["config"])] if obj["spec"]["config"] else []
 
 
-class Recorder:
+class Recorder(Reconciler):
     """A reconciler that notes its keys and answers what it is told to."""
 
     name = "recorder"
@@ -146,7 +146,7 @@ async def test_a_result_may_ask_to_be_called_again_later(client: Client, run: An
 
 
 async def test_many_workers_run_at_once_but_never_on_the_same_key(client: Client, run: Any) -> None:
-    class Slow:
+    class Slow(Reconciler):
         name, watches, workers = "slow", [Watch(PODS)], 3
 
         def __init__(self) -> None:
@@ -174,7 +174,7 @@ async def test_many_workers_run_at_once_but_never_on_the_same_key(client: Client
 
 
 async def test_stopping_lets_a_reconcile_under_way_finish(client: Client, run: Any, clock: FakeClock) -> None:
-    class Slow:
+    class Slow(Reconciler):
         name, watches = "slow", [Watch(PODS)]
         finished = False
         entered, leave = asyncio.Event(), asyncio.Event()
@@ -199,7 +199,7 @@ async def test_stopping_lets_a_reconcile_under_way_finish(client: Client, run: A
 
 
 async def test_stopping_ends_a_reconcile_that_takes_too_long(client: Client, run: Any, clock: FakeClock) -> None:
-    class Stuck:
+    class Stuck(Reconciler):
         name, watches = "stuck", [Watch(PODS)]
 
         def __init__(self) -> None:

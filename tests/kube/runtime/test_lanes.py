@@ -11,7 +11,7 @@ import pytest
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, Conflict
-from karmada.kube.runtime.controller import Controller, Done, Result, Terminal, Watch, requeue
+from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Terminal, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.lanes import Lanes
@@ -19,7 +19,7 @@ from karmada.kube.runtime.metrics import Metrics
 from tests.support.eventually import eventually
 
 
-class Reconciles:
+class Reconciles(Reconciler):
     """Reconciles keys while the test lets it; a lane is a namespace."""
 
     name = "test"

@@ -10,7 +10,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Watch
+from karmada.kube.runtime.controller import Reconciler, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.leader import LeaderElector
 from karmada.kube.runtime.manager import LeadershipLost, Manager
@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.fake_api import CONFIG_MAPS, LEASES, PODS, FakeApi
 
 
-class Copier:
+class Copier(Reconciler):
     """Keeps a ConfigMap for every Pod."""
 
     name = "copier"
@@ -81,7 +81,7 @@ async def test_all_controllers_are_told_what_there_is_with_one_look_at_each_obje
         looks.append(obj["metadata"]["name"])
         return obj
 
-    class Noting:
+    class Noting(Reconciler):
         watches = (Watch(PODS),)
 
         def __init__(self, name: str) -> None:
@@ -199,7 +199,7 @@ async def test_a_reconcile_under_way_ends_at_once_when_the_lease_is_lost(
 ) -> None:
     ended: list[str] = []
 
-    class Slow:
+    class Slow(Reconciler):
         name = "slow"
         watches = (Watch(CONFIG_MAPS),)
 
@@ -278,7 +278,7 @@ async def test_teams_whose_leases_are_free_are_told_together_what_there_is(clien
         looks.append(obj["metadata"]["name"])
         return obj
 
-    class Idle:
+    class Idle(Reconciler):
         watches = (Watch(PODS),)
 
         def __init__(self, name: str) -> None:

@@ -6,8 +6,9 @@ import gc
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.runtime.controller import Result, Watch
+from karmada.kube.runtime.controller import Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.runtime.metrics import Metrics
 from karmada.kube.runtime.queue import Queue
@@ -51,14 +52,14 @@ async def test_putting_in_for_later_is_a_retry_and_putting_in_now_is_none(clock:
     queue.shut_down()
 
 
-class Named:
+class Named(Reconciler):
     """A reconciler with a name for its queue, which it wants to know."""
 
     name = "named"
     queue_name = "its-queue"
     watches: tuple[Watch, ...] = ()
 
-    def follow_queue(self, queue: Queue[Key]) -> None:
+    def follow_queue(self, queue: Lanes[Key]) -> None:
         self.queue = queue
 
     async def reconcile(self, key: Key) -> Result | None:

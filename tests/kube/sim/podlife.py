@@ -8,7 +8,7 @@ from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Watch
+from karmada.kube.runtime.controller import Reconciler, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.daemonset_pods import target_node
@@ -16,7 +16,7 @@ from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.controllers.podstate import is_ready, is_terminal, node_name
 
 
-class PodLife:
+class PodLife(Reconciler):
     """`may_start` and `may_end` hold pods back; call `resume` after changing them."""
 
     name = "pod-life"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import PodControl
 from karmada.kube.sim.controllers.revisions import (
@@ -27,7 +28,7 @@ DAEMON_SETS = GVR("apps", "v1", "daemonsets")
 SELECTOR = labels_from({"matchLabels": {"app": "a"}})
 
 
-class Keeper:
+class Keeper(Reconciler):
     """Holds the revisions under test, so that their informer runs."""
 
     name = "keeper"

@@ -10,7 +10,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition, is_deleting
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import KUBELET, Context
@@ -22,7 +22,7 @@ DEPLOYMENTS = GVR("apps", "v1", "deployments")
 REPLICA_SETS = GVR("apps", "v1", "replicasets")
 
 
-class ReadyPods:
+class ReadyPods(Reconciler):
     """Makes every pod ready at once, unless `broken` says otherwise, and lets go of those that are being deleted."""
 
     name = "ready-pods"

@@ -30,7 +30,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
@@ -43,7 +43,7 @@ _WORKERS = 64
 _PURGE_PAUSE = 5.0
 
 
-class Binding:
+class Binding(Reconciler):
     def __init__(
         self,
         context: Context,

@@ -22,7 +22,7 @@ from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.converge import ResourceWriter, converge
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
@@ -50,7 +50,7 @@ def _version(binding: Obj) -> str:
     return str(((binding.get("spec") or {}).get("resource") or {}).get("resourceVersion", ""))
 
 
-class BindingStatus:
+class BindingStatus(Reconciler):
     def __init__(self, context: Context, kind: BindingKind, template_status: TemplateStatus) -> None:
         self.name = kind.status_controller
         self.workers = max(_WORKERS, kind.syncs(context.settings))

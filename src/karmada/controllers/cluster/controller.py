@@ -26,7 +26,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import deleted, field_changed
@@ -38,7 +38,7 @@ RECHECK: Final = 10.0
 """Seconds until a cluster on its way out is looked at again, whatever happens meanwhile."""
 
 
-class Clusters:
+class Clusters(Reconciler):
     name = CONTROLLER
 
     def __init__(self, context: Context) -> None:

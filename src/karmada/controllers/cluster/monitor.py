@@ -22,7 +22,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import Predicate, all_of, any_of, field_changed, matching
 from karmada.kube.runtime.writes import set_status
@@ -67,7 +67,7 @@ def observe(health: Health | None, ready: Obj | None, lease: Obj | None, now: fl
     return health
 
 
-class ClusterMonitor:
+class ClusterMonitor(Reconciler):
     name = "cluster-monitor"
 
     def __init__(self, context: Context) -> None:

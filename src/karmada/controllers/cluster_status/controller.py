@@ -29,7 +29,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, Conflict, NotFound
 from karmada.kube.objects.meta import finalizers, get_condition, set_condition, uid
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import (
@@ -75,7 +75,7 @@ class _Known:
         self.looked = False
 
 
-class ClusterStatus:
+class ClusterStatus(Reconciler):
     name = "cluster-status-controller"
     workers = 512
     """An idle one costs two kilobytes; a busy one is mostly waiting for a member."""
@@ -96,7 +96,7 @@ class ClusterStatus:
         self._sync_timeout = settings.cluster_cache_sync_timeout
         self._known: dict[str, _Known] = {}
         self._add: Callable[[Key], None] = lambda _key: None
-        self.metrics = ClusterMetrics()
+        self.metrics: ClusterMetrics = ClusterMetrics()
         changed = any_of(generation_changed, finalizers_changed, field_changed("metadata", "uid"))
         self.watches: Sequence[Watch] = [
             Watch(Cluster.gvr, when=all_of(matching(handles), changed)),

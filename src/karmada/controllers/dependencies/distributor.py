@@ -27,7 +27,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
@@ -63,7 +63,7 @@ def _concerns(old: Obj | None, new: Obj | None) -> bool:
     return _propagates(old) or _propagates(new)
 
 
-class Distributor:
+class Distributor(Reconciler):
     name = DISTRIBUTOR
     watches = (Watch(ResourceBinding.gvr, when=_concerns),)
 

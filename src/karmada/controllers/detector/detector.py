@@ -32,7 +32,7 @@ from karmada.controllers.template_refs import Ref, ref_of, unqueued
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 
@@ -60,7 +60,7 @@ class _Source(NamedTuple):
         return cls(meta.resource_version(template), meta.uid(policy), meta.generation(policy))
 
 
-class Detector:
+class Detector(Reconciler):
     """The reconciler of templates. Its parts are shared with the reconcilers of policies."""
 
     name = DETECTOR

@@ -26,7 +26,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVK, GVR, GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
@@ -76,7 +76,7 @@ class Follower(Protocol):
         """The kind is not followed any longer."""
 
 
-class Kinds:
+class Kinds(Reconciler):
     """A reconciler with one key: bring the informers in line with discovery."""
 
     name = "resource-discovery"

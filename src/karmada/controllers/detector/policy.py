@@ -18,7 +18,7 @@ from karmada.controllers.detector.preemption import Preemption
 from karmada.controllers.template_refs import Ref, ref_of_resource
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import all_of, deleted, generation_or_deletion_changed, not_
 from karmada.kube.runtime.writes import remove_finalizer
@@ -26,7 +26,7 @@ from karmada.kube.runtime.writes import remove_finalizer
 _WHEN: Final = all_of(not_(deleted), generation_or_deletion_changed)
 
 
-class PolicyController:
+class PolicyController(Reconciler):
     """The reconciler of one of the two kinds of policies."""
 
     def __init__(self, context: Context, detector: Detector, kind: PolicyKind) -> None:
@@ -42,7 +42,9 @@ class PolicyController:
         self._detector = detector
         self._kind = kind
         self._preemption = Preemption(context, detector, kind)
-        self.attach = self._preemption.attach
+
+    def attach(self, add: Enqueue) -> None:
+        self._preemption.attach(add)
 
     async def reconcile(self, key: Key) -> Result:
         policy = self._detector.policies.get(self._kind, key)

@@ -32,7 +32,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
@@ -88,7 +88,7 @@ class _Patience(Exception):
     """The member's objects are being listed: the Work comes back when that is done."""
 
 
-class Execution:
+class Execution(Reconciler):
     name = CONTROLLER
     workers = 64
     """For each cluster."""

@@ -9,6 +9,7 @@ its own (see lanes).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -27,12 +28,12 @@ from karmada.kube.runtime.logging import Logger, get_logger
 from karmada.kube.runtime.predicates import Predicate, always
 
 if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
     from karmada.kube.runtime.metrics import ControllerMetrics
 
 _BACKLOG = 100
 """By how much the priority of objects that exist at the start is lower than that of changes."""
-_GRACE = 10.0
-"""Seconds that a reconcile may take to finish when its controller stops."""
 
 Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
 
@@ -85,22 +86,42 @@ class Watch:
     """Seconds to wait for more changes of the same key, so that they are reconciled together."""
 
 
-class Reconciler(Protocol):
-    """What a controller author writes. `workers` (1), `needs_leader` (True) and `grace` (10) may be set as attributes.
+class Enqueue(Protocol):
+    """Puts a key into a controller's queue."""
 
-    One with other triggers than its watches has a method `attach(add)`, which is called once, before the start, with
-    the function that queues a key; one with `follow_queue(queue)` gets the queue likewise. `queue_name` is what metrics
-    call the queue; several may share a name. `lane_of(key)` divides the keys into lanes, each with `workers` workers.
-    `stop()` is awaited when the controller has stopped.
-    """
+    def __call__(self, key: Key, priority: int = 0, /) -> None: ...
 
-    @property
-    def name(self) -> str: ...
 
-    @property
-    def watches(self) -> Sequence[Watch]: ...
+class Reconciler(ABC):
+    """What a controller author writes: a name, what it watches, and `reconcile`. Everything else has a default."""
 
-    async def reconcile(self, key: Key) -> Result | None: ...
+    name: str
+    watches: Sequence[Watch] = ()
+    workers: int = 1
+    """How many keys are reconciled at the same time, in each lane."""
+    needs_leader: bool = True
+    """Whether it runs only while its process holds the lease."""
+    queue_name: str = ""
+    """What metrics call its queue, when not by its own name; several may share one."""
+    lane_of: Callable[[Key], str] | None = None
+    """Divides the keys into lanes, so that work that hangs in one blocks no other; None: one lane."""
+    grace: float = 10.0
+    """Seconds that a reconcile under way may take when the controller stops."""
+    metrics: Collector | None = None
+    """Figures of its own, for /metrics; several may share them."""
+
+    @abstractmethod
+    async def reconcile(self, key: Key, /) -> Result | None:
+        """Make what is there as it should be; None is Done."""
+
+    def attach(self, add: Enqueue, /) -> None:  # noqa: B027 - most have watches only
+        """Called once before the start, for keys that come from elsewhere than the watches."""
+
+    def follow_queue(self, queue: Lanes[Key], /) -> None:  # noqa: B027
+        """Called once before the start, for those that report on their queue or steer it."""
+
+    async def stop(self) -> None:  # noqa: B027
+        """Called when the controller has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +145,18 @@ class Controller:
     ) -> None:
         self.name = reconciler.name
         self.reconciler = reconciler
-        self.workers = workers if workers is not None else int(getattr(reconciler, "workers", 1))
-        self.needs_leader: bool = getattr(reconciler, "needs_leader", True)
+        self.workers = workers if workers is not None else reconciler.workers
+        self.needs_leader = reconciler.needs_leader
         self._metrics = metrics
         self._informers = informers
         clock = clock or informers.clock
         self._clock = clock
         back_off = back_off or BackOff()
-        self._grace: float = getattr(reconciler, "grace", _GRACE)
         self.queue: Lanes[Key] = Lanes(
             self.name,
             self._reconcile,
             limit=self.workers,
-            lane_of=getattr(reconciler, "lane_of", None),
+            lane_of=reconciler.lane_of,
             clock=clock,
             base_delay=back_off.base_delay,
             max_delay=back_off.max_delay,
@@ -147,12 +167,8 @@ class Controller:
         self.log: Logger = get_logger("controller").bind(controller=self.name)
         self._starting = False
         self._unsubscribe: list[Callable[[], None]] = []
-        attach = getattr(reconciler, "attach", None)
-        if attach is not None:
-            attach(self.add)
-        follow = getattr(reconciler, "follow_queue", None)
-        if follow is not None:
-            follow(self.queue)
+        reconciler.attach(self.add)
+        reconciler.follow_queue(self.queue)
         self.sources = [(watch, self._informer(watch)) for watch in reconciler.watches]
 
     def _informer(self, watch: Watch) -> Informer:
@@ -160,7 +176,7 @@ class Controller:
             watch.resource, watch.namespace, watch.label_selector, watch.field_selector, watch.metadata_only
         )
 
-    def add(self, key: Key, priority: int = 0) -> None:
+    def add(self, key: Key, priority: int = 0, /) -> None:
         """Queue a key."""
         self.queue.add(key, priority)
 
@@ -188,10 +204,8 @@ class Controller:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._unsubscribe.clear()
-        await self.queue.stop(self._grace if grace is None else grace)
-        stop = getattr(self.reconciler, "stop", None)
-        if stop is not None:
-            await stop()
+        await self.queue.stop(self.reconciler.grace if grace is None else grace)
+        await self.reconciler.stop()
 
     @property
     def healthy(self) -> bool:

@@ -59,6 +59,11 @@ class Lanes(Generic[K]):
         self._running = False
         self._closed = False
 
+    @property
+    def takes_keys(self) -> bool:
+        """Started, and not shut down."""
+        return self._running and not self._closed
+
     # figures
 
     def __len__(self) -> int:

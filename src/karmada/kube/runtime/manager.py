@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
@@ -104,8 +104,7 @@ class Manager:
         """Run a reconciler; on the leader only, unless it says `needs_leader = False`."""
         if reconciler.name in self.controllers:
             raise ValueError(f"a controller named {reconciler.name!r} was already added")
-        queue: str = getattr(reconciler, "queue_name", "")
-        metrics = self._metrics.controller(reconciler.name, queue) if self._metrics else None
+        metrics = self._metrics.controller(reconciler.name, reconciler.queue_name) if self._metrics else None
         controller = Controller(
             reconciler, self.informers, workers=workers, clock=self.clock, metrics=metrics, back_off=self._back_off
         )
@@ -115,8 +114,8 @@ class Manager:
 
     def add_part(self, part: Reconciler | Component, *, team: Team | None = None) -> None:
         """Run a reconciler, or on the leader a component."""
-        if hasattr(part, "reconcile"):
-            self.add(cast("Reconciler", part), team=team)
+        if isinstance(part, Reconciler):
+            self.add(part, team=team)
         else:
             self.add_component(part, needs_leader=True, team=team)
 

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 
-from karmada.kube.runtime.controller import Reconciler, Result, Watch
+from karmada.kube.runtime.controller import Enqueue, Reconciler, Result
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.lanes import Lanes
 
 
-class Pausable:
+class Pausable(Reconciler):
     def __init__(self, inner: Reconciler) -> None:
         self.inner = inner
-        self.workers = int(getattr(inner, "workers", 1))
+        self.name, self.watches = inner.name, inner.watches
+        self.workers, self.needs_leader = inner.workers, inner.needs_leader
+        self.queue_name, self.metrics = inner.queue_name, inner.metrics
+        self.lane_of, self.grace = inner.lane_of, inner.grace
         self._going = asyncio.Event()
         self._going.set()
 
-    @property
-    def name(self) -> str:
-        return self.inner.name
+    def attach(self, add: Enqueue) -> None:
+        self.inner.attach(add)
 
-    @property
-    def watches(self) -> Sequence[Watch]:
-        return self.inner.watches
+    def follow_queue(self, queue: Lanes[Key]) -> None:
+        self.inner.follow_queue(queue)
 
-    def attach(self, add: Callable[[Key], None]) -> None:
-        attach = getattr(self.inner, "attach", None)
-        if attach is not None:
-            attach(add)
+    async def stop(self) -> None:
+        await self.inner.stop()
 
     def pause(self) -> None:
         self._going.clear()

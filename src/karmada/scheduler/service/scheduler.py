@@ -68,7 +68,7 @@ def scheduler_parts(
     return [*parts]
 
 
-class BindingScheduler:
+class BindingScheduler(Reconciler):
     workers = _WORKERS
     queue_name = QUEUE
 
@@ -78,7 +78,7 @@ class BindingScheduler:
         self._clock = context.clock
         self._client = context.connect(COMPONENT)
         self._recorder = context.recorder(core.options.name)
-        self.metrics = metrics
+        self.metrics: SchedulerMetrics = metrics
         self.name = f"{core.options.name}-{kind.info.plural}"
         self._ours = Ours(core.options.name)
         self._decided: dict[Key, tuple[str, int]] = {}
@@ -97,10 +97,7 @@ class BindingScheduler:
         self._informer.add_handler(self._binding_changed)
         self._clusters = context.informers.of(Cluster.gvr)
         self._clusters.add_handler(self._cluster_changed)
-
-    @property
-    def watches(self) -> Sequence[Watch]:
-        return (
+        self.watches = (
             Watch(self._kind.gvr, when=self._counted, priority=self._priority),
             Watch(Cluster.gvr, map_to=_nobody),
         )

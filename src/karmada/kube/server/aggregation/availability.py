@@ -22,7 +22,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.meta import get_condition, set_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import spec_changed
@@ -70,7 +70,7 @@ class _Unanswered(Exception):
     """The backend did not answer as it should."""
 
 
-class Availability:
+class Availability(Reconciler):
     name = "apiservice-availability"
     workers = 4
     needs_leader = False

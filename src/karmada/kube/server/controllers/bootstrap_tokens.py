@@ -8,7 +8,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.auth.bootstrap_tokens import SECRET_TYPE, seconds_left, sign_cluster_info
@@ -24,7 +24,7 @@ def _info_key(_obj: Obj) -> tuple[Key, ...]:
     return (CLUSTER_INFO,)
 
 
-class BootstrapSigner:
+class BootstrapSigner(Reconciler):
     name = "bootstrapsigner"
     watches = (
         Watch(SECRETS, namespace="kube-system", field_selector=_TOKENS, map_to=_info_key),
@@ -47,7 +47,7 @@ class BootstrapSigner:
         return Done
 
 
-class TokenCleaner:
+class TokenCleaner(Reconciler):
     name = "tokencleaner"
     watches = (Watch(SECRETS, namespace="kube-system", field_selector=_TOKENS),)
 

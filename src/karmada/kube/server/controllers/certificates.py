@@ -8,7 +8,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.auth.csr import auto_approval, outlived, sign, signed
@@ -19,7 +19,7 @@ CSRS = GVR("certificates.k8s.io", "v1", "certificatesigningrequests")
 LOOK_AGAIN_SECONDS = 600.0
 
 
-class CertificateSigning:
+class CertificateSigning(Reconciler):
     name = "certificatesigningrequests"
     watches = (Watch(CSRS),)
 

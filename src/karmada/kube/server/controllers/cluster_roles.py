@@ -6,14 +6,14 @@ from karmada.kube.client.client import Client
 from karmada.kube.kinds.rbac import aggregate
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 
 CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 
 
-class ClusterRoleAggregation:
+class ClusterRoleAggregation(Reconciler):
     """Any role may feed any aggregating one: a change of one looks at all that aggregate, of which there are few."""
 
     name = "clusterrole-aggregation"

@@ -11,7 +11,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import matching
@@ -73,7 +73,7 @@ def finished_at(job: Obj) -> float | None:
     return None
 
 
-class TtlAfterFinished:
+class TtlAfterFinished(Reconciler):
     name = "ttl-after-finished"
     watches = (Watch(JOBS, when=matching(lambda job: "ttlSecondsAfterFinished" in job["spec"])),)
 

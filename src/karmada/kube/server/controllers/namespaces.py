@@ -20,7 +20,7 @@ from karmada.kube.objects.errors import ApiError, Conflict, MethodNotAllowed, No
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import set_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import matching
@@ -85,7 +85,7 @@ def _condition(kind: str, problem: bool, fine: tuple[str, str], wrong: tuple[str
     return {"type": kind, "status": "True" if problem else "False", "reason": reason, "message": message}
 
 
-class NamespaceController:
+class NamespaceController(Reconciler):
     name = "namespace"
     workers = 5
 

@@ -7,7 +7,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.auth.tokens import SECRET_TYPE, TokenIssuer, account_of, orphaned, populate
@@ -24,7 +24,7 @@ def _namespace_key(obj: Obj) -> tuple[Key, ...]:
     return (Key("", obj["metadata"]["namespace"]),)
 
 
-class NamespaceDefaults:
+class NamespaceDefaults(Reconciler):
     """Makes and keeps the default ServiceAccount and the kube-root-ca.crt ConfigMap of each namespace."""
 
     name = "namespace-defaults"
@@ -75,7 +75,7 @@ def _account_key(secret: Obj) -> tuple[Key, ...]:
     return (Key(secret["metadata"]["namespace"], account_of(secret)),)
 
 
-class TokenSecrets:
+class TokenSecrets(Reconciler):
     """Fills Secrets of type service-account-token, and deletes those whose account is gone. Keys name accounts."""
 
     name = "serviceaccount-token"

@@ -18,7 +18,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.meta import has_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
@@ -168,7 +168,7 @@ def builtin_names(registry: Registry, group: str) -> list[Obj]:
     ]
 
 
-class CustomResourceDefinitionController:
+class CustomResourceDefinitionController(Reconciler):
     name = "customresourcedefinitions"
 
     def __init__(self, client: Client, informers: Informers, registry: Registry, clock: Clock) -> None:

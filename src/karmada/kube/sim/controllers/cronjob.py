@@ -19,7 +19,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of, creation_time, has_condition, is_deleting, make_owner
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -70,7 +70,7 @@ class _Look:
         return self.last_time() if grace is None else max(self.last_time(), self.now - grace)
 
 
-class CronJobs:
+class CronJobs(Reconciler):
     name = "cronjob-controller"
     workers = 5
 

@@ -16,7 +16,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.selectors import LabelSelector, labels_from
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -60,7 +60,7 @@ def _revision_labels(revision: str, hash_: str) -> dict[str, str]:  # noqa: ARG0
     return {REVISION_LABEL: hash_}
 
 
-class DaemonSets:
+class DaemonSets(Reconciler):
     name = "daemonset"
     workers = 2
 

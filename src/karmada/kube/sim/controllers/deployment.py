@@ -14,7 +14,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import deleted
@@ -37,7 +37,7 @@ class _Gone(Exception):
     """The object to change is gone. Its deletion event will requeue the Deployment."""
 
 
-class Deployments:
+class Deployments(Reconciler):
     name = "deployment-controller"
     workers = 4
 

@@ -18,7 +18,7 @@ from karmada.kube.objects.meta import controller_of, generation, is_deleting, se
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -100,7 +100,7 @@ def _seen_by_budgets(pod: Obj) -> tuple[object, ...]:
     return is_ready(pod), is_deleting(pod), pod["metadata"].get("labels"), pod["metadata"].get("ownerReferences")
 
 
-class DisruptionBudgets:
+class DisruptionBudgets(Reconciler):
     name = "disruption-controller"
 
     def __init__(self, context: Context) -> None:

@@ -12,7 +12,7 @@ from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.own_writes import OwnWrites
@@ -107,7 +107,7 @@ def truncate(subsets: Sequence[Obj], most: int = MOST) -> tuple[list[Obj], bool]
     return [subset for subset in kept if subset.get(_READY) or subset.get(_UNREADY)], True
 
 
-class LegacyEndpoints:
+class LegacyEndpoints(Reconciler):
     name = "endpoints"
     workers = 4
 

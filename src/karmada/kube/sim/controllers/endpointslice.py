@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
@@ -53,7 +53,7 @@ def _zone_changed(old: Obj | None, new: Obj | None) -> bool:
     return zone_of(old) != zone_of(new)
 
 
-class EndpointSlices:
+class EndpointSlices(Reconciler):
     name = "endpointslice"
     workers = 4
 

@@ -21,7 +21,7 @@ from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.selectors import LabelSelector, parse_labels
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -80,7 +80,7 @@ class _Round:
         return status
 
 
-class HorizontalPodAutoscalers:
+class HorizontalPodAutoscalers(Reconciler):
     name = "horizontal-pod-autoscaler"
     workers = 5
 

@@ -18,7 +18,7 @@ from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of, creation_time, get_condition, is_deleting, labels
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -88,7 +88,7 @@ class _Work:
     """Moments at which to look again."""
 
 
-class Jobs:
+class Jobs(Reconciler):
     name = "job-controller"
     workers = 5
 

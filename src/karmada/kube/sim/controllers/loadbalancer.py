@@ -15,7 +15,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -92,7 +92,7 @@ class AddressPool:
         return all(other["metadata"]["uid"] == uid for other in self._services.by_index(_BY_ADDRESS, address))
 
 
-class LoadBalancers:
+class LoadBalancers(Reconciler):
     """One worker: addresses are given out one after the other."""
 
     name = "service-lb"
@@ -169,7 +169,7 @@ def index_classless(ingress: Obj) -> Iterable[str]:
     return () if has_class(ingress) else ("",)
 
 
-class IngressAddresses:
+class IngressAddresses(Reconciler):
     name = "ingress-addresses"
 
     def __init__(self, context: Context) -> None:

@@ -13,7 +13,7 @@ from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.meta import labels as labels_of
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.endpoints import ENDPOINTS
@@ -52,7 +52,7 @@ def entries_of(endpoints: Obj) -> Iterator[tuple[str, list[Obj], Obj]]:
             yield family(address["ip"]), ports, endpoint
 
 
-class EndpointMirroring:
+class EndpointMirroring(Reconciler):
     name = "endpointslicemirroring"
     workers = 2
 

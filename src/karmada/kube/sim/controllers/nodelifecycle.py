@@ -15,7 +15,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, field_changed
@@ -51,7 +51,7 @@ _STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 _NEVER_POSTED = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
 
 
-class NodeLifecycle:
+class NodeLifecycle(Reconciler):
     name = "node-lifecycle-controller"
     workers = 4
 
@@ -66,11 +66,8 @@ class NodeLifecycle:
         self._ready: dict[str, str] = {}
         """The Ready status each node was last seen with."""
         self._add: Callable[[Key], None] = lambda _: None
+        self.watches = (Watch(NODES, when=_CHANGED),)
         liveness.subscribe(lambda name: self._add(Key("", name)))
-
-    @property
-    def watches(self) -> Sequence[Watch]:
-        return (Watch(NODES, when=_CHANGED),)
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add

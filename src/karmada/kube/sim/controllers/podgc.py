@@ -17,7 +17,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import creation_time, has_condition, is_deleting
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
@@ -62,7 +62,7 @@ def _seen(pod: Obj) -> tuple[object, ...]:
     return node_name(pod), is_deleting(pod), is_terminal(pod)
 
 
-class PodGarbage:
+class PodGarbage(Reconciler):
     name = "pod-garbage-collector"
 
     def __init__(self, context: Context, *, kept: int = KEPT) -> None:

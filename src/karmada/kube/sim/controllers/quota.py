@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informer import Handler, Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.waiting import with_timeout
@@ -28,7 +28,7 @@ PACE_SECONDS = 0.02
 _SYNC_SECONDS = 10.0
 
 
-class ResourceQuotas:
+class ResourceQuotas(Reconciler):
     name = "resourcequota"
     watches = (Watch(QUOTAS),)
     workers = 2

@@ -16,7 +16,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of, generation, get_condition, is_deleting, set_condition, uid
 from karmada.kube.objects.selectors import labels_from_map
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
@@ -67,10 +67,9 @@ def _counted(pod: Obj) -> tuple[object, ...]:
     return is_deleting(pod), is_terminal(pod), ready_since(pod), metadata.get("labels"), owners
 
 
-class _Replicas:
+class _Replicas(Reconciler):
     """The mechanism; the kinds differ in their names only."""
 
-    name: ClassVar[str]
     component: ClassVar[str]
     resource: ClassVar[GVR]
     kind: ClassVar[str]

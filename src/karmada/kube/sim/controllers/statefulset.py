@@ -16,7 +16,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.selectors import LabelSelector, labels_from
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import deleted
@@ -67,7 +67,7 @@ def _revision_labels(revision: str, hash_: str) -> dict[str, str]:
     return {HASH_LABEL: hash_, REVISION_LABEL: revision}
 
 
-class StatefulSets:
+class StatefulSets(Reconciler):
     name = "statefulset"
     workers = 5
 

@@ -15,7 +15,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import has_condition, is_deleting
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import field_changed
@@ -34,7 +34,7 @@ _CONDITION = {
 }
 
 
-class TaintEviction:
+class TaintEviction(Reconciler):
     name = "taint-eviction-controller"
     workers = 4
 
@@ -47,10 +47,7 @@ class TaintEviction:
         self._nodes = context.informers.of(NODES)
         self._leaving: dict[Key, float] = {}
         """Pods that stay for a while yet, and since when that is known."""
-
-    @property
-    def watches(self) -> Sequence[Watch]:
-        return (
+        self.watches = (
             Watch(PODS, when=self._may_have_to_leave),
             Watch(NODES, when=_drives_out_otherwise, map_to=self._pods_on),
         )

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import delete_if_exists, patch_if_changed
@@ -69,7 +69,7 @@ def _waiting_for(provisioner: str) -> str:
     )
 
 
-class VolumeBinder:
+class VolumeBinder(Reconciler):
     name = "persistentvolume-binder"
 
     def __init__(self, context: Context) -> None:

@@ -6,7 +6,7 @@ from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError
 from karmada.kube.objects.meta import make_owner
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, matching
@@ -30,7 +30,7 @@ def _brings_claims(pod: Obj) -> bool:
     return bool(_templates(pod))
 
 
-class EphemeralVolumes:
+class EphemeralVolumes(Reconciler):
     name = "ephemeral-volume"
     watches = (Watch(PODS, when=all_of(added, matching(_brings_claims))),)
 

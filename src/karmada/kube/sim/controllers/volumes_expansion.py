@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from karmada.kube.objects.meta import get_condition, is_deleting, set_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import matching
@@ -37,7 +37,7 @@ def wants_more(claim: Obj) -> bool:
     return asked_size(claim) > size_of((claim.get("status") or {}).get("capacity"))
 
 
-class VolumeExpansion:
+class VolumeExpansion(Reconciler):
     name = "volume-expand"
     watches = (Watch(CLAIMS, when=matching(wants_more)),)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from karmada.kube.objects.meta import finalizers, is_deleting
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import Predicate
 from karmada.kube.runtime.writes import add_finalizer, remove_finalizer
@@ -53,7 +53,7 @@ def _concerns(finalizer: str) -> Predicate:
     return concerns
 
 
-class VolumeProtection:
+class VolumeProtection(Reconciler):
     """Claims and volumes alike; a volume's key has no namespace."""
 
     name = "volume-protection"

@@ -11,7 +11,7 @@ from karmada.kube.objects.errors import AlreadyExists
 from karmada.kube.objects.meta import annotations as annotations_of
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import matching
@@ -74,7 +74,7 @@ def _is_host(node: Obj) -> Obj:
     return {"key": HOSTNAME, "operator": "In", "values": [host]}
 
 
-class VolumeProvisioner:
+class VolumeProvisioner(Reconciler):
     name = "volume-provisioner"
     watches = (Watch(CLAIMS, when=matching(_asks)),)
     workers = 4

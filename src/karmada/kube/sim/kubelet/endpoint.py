@@ -20,7 +20,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Controller, Done, Result, Watch
+from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.auth.peer import PeerCertificates
@@ -206,7 +206,7 @@ class KubeletServer:
         return User(user.get("username") or "", user.get("uid") or "", tuple(user.get("groups") or ()), extra)
 
 
-class _Ports:
+class _Ports(Reconciler):
     """Keeps the ports and the nodes' status true."""
 
     name = "kubelet-ports"

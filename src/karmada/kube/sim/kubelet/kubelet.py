@@ -8,7 +8,7 @@ to be right, so that the echo of our own write costs one comparison. The pods of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -16,7 +16,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.informer import Handler
 from karmada.kube.runtime.keys import Key, key_of
@@ -76,7 +76,7 @@ class Record:
     """The resourceVersion up to which everything was done that was due."""
 
 
-class Kubelet:
+class Kubelet(Reconciler):
     name = "kubelet"
     workers = 16
 
@@ -95,16 +95,13 @@ class Kubelet:
         self._waiting: dict[Lacking, set[Key]] = {}
         self._followed: set[mounts.Kind] = set()
         self._add: Callable[[Key], None] = lambda _: None
-        behaviours.subscribe(self._rules_changed)
-        if power is not None:
-            power.subscribe(self._power_changed)
-
-    @property
-    def watches(self) -> Sequence[Watch]:
-        return (
+        self.watches = (
             Watch(PODS, when=_on_a_node),
             Watch(NODES, when=_turns_managed, map_to=self._pods_on),
         )
+        behaviours.subscribe(self._rules_changed)
+        if power is not None:
+            power.subscribe(self._power_changed)
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from karmada.kube.objects.errors import AlreadyExists, NotFound
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import field_changed
@@ -42,7 +42,7 @@ class UnknownNode(KeyError):
     """No simulated node has that name."""
 
 
-class NodeRegistration:
+class NodeRegistration(Reconciler):
     name = "node-registration"
     workers = 4
 
@@ -69,11 +69,8 @@ class NodeRegistration:
         self._pending: set[str] = set()
         self._settled = asyncio.Event()
         self._add: Callable[[Key], None] = lambda _: None
+        self.watches = (Watch(NODES, when=_worth_a_look),)
         self.set_pools(context.profile.pools)
-
-    @property
-    def watches(self) -> Sequence[Watch]:
-        return (Watch(NODES, when=_worth_a_look),)
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add
