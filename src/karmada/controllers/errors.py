@@ -1,4 +1,4 @@
-"""Several things were tried at once: what went wrong, in one error."""
+"""Errors of concurrent calls, as one error."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def together(errors: Iterable[BaseException]) -> str:
 def raise_together(outcomes: Iterable[object]) -> None:
     """Do nothing unless some of the outcomes (of gather with return_exceptions) are errors.
 
-    One message stays the error it was, several become one. What no server said goes first, and lost races count only
-    when there is nothing else to tell.
+    One message stays the error it was, several become one. Errors that are no ApiError go first, and conflicts count
+    only when there are no others.
     """
     errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     for error in errors:

@@ -1,4 +1,4 @@
-"""Indexes that several controllers share: an index must be the same function wherever an informer is asked for it."""
+"""Indexes that several controllers share: an index must be the same function for all users of an informer."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What is kept of a template while it only has to be known: who it is, what selects it, and a digest of the rest.
+"""Light templates: what informers keep of the objects of every propagated kind.
 
-Every object of every propagated kind is followed, so what is kept of one decides what ten thousand of them cost. A
-light template has its labels, the annotations that say which policy claims it, and two digests that stand for the
-content: one tells whether anything but the status changed, the other whether a user changed it or the control plane
-did. The whole object is asked for again when a binding is built from it.
+All of them are watched, so what is kept of one decides what ten thousand cost. A light template has its labels, the
+annotations of the policy that claims it, and two digests of the content: one changes with anything but the status, the
+other only with what users change, not the control plane. The whole object is read from the server when a binding is
+built from it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WHOLE, _OWN = "whole", "own"
 
 @lru_cache(maxsize=4096)
 def light_of(gvk: GVK) -> Transform:
-    """What an informer of this kind keeps of each object; the same function for all who ask, so that they share it."""
+    """What an informer of this kind keeps of each object; the same function for all callers, so that they share it."""
     api_version, kind = gvk.api_version, gvk.kind
 
     def light(obj: Obj) -> Obj:

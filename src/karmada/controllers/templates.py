@@ -1,8 +1,7 @@
 """Templates, as bindings refer to them.
 
-A whole template is always read from the server: in one process that costs as much as looking into a cache, and nobody
-has to keep a second copy of everything. What only its labels are needed for comes from the informers that follow the
-kinds anyway.
+A whole template is always read from the server: in one process that costs as much as reading a cache, and no second
+copy is kept. Labels come from the informers that watch the kinds anyway.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Templates:
             return None
 
     def light(self, reference: Obj) -> Obj | None:
-        """What is known of it without asking: its name and labels."""
+        """Its name and labels, from the informer."""
         gvk = gvk_of(reference)
         mapping = self._client.mapper.known(gvk)
         if mapping is None:

@@ -2,7 +2,7 @@
 
 Renders the template of a binding for every cluster that the binding names, and makes the Works in the execution
 namespaces equal to that set. Works of clusters that left the set are deleted first, so that a move never runs twice as
-many replicas as asked for. Both kinds of bindings work the same way.
+many replicas as wanted. Both kinds of bindings work the same way.
 
 Works are not watched: one that somebody deletes is made again when the binding changes next. Only where a binding had
 to wait for a Work to go does its end wake the binding up.

@@ -2,7 +2,7 @@
 
 Pure functions. An attached binding says for each binding that needs it where that one went (spec.requiredBy), and
 carries a label for each, by which it is found. When no policy has placed the object itself, how conflicts and deletions
-are handled follows from those who need it: the bolder of two answers wins, and that they differ is worth telling.
+are handled follows from those who need it: the bolder of two wins, and a warning event says that they differ.
 """
 
 from __future__ import annotations

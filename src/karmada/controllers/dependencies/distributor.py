@@ -42,7 +42,7 @@ _NOTHING_NAMED: Final = "the Name and LabelSelector in the DependentObjectRefere
 
 
 class DependencyInterpreter(Protocol):
-    """The questions that are asked here."""
+    """The operations that are used here."""
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool: ...
 
@@ -100,16 +100,16 @@ class Distributor(Reconciler):
         return informer
 
     def _follow(self, gvk: GVK, informer: Informer) -> Informer:
-        """Whoever asks for the kind looks at what is there now: only changes are of interest."""
+        """The caller reads the existing objects itself, so only later changes trigger anything."""
         self._objects[gvk] = informer
         self._following = True
         try:
-            informer.add_handler(partial(self._heard, gvk, informer))
+            informer.add_handler(partial(self._object_changed, gvk, informer))
         finally:
             self._following = False
         return informer
 
-    def _heard(self, gvk: GVK, informer: Informer, old: Obj | None, new: Obj | None) -> None:
+    def _object_changed(self, gvk: GVK, informer: Informer, old: Obj | None, new: Obj | None) -> None:
         if self._following or (old is not None and new is not None and not changed(old, new)):
             return
         priority = 0 if informer.synced else _BACKLOG
@@ -174,7 +174,7 @@ class Distributor(Reconciler):
 
             await for_each(dependencies, follow)
         except Conflict:
-            raise  # somebody was faster: nothing to tell, look again
+            raise  # a lost race is no event: it is tried again
         except Exception as error:
             self._recorder.event(binding, WARNING, "SyncScheduleResultToDependenciesFailed", str(error))
             raise

@@ -119,7 +119,7 @@ def kind_of(dependency: Obj) -> GVK:
 
 
 def shown(dependencies: Sequence[Obj]) -> str:
-    """As events tell them."""
+    """As events show them."""
     return "[" + " ".join(_shown(dependency) for dependency in dependencies) + "]"
 
 

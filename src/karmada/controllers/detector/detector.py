@@ -38,9 +38,9 @@ from karmada.kube.runtime.keys import Key
 
 DETECTOR: Final = "resource-detector"
 BACKLOG: Final = -100
-"""The priority of what was there already, and of what a policy brings up: users' changes go first.
+"""The priority of existing templates, and of those that a policy requeues: users' changes go first.
 
-At a start, what has no policy yet is taken for such a change: it may have come while nobody looked.
+At the start, a template without a policy counts as such a change: it may have been made while no detector ran.
 """
 
 
@@ -65,7 +65,7 @@ class Detector(Reconciler):
 
     name = DETECTOR
     watches: tuple[Watch, ...] = ()
-    """It hears of templates through `kinds`, whatever kinds there are."""
+    """Templates of all kinds come through `kinds`."""
 
     def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
         self.workers = context.settings.concurrent_resource_template_syncs
@@ -86,11 +86,11 @@ class Detector(Reconciler):
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add
 
-    def look_at(self, ref: Ref, *, lazily: bool = False, priority: int = 0) -> None:
+    def enqueue(self, ref: Ref, *, lazily: bool = False, priority: int = 0) -> None:
         if self._add is not None:
             self._add(ref.queued(lazily=lazily), priority)
 
-    def heard(self, kind: Kind, old: Obj | None, new: Obj | None, *, initially: bool) -> None:
+    def template_changed(self, kind: Kind, old: Obj | None, new: Obj | None, *, initially: bool) -> None:
         obj = new if new is not None else old
         if obj is None:
             return
@@ -98,15 +98,15 @@ class Detector(Reconciler):
         if self._namespaces.skips(*ref):
             return
         if old is None or new is None:
-            self.look_at(ref, priority=BACKLOG if initially and claim_of(obj) is not None else 0)
+            self.enqueue(ref, priority=BACKLOG if initially and claim_of(obj) is not None else 0)
         elif changed(old, new):
-            self.look_at(ref, lazily=self._is_lazy(new) and not changed_by_user(old, new))
+            self.enqueue(ref, lazily=self._is_lazy(new) and not changed_by_user(old, new))
 
     def _is_lazy(self, template: Obj) -> bool:
         claim = claim_of(template)
         return claim is not None and self.policies.claims_lazily(*claim)
 
-    def left(self, kind: Kind) -> None:
+    def kind_removed(self, kind: Kind) -> None:
         self.waiting.drop(kind.gvk)
 
     # reconcile
@@ -187,10 +187,10 @@ class Detector(Reconciler):
         return await self._client.patch(await self.kinds.resource(ref), ref.name, ref.namespace, patch)
 
     async def _bind(self, template: Obj, kind: PolicyKind, policy: Obj) -> str:
-        spec, told = await self._interpretation.of(template, policy)
+        spec, event = await self._interpretation.of(template, policy)
 
-        def tell() -> None:
-            if told is not None:
-                self.recorder.event(template, NORMAL, *told)
+        def emit() -> None:
+            if event is not None:
+                self.recorder.event(template, NORMAL, *event)
 
-        return await self.bindings.write(WantedBinding(template, kind, policy, spec), tell)
+        return await self.bindings.write(WantedBinding(template, kind, policy, spec), emit)

@@ -1,7 +1,7 @@
 """What of a binding comes from the template's content: replicas and what each needs, or the parts it is made of.
 
-Each answer is told in an event on the template: a failure at once, a success by whoever writes the binding, so that
-looking at an unchanged template again tells nothing.
+Each result is an event on the template: a failure at once, a success when the binding is written, so that an unchanged
+template emits none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNSUPPORTED_CLASSES: Final = ("PodPriorityClass", "FederatedPriorityClass")
 
 
 class ReplicaInterpreter(Protocol):
-    """The questions that are asked here."""
+    """The operations that are used here."""
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool: ...
 
@@ -41,16 +41,16 @@ class ReplicaInterpreter(Protocol):
     async def get_components(self, obj: Obj, /) -> Sequence[Obj]: ...
 
 
-class Told(NamedTuple):
+class PendingEvent(NamedTuple):
     reason: str
     message: str
 
 
 class Interpreted(NamedTuple):
-    """A binding's spec as far as the template and the policy decide it, and what to tell of it."""
+    """A binding's spec as far as the template and the policy decide it, and the event to emit."""
 
     spec: Obj
-    told: Told | None
+    event: PendingEvent | None
 
 
 class Interpretation:
@@ -65,7 +65,7 @@ class Interpretation:
         self._affinity = gates.enabled("WorkloadAffinity")
 
     async def of(self, template: Obj, policy: Obj) -> Interpreted:
-        counts, told = await self._counts(template)
+        counts, event = await self._counts(template)
         spec = {"resource": resource_of(template), **counts, **policy_fields(policy)}
         priority = policy["spec"].get("schedulePriority")
         if self._priorities and priority:
@@ -73,23 +73,23 @@ class Interpretation:
         groups = affinity_groups(policy, template) if self._affinity else None
         if groups is not None:
             spec["workloadAffinityGroups"] = groups
-        return Interpreted(spec, told)
+        return Interpreted(spec, event)
 
     async def _counts(self, template: Obj) -> Interpreted:
         gvk = ref_of(template).gvk
         if self._components and self._interpreter.enabled(gvk, INTERPRET_COMPONENT):
-            return await self._asked(template, "Components", "components", self._parts)
+            return await self._interpreted(template, "Components", "components", self._parts)
         if self._interpreter.enabled(gvk, INTERPRET_REPLICA):
-            return await self._asked(template, "Replicas", "replicas", self._replicas)
+            return await self._interpreted(template, "Replicas", "replicas", self._replicas)
         return Interpreted({}, None)
 
-    async def _asked(self, template: Obj, word: str, noun: str, ask: _Ask) -> Interpreted:
+    async def _interpreted(self, template: Obj, word: str, noun: str, operation: _Operation) -> Interpreted:
         try:
-            counts = await ask(template)
+            counts = await operation(template)
         except InterpreterError as error:
             self._recorder.event(template, WARNING, f"Get{word}Failed", str(error))
             raise NotYet(str(error)) from error
-        return Interpreted(counts, Told(f"Get{word}Succeed", f"Get {noun} of resource template successfully."))
+        return Interpreted(counts, PendingEvent(f"Get{word}Succeed", f"Get {noun} of resource template successfully."))
 
     async def _parts(self, template: Obj) -> Obj:
         components = await self._interpreter.get_components(template)
@@ -115,5 +115,5 @@ class Interpretation:
         return value
 
 
-class _Ask(Protocol):
+class _Operation(Protocol):
     async def __call__(self, template: Obj, /) -> Obj: ...

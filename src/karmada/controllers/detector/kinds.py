@@ -5,7 +5,7 @@ poll but servers behind an APIService, which may change what they serve without 
 real API server lists a new CRD's kind a little after the CRD itself is there: until then discovery is read again after
 growing pauses. Of each kind only the preferred version is followed, by an informer that keeps light templates.
 
-`find` answers from those informers. Only for kinds that are not followed, or not listed yet, the server is asked.
+`find` reads from those informers; for kinds that are not watched, or not listed yet, from the server.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ class Kind:
     informer: Informer
     view: OwnWrites
     slow: bool = False
-    """Its first list did not come in time: nobody waits for it any more."""
+    """Its first list did not come in time and is not awaited any more."""
 
 
 class Follower(Protocol):
-    """Who wants to hear of templates."""
+    """Handles changes of templates."""
 
-    def heard(self, kind: Kind, old: Obj | None, new: Obj | None, *, initially: bool) -> None:
-        """Of a change, as light templates. `initially`: it was there already."""
+    def template_changed(self, kind: Kind, old: Obj | None, new: Obj | None, *, initially: bool) -> None:
+        """With light templates. `initially`: the template existed before."""
 
-    def left(self, kind: Kind) -> None:
-        """The kind is not followed any longer."""
+    def kind_removed(self, kind: Kind) -> None:
+        """The kind is not watched any longer."""
 
 
 class Kinds(Reconciler):
@@ -136,14 +136,14 @@ class Kinds(Reconciler):
         kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer, OwnWrites(informer))
         self._replaying = True
         try:
-            self._unsubscribe[mapping.gvk] = informer.add_handler(partial(self._heard, kind))
+            self._unsubscribe[mapping.gvk] = informer.add_handler(partial(self._changed, kind))
         finally:
             self._replaying = False
         informer.start()
         log.v(1).info("Following a kind", kind=str(mapping.gvk))
 
     async def _leave(self, gvk: GVK, catalog: Catalog) -> None:
-        """The kind is gone, or another version is preferred now; what cannot be asked at the moment stays."""
+        """The kind is gone, or another version is preferred now; a group whose discovery failed stays."""
         kind = self._kinds[gvk]
         if kind.gvr.group_version in catalog.failed:
             return
@@ -151,11 +151,11 @@ class Kinds(Reconciler):
         del self._kinds[gvk]
         if kind.gvr not in catalog.by_gvr:
             await kind.informer.stop()
-        self._follower.left(kind)
+        self._follower.kind_removed(kind)
         log.v(1).info("Following a kind no longer", kind=str(gvk))
 
-    def _heard(self, kind: Kind, old: Obj | None, new: Obj | None) -> None:
-        self._follower.heard(kind, old, new, initially=self._replaying or not kind.informer.synced)
+    def _changed(self, kind: Kind, old: Obj | None, new: Obj | None) -> None:
+        self._follower.template_changed(kind, old, new, initially=self._replaying or not kind.informer.synced)
 
     # what is there
 
@@ -165,12 +165,12 @@ class Kinds(Reconciler):
         return self._kinds.get(gvk)
 
     def known(self, ref: Ref) -> Obj | None:
-        """A template of a kind that is followed, if it was heard of."""
+        """A template of a watched kind, if the informer has it."""
         kind = self._kinds.get(ref.gvk)
         return None if kind is None else kind.informer.get(ref.key)
 
     def known_of(self, gvk: GVK, policy_id: str) -> list[Obj]:
-        """Templates of a kind that carry a policy's id, as far as they were heard of."""
+        """Templates of a kind that carry a policy's id, as far as the informer has them."""
         kind = self._kinds.get(gvk)
         return [] if kind is None else kind.informer.by_index(BY_CLAIM, policy_id)
 
@@ -206,7 +206,7 @@ class Kinds(Reconciler):
     async def claimed(self, gvk: GVK, namespace: str, name: str, id_label: str, policy_id: str) -> list[Obj]:
         """Templates of a kind, in a namespace ("" for all), that carry a policy's id; light.
 
-        Where none is known the server is asked: by name when one is given, else for all with the label.
+        Where none is known, from the server: by name when one is given, else all with the label.
         """
         kind = await self.get(gvk)
         if kind is not None and await self._synced(kind):

@@ -92,7 +92,7 @@ class PolicyController(Reconciler):
         for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
             refs.update(Ref(gvk, *meta.key(template)) for template in kinds.known_of(gvk, policy_id))
         for ref in sorted(refs):
-            self._detector.look_at(ref, lazily=is_lazy(policy), priority=BACKLOG)
+            self._detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
 
     # what it may get
 
@@ -107,7 +107,7 @@ class PolicyController(Reconciler):
             detector.policies.require_overrides(self._kind, policy)
         for ref in called:
             detector.waiting.discard(ref)
-            detector.look_at(ref, lazily=is_lazy(policy), priority=BACKLOG)
+            detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
 
     # the end
 

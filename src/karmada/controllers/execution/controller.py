@@ -1,12 +1,11 @@
-"""Execution controller: has in every member what the Works for it say, and says in their status what became of it.
+"""Execution controller: applies the manifests of Works in the member clusters and reports the result in their status.
 
-One key, one Work, one look at everything: what the Work wants, what its cluster has, how that is doing. A Work that
-changed, and an object in a member that changed or vanished, both lead here, so that applying, correcting and reporting
-never race each other, and one write of the status tells it all. Every cluster has a lane of its own (see lanes); a
-cluster that is not ready has its Works set aside until it is.
+One reconcile of a Work does everything: apply, correct drift, report health and status. A changed Work and a changed or
+deleted object in a member both trigger it, so that these never race, and one write of the status is enough. Every
+cluster has a lane of its own (see kube/runtime/lanes); Works of a cluster that is not ready are set aside until it is.
 
-An object is sent only when the Work has a generation that was not applied yet, or when the object is no longer what was
-applied. What was applied is remembered; after a restart it is found out again by comparing, not by sending.
+An object is sent only when the generation of its Work was not applied yet, or when the object is no longer what was
+applied. After a restart that is found by comparing, not by sending.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
+from karmada.controllers.execution.events import ExecutionEvents
 from karmada.controllers.execution.member_kinds import Space, Spaces, manifests_of
 from karmada.controllers.execution.outages import Outages
 from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
 from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
 from karmada.controllers.execution.status import APPLIED, Draft
-from karmada.controllers.execution.telling import Teller
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.client.discovery import NoMatch
@@ -46,9 +45,9 @@ from karmada.members.objects import UNKNOWN, KindInMember, Observed
 
 CONTROLLER: Final = "execution-controller"
 SETTLE: Final = 0.01
-"""Seconds for which changes of a member's object are gathered before they are looked at."""
+"""Seconds for which changes of a member's object are gathered before they are reconciled."""
 _LEAVING_SECONDS: Final = 10.0
-"""For cleaning up in a cluster that leaves: by then it may be known to be dead, which ends the waiting."""
+"""Time-out of deletions in a cluster that leaves: by then it may be known to be unreachable, and is not awaited."""
 _BACKLOG = -100
 _FAILURES = (ApiError, ConnectionFailed, NoAccess, NoMatch, InterpreterError, TimeoutError)
 """What can go wrong with one manifest and none of the others."""
@@ -68,7 +67,7 @@ class SyncFailed(ApiError):
 
 
 class _Outcome(NamedTuple):
-    """What became of one manifest."""
+    """The result for one manifest."""
 
     object: Obj | None = None
     """As the member has it."""
@@ -78,14 +77,14 @@ class _Outcome(NamedTuple):
 
 
 def _standing(cluster: Obj) -> tuple[object, ...]:
-    """What of a Cluster decides whether its Works can be carried out."""
+    """What of a Cluster decides whether its Works can be applied."""
     spec = cluster.get("spec") or {}
     access = (spec.get("syncMode"), spec.get("apiEndpoint"), spec.get("secretRef"))
     return is_ready(cluster), meta.is_deleting(cluster), *access
 
 
-class _Patience(Exception):
-    """The member's objects are being listed: the Work comes back when that is done."""
+class _CacheNotSynced(Exception):
+    """The member's objects are being listed: the Work is requeued when that is done."""
 
 
 class Execution(Reconciler):
@@ -93,7 +92,7 @@ class Execution(Reconciler):
     workers = 64
     """For each cluster."""
     grace = 2.0
-    """What is under way in a member is not awaited for long: it is found out again by comparing."""
+    """A request under way to a member is not awaited for long: its result is found by comparing."""
 
     def __init__(
         self,
@@ -104,10 +103,10 @@ class Execution(Reconciler):
         members: Members | None = None,
         namespace: str = "",
     ) -> None:
-        """`handles` says for which Clusters, `namespace` restricts the Works that are looked at (for an agent)."""
+        """`handles` selects Clusters, `namespace` restricts the Works (for an agent)."""
         self._client = context.client
         self._clock = context.clock
-        self._patience = context.settings.cluster_cache_sync_timeout
+        self._sync_timeout = context.settings.cluster_cache_sync_timeout
         self._handles = handles
         self._members = members or context.members
         self._informer = context.informers.of(Work.gvr, namespace)
@@ -115,7 +114,7 @@ class Execution(Reconciler):
         self._clusters = context.informers.of(Cluster.gvr)
         self._spaces = Spaces(self._members, context.client, interpreter, context.clock)
         self._outages = Outages(context.clock)
-        self._teller = Teller(context.recorder(CONTROLLER))
+        self._events = ExecutionEvents(context.recorder(CONTROLLER))
         self._reflector = Reflector(interpreter, context.recorder(STATUS_CONTROLLER))
         self._applied: dict[Key, tuple[str, int]] = {}
         self._set_aside: dict[str, set[Key]] = {}
@@ -145,7 +144,7 @@ class Execution(Reconciler):
             self._queue.add_after(key, SETTLE)
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
-        """Whatever was set aside is looked at again when what it waits for may have come."""
+        """Works that were set aside are requeued when what they wait for may have changed."""
         if new is None or (old is not None and _standing(old) == _standing(new)):
             return
         name = new["metadata"]["name"]
@@ -177,7 +176,7 @@ class Execution(Reconciler):
             return Done
         name = well_known.cluster_of_namespace(key.namespace)
         if name is None:
-            log.error("A Work is in no execution space", ApiError("the execution space name is in wrong format"))
+            log.error("A Work is in no execution namespace", ApiError("the execution space name is in wrong format"))
             return Done
         cluster = self._clusters.get(Key("", name))
         if cluster is None or not self._handles(cluster):
@@ -188,34 +187,34 @@ class Execution(Reconciler):
             return requeue(pause)
         if meta.is_deleting(work):
             return await self._finish(work, cluster)
-        return await self._carry_out(key, work, cluster)
+        return await self._sync(key, work, cluster)
 
     def _wait_for(self, cluster: str, key: Key) -> Result:
         self._set_aside.setdefault(cluster, set()).add(key)
         return Done
 
-    async def _carry_out(self, key: Key, work: Obj, cluster: Obj) -> Result:
+    async def _sync(self, key: Key, work: Obj, cluster: Obj) -> Result:
         name = cluster["metadata"]["name"]
         draft = Draft(work, self._clock.now())
         spec = work.get("spec") or {}
         suspended = bool(spec.get("suspendDispatching"))
-        news = draft.dispatching(suspended)
+        dispatching = draft.dispatching(suspended)
         ready = is_ready(cluster)
         failed: list[Exception] = []
         if suspended or not ready:
-            outcomes = await self._look(name, work, follow=ready and draft.status_of(APPLIED) == "True")
+            outcomes = await self._observe_all(name, work, follow=ready and draft.status_of(APPLIED) == "True")
         else:
             try:
                 outcomes = await self._apply_all(key, work, name, draft)
-            except _Patience:
+            except _CacheNotSynced:
                 return Done
             failed = [outcome.error for outcome in outcomes if outcome.error is not None]
-        told, reflections = await self._report(work, outcomes, draft)
+        changed, reflections = await self._report(work, outcomes, draft)
         await self._write(work, draft)
-        if news:
-            self._teller.dispatching(work, news)
-        for reflection in told:
-            self._reflector.tell(work, reflection)
+        if dispatching:
+            self._events.dispatching(work, dispatching)
+        for reflection in changed:
+            self._reflector.emit(work, reflection)
         if not suspended and not ready:
             return self._wait_for(name, key)
         failed += [reflection.error for reflection in reflections if reflection.error is not None]
@@ -223,16 +222,16 @@ class Execution(Reconciler):
             raise SyncFailed(together(failed)) from failed[0]
         return Done
 
-    async def _look(self, cluster: str, work: Obj, follow: bool) -> list[_Outcome]:
-        """What is known of the objects, without touching them."""
-        return [await self._look_at(cluster, manifest, follow) for manifest in manifests_of(work)]
+    async def _observe_all(self, cluster: str, work: Obj, follow: bool) -> list[_Outcome]:
+        """What is known of the objects, without changing them."""
+        return [await self._observe(cluster, manifest, follow) for manifest in manifests_of(work)]
 
-    async def _look_at(self, cluster: str, manifest: Obj, follow: bool) -> _Outcome:
+    async def _observe(self, cluster: str, manifest: Obj, follow: bool) -> _Outcome:
         try:
             space = self._spaces.get(cluster)
             kind = await self._spaces.kind(space, manifest)
         except _FAILURES as error:
-            log.v(1).info("Cannot look at an object", cluster=cluster, err=str(error))
+            log.v(1).info("Cannot observe an object", cluster=cluster, err=str(error))
             return _Outcome()
         if follow:
             self._spaces.follow(space, kind, self._object_changed)
@@ -254,7 +253,7 @@ class Execution(Reconciler):
         recreated = any(outcome.recreated for outcome in outcomes)
         if errors:
             self._applied.pop(key, None)
-            self._tell_failure(draft, work, cluster, outcomes, errors)
+            self._report_failure(draft, work, cluster, outcomes, errors)
             return outcomes
         self._applied[key] = generation
         if was_applied and not any(outcome.written for outcome in outcomes):
@@ -263,14 +262,14 @@ class Execution(Reconciler):
             draft.set(APPLIED, "True", "ReCreateSuccessful", "Manifest has been successfully applied")
         elif not (current and was_applied):
             draft.set(APPLIED, "True", "AppliedSuccessful", "Manifest has been successfully applied")
-            self._teller.synced(work, cluster)
+            self._events.synced(work, cluster)
         else:
-            return outcomes  # a correction is nobody's news
+            return outcomes  # a corrected drift is no event
         for manifest in manifests:
-            self._teller.applied(manifest, cluster)
+            self._events.applied(manifest, cluster)
         return outcomes
 
-    def _tell_failure(
+    def _report_failure(
         self, draft: Draft, work: Obj, cluster: str, outcomes: list[_Outcome], errors: list[Exception]
     ) -> None:
         text = together(errors)
@@ -281,8 +280,8 @@ class Execution(Reconciler):
             draft.set(APPLIED, "False", "AppliedFailed", f"Failed to apply all manifests ({done}): {text}")
         for manifest, outcome in zip(manifests_of(work), outcomes, strict=True):
             if outcome.error is not None:
-                self._teller.not_applied(manifest, cluster, outcome.error)
-        self._teller.not_synced(work, cluster, text)
+                self._events.not_applied(manifest, cluster, outcome.error)
+        self._events.not_synced(work, cluster, text)
 
     async def _apply(self, key: Key, cluster: str, manifest: Obj, *, current: bool, was_applied: bool) -> _Outcome:
         recreating = False
@@ -296,30 +295,30 @@ class Execution(Reconciler):
                 return _Outcome(observed)
             recreating = observed is None and was_applied
             outcome, obj = await kind.apply(manifest, observed)
-            self._answered(cluster)
+            self._reachable(cluster)
             self._spaces.follow(space, kind, self._object_changed)
             return _Outcome(obj, outcome != "unchanged", recreating)
         except _FAILURES as error:
-            self._note_outage(cluster, error)
+            self._check_outage(cluster, error)
             return _Outcome(error=error, recreated=recreating)
 
-    def _note_outage(self, cluster: str, error: Exception) -> None:
+    def _check_outage(self, cluster: str, error: Exception) -> None:
         if isinstance(error, ConnectionFailed):
             self._outages.failed(cluster)
         elif isinstance(error, ApiError):
-            self._answered(cluster)
+            self._reachable(cluster)
 
-    def _answered(self, cluster: str) -> None:
+    def _reachable(self, cluster: str) -> None:
         if self._outages.over(cluster):
             self._resume_cluster(cluster)
 
     async def _find(self, key: Key, space: Space, kind: KindInMember, manifest: Obj) -> Observed:
-        """An object that was applied before this process knew of it: with all others of its kind, if possible."""
+        """An object that was applied by an earlier process: listed with all others of its kind, if possible."""
         self._spaces.follow(space, kind, self._object_changed)
-        left = kind.started_at + self._patience - self._clock.monotonic()
+        left = kind.started_at + self._sync_timeout - self._clock.monotonic()
         if left > 0:
             self._await_list(key, kind, left)
-            raise _Patience
+            raise _CacheNotSynced
         self._resume(kind)
         return await kind.live(key_of(manifest))
 
@@ -327,7 +326,7 @@ class Execution(Reconciler):
         assert kind.informer is not None
         if not kind.waiting:
             kind.informer.when_synced(lambda: self._resume(kind))
-            self._queue.add_after(key, seconds)  # for all that wait: they go on without the list
+            self._queue.add_after(key, seconds)  # for all that wait: they continue without the list
         kind.waiting.add(key)
 
     def _resume(self, kind: KindInMember) -> None:
@@ -340,11 +339,11 @@ class Execution(Reconciler):
     async def _report(
         self, work: Obj, outcomes: list[_Outcome], draft: Draft
     ) -> tuple[list[Reflection], list[Reflection]]:
-        """Put how the objects are doing into the draft; which of that is news, and all."""
+        """Put the status of the objects into the draft; what of that changed, and all."""
         manifests = manifests_of(work)
         if draft.manifests:
             draft.keep([identifier(ordinal, manifest) for ordinal, manifest in enumerate(manifests)])
-        news, reflections = [], []
+        changed, reflections = [], []
         for ordinal, (manifest, outcome) in enumerate(zip(manifests, outcomes, strict=False)):
             obj = outcome.object
             if obj is None or work_of(obj) != key_of(work):
@@ -352,8 +351,8 @@ class Execution(Reconciler):
             reflection = await self._reflector.reflect(ordinal, manifest, obj)
             reflections.append(reflection)
             if reflection.entry is None or draft.report(reflection.entry):
-                news.append(reflection)
-        return news, reflections
+                changed.append(reflection)
+        return changed, reflections
 
     async def _write(self, work: Obj, draft: Draft) -> None:
         changed = draft.patch()

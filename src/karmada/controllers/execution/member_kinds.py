@@ -1,8 +1,7 @@
-"""What is followed in the members: the kinds of which a cluster has Works, and no others.
+"""The kinds that are watched in each member: those of which the cluster has Works.
 
-A space is one member with the kinds that are in use there. A kind is followed from the first object of it that was
-applied (then the member surely serves it) until the last Work with it is gone; the counts come from the Works
-themselves, as their informer tells of them.
+A space is one member with the kinds in use there. A kind is watched from the first object of it that was applied (then
+the member serves it) until the last Work with it is gone; the counts come from the Works' informer.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Spaces:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def get(self, cluster: str) -> Space:
-        """NoAccess when the cluster cannot be reached as it is set up."""
+        """NoAccess when the cluster's settings give no access."""
         member = self._members.get(cluster)
         space = self._spaces.get(cluster)
         if space is None or space.member is not member:
@@ -106,7 +105,7 @@ class Spaces:
             kind.watch(self._clock.monotonic(), handle)
 
     def revive(self, cluster: str) -> None:
-        """The member is back: informers that wait before they try again need not."""
+        """The member is back: end the back-off of its informers."""
         space = self._spaces.get(cluster)
         if space is None:
             return
@@ -121,7 +120,7 @@ class Spaces:
     # counting
 
     def count(self, old: Obj | None, new: Obj | None) -> None:
-        """Note what a change of a Work means for the kinds in use; in the order in which an informer tells."""
+        """Count the kinds in use after a change of a Work; a handler of the Works' informer."""
         if old is not None and new is not None and old.get("spec") is new.get("spec"):
             return
         before = kinds_of(old) if old is not None else set()

@@ -1,7 +1,7 @@
-"""Members that do not answer: after a failed connection everybody holds back for a while, and longer each time.
+"""Back-off per member: after a failed connection no Work is tried for a while, and longer after each failure.
 
-Without this, every Work for a member that has just died would be tried again and again until the member is noted as not
-ready. Now one of them tries after every pause, and the first answer ends it.
+Without it, every Work of an unreachable member would be retried until the member is marked not ready. Here one of them
+tries after every pause, and the first response ends the outage.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _Outage:
     pause: float
     until: float
     trying: bool = False
-    """Somebody was let through after the last pause."""
+    """A caller may have tried since the last pause."""
 
 
 class Outages:
@@ -28,7 +28,7 @@ class Outages:
         self._outages: dict[str, _Outage] = {}
 
     def hold(self, cluster: str) -> float:
-        """Seconds for which to leave the cluster alone; 0 for whoever may try."""
+        """Seconds to wait before the next request; 0 for the caller that may try."""
         outage = self._outages.get(cluster)
         if outage is None:
             return 0.0
@@ -51,5 +51,5 @@ class Outages:
             outage.until = now + outage.pause
 
     def over(self, cluster: str) -> bool:
-        """It answered, or there is reason to believe that it will; whether that is news."""
+        """It answered, or may answer again; whether there was an outage."""
         return self._outages.pop(cluster, None) is not None

@@ -38,8 +38,8 @@ def identifier(ordinal: int, manifest: Obj) -> Obj:
     }
 
 
-class Told(NamedTuple):
-    """An event to come, should the status be written."""
+class PendingEvent(NamedTuple):
+    """An event to emit once the status is written."""
 
     type: str
     reason: str
@@ -49,7 +49,7 @@ class Told(NamedTuple):
 class Reflection(NamedTuple):
     entry: Obj | None
     """An item of manifestStatuses; None when the status could not be taken."""
-    told: tuple[Told, ...]
+    events: tuple[PendingEvent, ...]
     error: InterpreterError | None = None
 
 
@@ -64,27 +64,27 @@ class Reflector:
             status = await self._interpreter.reflect_status(obj)
         except InterpreterError as error:
             message = f"Reflect status for object({shown}) failed, err: {error}."
-            return Reflection(None, (Told(WARNING, "ReflectStatusFailed", message),), error)
-        told = Told(NORMAL, "ReflectStatusSucceed", f"Reflect status for object({shown}) succeed.")
+            return Reflection(None, (PendingEvent(WARNING, "ReflectStatusFailed", message),), error)
+        reflected = PendingEvent(NORMAL, "ReflectStatusSucceed", f"Reflect status for object({shown}) succeed.")
         health, verdict = await self._health(obj, shown)
         entry: Obj = {"identifier": identifier(ordinal, manifest), "health": health}
         if status is not None:
             entry["status"] = status
-        return Reflection(entry, (told, *verdict))
+        return Reflection(entry, (reflected, *verdict))
 
-    async def _health(self, obj: Obj, shown: str) -> tuple[str, tuple[Told, ...]]:
-        """What nobody can judge counts as healthy."""
+    async def _health(self, obj: Obj, shown: str) -> tuple[str, tuple[PendingEvent, ...]]:
+        """A kind without an interpretation of health counts as healthy."""
         try:
             if not self._interpreter.enabled(gvk_of(obj), INTERPRET_HEALTH):
                 return HEALTHY, ()
             healthy = await self._interpreter.interpret_health(obj)
         except InterpreterError as error:
             message = f"Interpret health of object({shown}) failed, err: {error}."
-            return UNKNOWN, (Told(WARNING, "InterpretHealthFailed", message),)
+            return UNKNOWN, (PendingEvent(WARNING, "InterpretHealthFailed", message),)
         word = "healthy" if healthy else "unhealthy"
-        told = Told(NORMAL, "InterpretHealthSucceed", f"Interpret health of object({shown}) as {word}.")
-        return HEALTHY if healthy else UNHEALTHY, (told,)
+        event = PendingEvent(NORMAL, "InterpretHealthSucceed", f"Interpret health of object({shown}) as {word}.")
+        return HEALTHY if healthy else UNHEALTHY, (event,)
 
-    def tell(self, work: Obj, reflection: Reflection) -> None:
-        for told in reflection.told:
-            self._recorder.event(work, *told, minor=told.type == NORMAL)
+    def emit(self, work: Obj, reflection: Reflection) -> None:
+        for event in reflection.events:
+            self._recorder.event(work, *event, minor=event.type == NORMAL)

@@ -1,4 +1,4 @@
-"""A Work's status in the making: what is known is put in, and what differs from the stored one is what is written."""
+"""A Work's status as a draft: only what differs from the stored one is written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Draft:
         self.conditions = meta.set_condition(self.conditions, condition, self._now)
 
     def dispatching(self, suspended: bool) -> str:
-        """Say whether the Work is sent on; the message, if that is news."""
+        """Set whether the Work is dispatched; returns the message if that changed, else an empty one."""
         status, reason, message = _SUSPENDED if suspended else _DISPATCHED
         if self.status_of(DISPATCHING) == status:
             return ""
@@ -40,7 +40,7 @@ class Draft:
         return message
 
     def report(self, entry: Obj) -> bool:
-        """Put in how one manifest is doing; whether that is news."""
+        """Set the status of one manifest; whether that changed."""
         identifier = entry["identifier"]
         others = [kept for kept in self.manifests if kept["identifier"]["ordinal"] != identifier["ordinal"]]
         if len(others) + 1 == len(self.manifests) and entry in self.manifests:

@@ -1,6 +1,6 @@
 """The events of the execution controller: on Works, and on the templates that their manifests come from.
 
-Good news about Works, which hardly anybody reads, gives way when there is much to tell.
+Normal events of Works are minor: they are left out when many events wait.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 
 
 def template_of(manifest: Obj) -> Obj | None:
-    """Enough of a manifest's template for an event; None when it is not known which one it was."""
+    """A reference to a manifest's template for an event; None when the template is not known."""
     uid = meta.annotations(manifest).get(well_known.TEMPLATE_UID)
     name, kind = meta.name(manifest), manifest.get("kind")
     if not uid or not name or not kind:
@@ -27,7 +27,7 @@ def full_name(obj: Obj) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
-class Teller:
+class ExecutionEvents:
     def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
 
