@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karmada.admission.context import CREATE, DELETE, UPDATE, Context, Refusal, Settings
-from karmada.admission.handling import complete, judge
+from karmada.admission.handling import run_mutating, run_validating
 from karmada.admission.table import HOOKS, Hook
 from karmada.features import default_gates
 from karmada.kube.objects.copying import copy_json
@@ -46,7 +46,7 @@ def completed() -> Completed:
     def run(path: str, obj: Obj, old: Obj | None = None, *, warnings: list[str] | None = None) -> Obj:
         made = copy_json(obj)
         context = context_of(settings_with(), made, old)
-        complete(hook_at(path), made, old, context)
+        run_mutating(hook_at(path), made, old, context)
         if warnings is not None:
             warnings += context.warnings
         return made
@@ -61,7 +61,7 @@ def refused() -> Refused:
     async def run(path: str, obj: Obj | None, old: Obj | None = None, *gates: str, **more: Any) -> str:
         try:
             settings = settings_with(*gates, **more)
-            await judge(hook_at(path), obj or {}, old, context_of(settings, obj, old))
+            await run_validating(hook_at(path), obj or {}, old, context_of(settings, obj, old))
         except Refusal as refusal:
             return refusal.message
         return ""

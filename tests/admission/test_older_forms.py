@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karmada.admission.context import Context
-from karmada.admission.handling import complete, judge
+from karmada.admission.handling import run_mutating, run_validating
 from karmada.admission.table import MUTATING, VALIDATING, Hook
 from karmada.api.crds import all_kinds
 from karmada.api.older_forms import present_ingress, present_policy
@@ -45,13 +45,13 @@ async def test_every_manifest_is_completed_and_accepted(manifest: Obj, settings:
     context = Context(settings, namespace=obj["metadata"].get("namespace") or "")
     apply_defaults(node, obj)
     for hook in hooks_of(resource, MUTATING):
-        complete(hook, obj, None, context)
+        run_mutating(hook, obj, None, context)
     if info.has_status:
         obj.pop("status", None)
     apply_defaults(node, obj)
     assert [str(error) for error in validate(node, obj)] == []
     for hook in hooks_of(resource, VALIDATING):
-        await judge(hook, obj, None, context)
+        await run_validating(hook, obj, None, context)
 
 
 def policy(**spec: Any) -> Obj:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _STUMBLES = (AttributeError, KeyError, IndexError, TypeError, ValueError)
 
 
-def complete(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
+def run_mutating(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
     """Run a mutating hook, in place."""
     assert hook.mutate is not None
     try:
@@ -31,7 +31,7 @@ def complete(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
         raise
 
 
-async def judge(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
+async def run_validating(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
     """Run a validating hook; raises Refusal with everything that is wrong."""
     assert hook.validate is not None
     try:

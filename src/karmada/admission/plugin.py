@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from karmada.admission.context import CREATE, UPDATE, Context, Refusal, Settings
 from karmada.admission.deletion_protection import REFUSAL, is_protected
-from karmada.admission.handling import complete, judge
+from karmada.admission.handling import run_mutating, run_validating
 from karmada.admission.not_acted_on import warning_of
 from karmada.admission.table import MUTATING, PROTECTION, VALIDATING, Hook
 from karmada.kube.objects.errors import ApiError
@@ -61,7 +61,7 @@ class KarmadaDefaults(_HookPlugin):
         hook = self._hook(attributes)
         assert attributes.obj is not None
         try:
-            complete(hook, attributes.obj, attributes.old, self._context(attributes))
+            run_mutating(hook, attributes.obj, attributes.old, self._context(attributes))
         except Refusal as refusal:
             raise denied(hook, refusal) from refusal
 
@@ -75,7 +75,7 @@ class KarmadaRules(_HookPlugin):
         hook = self._hook(attributes)
         assert attributes.obj is not None
         try:
-            await judge(hook, attributes.obj, attributes.old, self._context(attributes))
+            await run_validating(hook, attributes.obj, attributes.old, self._context(attributes))
         except Refusal as refusal:
             raise denied(hook, refusal) from refusal
 

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from karmada.admission.context import BAD_REQUEST, DELETE, Context, Refusal, Settings
-from karmada.admission.handling import complete, judge
+from karmada.admission.handling import run_mutating, run_validating
 from karmada.admission.not_acted_on import warning_of
 from karmada.admission.table import Hook
 from karmada.kube.objects.copying import copy_json
@@ -75,7 +75,7 @@ async def respond(hook: Hook, request: Obj, settings: Settings) -> Obj:
             response |= _patch(hook, _needed(obj), old, context)
         else:
             deleting = context.operation == DELETE
-            await judge(hook, {} if deleting else _needed(obj), _needed(old) if deleting else old, context)
+            await run_validating(hook, {} if deleting else _needed(obj), _needed(old) if deleting else old, context)
             if warning := warning_of(hook.resource, settings):
                 context.warn(warning)
     except Refusal as refusal:
@@ -98,7 +98,7 @@ def _needed(obj: Obj | None) -> Obj:
 
 def _patch(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> Obj:
     changed = copy_json(obj)
-    complete(hook, changed, old, context)
+    run_mutating(hook, changed, old, context)
     operations = diff(obj, changed)
     if not operations:
         return {}

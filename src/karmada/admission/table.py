@@ -1,4 +1,4 @@
-"""All hooks: which rules judge and complete which kinds, under which names the outside world knows them.
+"""All hooks: which rules validate and default which kinds, and their names outside.
 
 A rule's module is imported when the rule first runs, so that listing the hooks costs only this table. Names and paths
 are those that Karmada registers, so that refusals read alike and a webhook configuration of one fits the other; the few

@@ -72,7 +72,7 @@ class FanOut:
 
     async def _named(self, request: Request, info: RequestInfo, path: str, query: str) -> Result:
         probe = _object_path(info)
-        found = [answer.member for answer in await self._ask_all(request, probe, "") if answer.status == 200]
+        found = [answer.member for answer in await self._send_to_all(request, probe, "") if answer.status == 200]
         if not found:
             return _text(404, "resource not found or don't have permission to get it")
         if len(found) > 1:
@@ -83,7 +83,9 @@ class FanOut:
 
     async def _list(self, request: Request, path: str, query: str) -> Result:
         whole = _without_pages(query)
-        answers = [answer for answer in await self._ask_all(request, path, whole, LIST_BYTES) if answer.status == 200]
+        answers = [
+            answer for answer in await self._send_to_all(request, path, whole, LIST_BYTES) if answer.status == 200
+        ]
         lists = [parsed for answer in answers if (parsed := _parsed(answer.body)) is not None]
         if not lists:
             return _text(404, "not found")
@@ -91,7 +93,7 @@ class FanOut:
         metadata = {key: value for key, value in (lists[0].get("metadata") or {}).items() if key not in _OF_ONE}
         return RawResult(orjson.dumps({**lists[0], "metadata": metadata, "items": items}))
 
-    async def _ask_all(self, request: Request, path: str, query: str, most: int = OBJECT_BYTES) -> list[Answer]:
+    async def _send_to_all(self, request: Request, path: str, query: str, most: int = OBJECT_BYTES) -> list[Answer]:
         """What each cluster that answers says, in the order of their names."""
 
         async def send(name: str) -> Answer | None:

@@ -27,7 +27,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, matching, not_, spec_changed
 from karmada.overrides.hook import Overridden, Override
-from karmada.overrides.triggers import looked_at
+from karmada.overrides.triggers import target_fields
 
 CONTROLLER: Final = "namespace-sync-controller"
 NAMESPACES: Final = GVR("", "v1", "namespaces")
@@ -159,7 +159,7 @@ def _content(namespace: Obj) -> tuple[dict[str, str], dict[str, str], object]:
 
 def _other_rules_may_hold(old: Obj | None, new: Obj | None) -> bool:
     """What override policies can select a cluster by has changed."""
-    return old is not None and new is not None and looked_at(old) != looked_at(new)
+    return old is not None and new is not None and target_fields(old) != target_fields(new)
 
 
 def _new_cluster(namespace: Obj) -> Iterable[Key]:

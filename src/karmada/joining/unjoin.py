@@ -107,7 +107,7 @@ async def _force(control: Client, name: str, clock: Clock, progress: Progress) -
     async def works() -> None:
         found = (await control.list_all(Work.gvr, space)).items
         outcomes = await asyncio.gather(
-            *(_let_go(control, Work.gvr, w, well_known.EXECUTION_FINALIZER, clock) for w in found),
+            *(_remove_finalizer(control, Work.gvr, w, well_known.EXECUTION_FINALIZER, clock) for w in found),
             return_exceptions=True,
         )
         for outcome in outcomes:
@@ -115,17 +115,17 @@ async def _force(control: Client, name: str, clock: Clock, progress: Progress) -
                 progress(f"a work was not let go: {outcome}")
 
     async def namespace() -> None:
-        await _let_go(control, NAMESPACES, await control.get(NAMESPACES, space), _KUBERNETES, clock)
+        await _remove_finalizer(control, NAMESPACES, await control.get(NAMESPACES, space), _KUBERNETES, clock)
 
     async def cluster() -> None:
         found = await control.get(Cluster.gvr, name)
-        await _let_go(control, Cluster.gvr, found, well_known.CLUSTER_FINALIZER, clock)
+        await _remove_finalizer(control, Cluster.gvr, found, well_known.CLUSTER_FINALIZER, clock)
 
     for what, step in ((f"the works in {space}", works), (f"namespace {space}", namespace), ("the cluster", cluster)):
         await _try(step(), f"{what}: not let go", progress)
 
 
-async def _let_go(client: Client, kind: GVR, obj: Obj, finalizer: str, clock: Clock) -> None:
+async def _remove_finalizer(client: Client, kind: GVR, obj: Obj, finalizer: str, clock: Clock) -> None:
     current: Obj | None = obj
 
     async def attempt() -> None:
@@ -163,7 +163,7 @@ async def clean_up_member(
     """Delete what joining created there. With `force` failures are reported and skipped, also if the cluster does not
     respond."""
     try:
-        await with_timeout(clock, _take_away(member, name, namespace, force, progress), wait)
+        await with_timeout(clock, _delete_member_objects(member, name, namespace, force, progress), wait)
     except (ConnectionFailed, TimeoutError) as error:
         why = str(error) or f"no answer within {wait:g}s"
         if not force:
@@ -173,7 +173,7 @@ async def clean_up_member(
         progress(f"cluster {name} has nothing of the control plane any more")
 
 
-async def _take_away(member: Client, name: str, namespace: str, force: bool, progress: Progress) -> None:
+async def _delete_member_objects(member: Client, name: str, namespace: str, force: bool, progress: Progress) -> None:
     """The rights first."""
     account = well_known.service_account_name(name)
     role = well_known.cluster_role_name(account)

@@ -38,16 +38,16 @@ def override_with(overrides: Overrides, recorder: EventRecorder) -> Override:
         try:
             applied = overrides.apply(obj, cluster)
         except OverrideError as error:
-            _tell_applied(recorder, obj, cluster, error.applied)
+            _emit_applied(recorder, obj, cluster, error.applied)
             recorder.event(obj, WARNING, _FAILED, f"Apply {error.rule.policy} for cluster({cluster}) failed.")
             raise
         if applied.cluster_policies or applied.policies:
-            _tell_applied(recorder, obj, cluster, (*applied.cluster_policies, *applied.policies))
+            _emit_applied(recorder, obj, cluster, (*applied.cluster_policies, *applied.policies))
         return Overridden(applied.manifest, work_annotations(applied))
 
     return override
 
 
-def _tell_applied(recorder: EventRecorder, obj: Obj, cluster: str, rules: Iterable[Rule]) -> None:
+def _emit_applied(recorder: EventRecorder, obj: Obj, cluster: str, rules: Iterable[Rule]) -> None:
     for rule in rules:
         recorder.event(obj, NORMAL, _SUCCEED, f"Apply {rule.policy} for cluster({cluster}) succeed.")

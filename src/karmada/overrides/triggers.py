@@ -110,7 +110,7 @@ class Triggers:
 
     def of_cluster(self, old: Obj | None, new: Obj | None) -> set[Key]:
         """The bindings that come out differently after a change of a cluster; none for one that comes or goes."""
-        if old is None or new is None or looked_at(old) == looked_at(new):
+        if old is None or new is None or target_fields(old) == target_fields(new):
             return set()
         name = new["metadata"]["name"]
         return {
@@ -181,7 +181,7 @@ class Triggers:
         return False
 
 
-def looked_at(cluster: Obj) -> tuple[Any, ...]:
+def target_fields(cluster: Obj) -> tuple[Any, ...]:
     """All that rules can select a cluster by, its name aside."""
     spec = cluster.get("spec") or {}
     return meta.labels(cluster), *(spec.get(field) or None for field in _FIELDS)

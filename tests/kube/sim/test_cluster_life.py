@@ -225,7 +225,7 @@ async def test_without_metrics_there_is_no_metrics_api(tmp_path: Path) -> None:
         ({"pools": [{"count": -1}]}, "Expected `int` >= 0"),
         ({"pools": [{"name": "Big Ones"}]}, 'pool name "Big Ones"'),
         ({"pod_cidr": "10.0.0.1/8"}, "pod_cidr: "),
-        ({"version": "1.12"}, 'version "1.12" is none from 1.27 to 1.37'),
+        ({"version": "1.12"}, 'version "1.12" is not from 1.27 to 1.37'),
         ({"colour": "red"}, "unknown field `colour`"),
         ({"latencies": {"pull": {"low": "fast"}}}, "Expected `float`"),
     ],

@@ -85,7 +85,7 @@ def test_a_series_never_leaves_the_range_of_its_points(
 
 
 def test_points_out_of_order_are_refused() -> None:
-    with pytest.raises(ValueError, match="in order"):
+    with pytest.raises(ValueError, match="ascending order"):
         demand_of({"cpu": Series(((5, "1"), (0, "2")))})
 
 

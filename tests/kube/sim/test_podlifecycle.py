@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.sim.behaviours import OK, Outcome, parse_outcome
 from karmada.kube.sim.kubelet.images import container_id, full_name, image_id
-from karmada.kube.sim.kubelet.podlifecycle import Surroundings, advance, pause_before
+from karmada.kube.sim.kubelet.podlifecycle import NodeContext, advance, pause_before
 from karmada.kube.sim.kubelet.podstatus import patch_of, status_of
 from karmada.kube.sim.kubelet.run import NEVER, accept, restore
 from karmada.kube.sim.profile import Delay, Latencies
@@ -53,7 +53,7 @@ class Life:
         self.run.pod = self.pod
 
     def look(self) -> None:
-        around = Surroundings(
+        around = NodeContext(
             now=START + self.time,
             tick=self.time,
             latencies=LATENCIES,

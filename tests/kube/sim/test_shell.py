@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.sim.kubelet.machine import Machine, Reply
 from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
-from karmada.kube.sim.kubelet.words import ScriptError, expand, parse
+from karmada.kube.sim.kubelet.shell_grammar import ScriptError, expand, parse
 
 
 class Ends:

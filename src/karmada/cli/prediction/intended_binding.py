@@ -43,7 +43,7 @@ async def admitted(policy: Obj, namespace: str) -> Obj:
     import msgspec
 
     from karmada.admission.context import Context, Refusal, Settings
-    from karmada.admission.handling import complete, judge
+    from karmada.admission.handling import run_mutating, run_validating
     from karmada.admission.table import MUTATING, VALIDATING
     from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
     from karmada.kube.objects.copying import copy_json
@@ -58,9 +58,9 @@ async def admitted(policy: Obj, namespace: str) -> Obj:
         context = Context(Settings(), namespace=policy["metadata"].get("namespace", ""))
         for hook in (*MUTATING, *VALIDATING):
             if hook.resource == kind.gvr.group_resource and hook.mutate is not None:
-                complete(hook, policy, None, context)
+                run_mutating(hook, policy, None, context)
             elif hook.resource == kind.gvr.group_resource:
-                await judge(hook, policy, None, context)
+                await run_validating(hook, policy, None, context)
     except (msgspec.ValidationError, Refusal) as error:
         raise connect.failure(f'{policy["kind"]} "{policy["metadata"]["name"]}": {error}') from error
     return policy

@@ -91,19 +91,19 @@ class Declarative:
         return (gvk, operation) in self._scripts
 
     async def get_replicas(self, obj: Obj) -> Replicas:
-        return await self._ask(obj, INTERPRET_REPLICA, functions.get_replicas, obj)
+        return await self._call(obj, INTERPRET_REPLICA, functions.get_replicas, obj)
 
     async def get_components(self, obj: Obj) -> list[Obj]:
-        return await self._ask(obj, INTERPRET_COMPONENT, functions.get_components, obj)
+        return await self._call(obj, INTERPRET_COMPONENT, functions.get_components, obj)
 
     async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
-        return await self._ask(obj, REVISE_REPLICA, functions.revise_replica, obj, replicas)
+        return await self._call(obj, REVISE_REPLICA, functions.revise_replica, obj, replicas)
 
     async def retain(self, desired: Obj, observed: Obj) -> Obj:
-        return await self._ask(desired, RETAIN, functions.retain, desired, observed)
+        return await self._call(desired, RETAIN, functions.retain, desired, observed)
 
     async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
-        return await self._ask(obj, AGGREGATE_STATUS, functions.aggregate_status, obj, items)
+        return await self._call(obj, AGGREGATE_STATUS, functions.aggregate_status, obj, items)
 
     async def get_dependencies(self, obj: Obj) -> list[Obj]:
         found: dict[Any, Obj] = {}
@@ -115,12 +115,12 @@ class Declarative:
         return sorted(found.values(), key=lambda reference: [reference.get(field) or "" for field in fields])
 
     async def reflect_status(self, obj: Obj) -> Obj | None:
-        return await self._ask(obj, INTERPRET_STATUS, functions.reflect_status, obj)
+        return await self._call(obj, INTERPRET_STATUS, functions.reflect_status, obj)
 
     async def interpret_health(self, obj: Obj) -> bool:
-        return await self._ask(obj, INTERPRET_HEALTH, functions.interpret_health, obj)
+        return await self._call(obj, INTERPRET_HEALTH, functions.interpret_health, obj)
 
-    async def _ask(self, obj: Obj, operation: Operation, function: Callable[..., T], *arguments: Any) -> T:
+    async def _call(self, obj: Obj, operation: Operation, function: Callable[..., T], *arguments: Any) -> T:
         return await self._run(self._scripts[gvk_of(obj), operation][0], function, *arguments)
 
     async def _run(self, script: LuaScript, function: Callable[..., T], *arguments: Any) -> T:

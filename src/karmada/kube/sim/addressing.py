@@ -1,4 +1,4 @@
-"""Address ranges of simulated clusters: each gets its own, so that a pod or Service of one is none of another's.
+"""Address ranges of simulated clusters: each gets its own, so that no address of a pod or Service is used twice.
 
 Only ranges that a profile does not set are chosen, when the cluster is created; from then on they are stored with it. A
 hundred and twenty-eight clusters have distinct ranges; further ones share those of earlier ones.

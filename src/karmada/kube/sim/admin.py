@@ -93,7 +93,7 @@ class AdminServer:
         except (FleetError, ValueError) as error:  # msgspec's ValidationError and JSON errors are ValueErrors
             return _refusal(400, str(error))
         except UnknownFault as error:
-            return _refusal(404, f'no fault "{error.args[0]}" is at work')
+            return _refusal(404, f'fault "{error.args[0]}" not found')
         except (UnknownComponent, UnknownNode) as error:
             return _refusal(404, error.args[0])
         except (ApiError, ConnectionFailed, TimeoutError) as error:
@@ -101,7 +101,7 @@ class AdminServer:
         except web.HTTPException:
             raise
         except Exception as error:
-            log.exception("An order failed", error, path=request.path)
+            log.exception("A request failed", error, path=request.path)
             return _refusal(500, f"{type(error).__name__}: {error}")
 
     # orders

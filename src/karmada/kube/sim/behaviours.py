@@ -93,7 +93,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             _pattern(self.image)
         except re.error as error:
-            raise ValueError(f"image is no regular expression: {error}") from None
+            raise ValueError(f"image is not a regular expression: {error}") from None
 
     def of(self, pod: Obj) -> Outcome | None:
         """The pod's outcome if the rule is about it."""

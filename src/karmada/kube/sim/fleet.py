@@ -125,7 +125,7 @@ class Fleet:
                     await self._begin(_read(path))
                 except Exception as error:
                     self.failed[path.parent.name] = " ".join(str(error).split()) or type(error).__name__
-                    log.exception("A cluster does not start", error, cluster=path.parent.name)
+                    log.exception("A cluster failed to start", error, cluster=path.parent.name)
             done += 1
             if progress is not None:
                 progress(done, len(found))
@@ -153,7 +153,7 @@ class Fleet:
         if wrong:
             raise FleetError(f'cluster name "{name}": {wrong[0]}')
         if name in self.clusters or name in self._busy or name in self.failed:
-            raise FleetError(f'cluster "{name}" exists already')
+            raise FleetError(f'cluster "{name}" already exists')
         others = [*(stored.profile for stored in self._stored.values()), *self._starting.values()]
         profile = with_own_ranges(wanted.profile, choose, others)
         wanted = msgspec.structs.replace(wanted, profile=profile)
@@ -174,7 +174,7 @@ class Fleet:
     async def delete(self, name: str) -> bool:
         """Stop a cluster and forget everything about it; False when its nodes had to be left in the real one."""
         if name in self._busy:
-            raise FleetError(f'cluster "{name}" is being made or deleted')
+            raise FleetError(f'cluster "{name}" is being created or deleted')
         self._busy.add(name)
         try:
             return await self._remove(name)

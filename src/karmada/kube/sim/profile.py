@@ -143,7 +143,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             except ValueError as error:
                 raise ValueError(f"{field}: {error}") from None
         if self.version not in VERSIONS:
-            raise ValueError(f'version "{self.version}" is none from {VERSIONS[0]} to {VERSIONS[-1]}')
+            raise ValueError(f'version "{self.version}" is not from {VERSIONS[0]} to {VERSIONS[-1]}')
 
     @property
     def minor(self) -> int:

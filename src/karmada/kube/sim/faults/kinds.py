@@ -38,7 +38,7 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             try:
                 re.compile(getattr(self, field))
             except re.error as error:
-                raise ValueError(f"{field} is no regular expression: {error}") from None
+                raise ValueError(f"{field} is not a regular expression: {error}") from None
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:

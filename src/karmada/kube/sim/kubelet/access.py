@@ -26,11 +26,11 @@ from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet import channels, portforward
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.channels import Channels, Wanted
+from karmada.kube.sim.kubelet.container_environment import describe
 from karmada.kube.sim.kubelet.logs import LogOptions, Output, followed, history, is_running, output_of, status_of
 from karmada.kube.sim.kubelet.machine import Machine, Reply
 from karmada.kube.sim.kubelet.predicted_runs import reads_stdin
 from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
-from karmada.kube.sim.kubelet.surroundings import describe
 from karmada.kube.sim.kubelet.terminal import Plain, Terminal
 from karmada.kube.sim.kubelet.web import converse
 

@@ -25,12 +25,12 @@ from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
 from karmada.kube.sim.controllers.podstate import is_terminal, node_name
 from karmada.kube.sim.kubelet import mounts
+from karmada.kube.sim.kubelet.container_environment import sub_path_problem
 from karmada.kube.sim.kubelet.managed import internal_ip, is_managed
 from karmada.kube.sim.kubelet.nodestate import Addresses, NodeState, is_taken, refusal, requests_of
-from karmada.kube.sim.kubelet.podlifecycle import PodEvent, Surroundings, advance
+from karmada.kube.sim.kubelet.podlifecycle import NodeContext, PodEvent, advance
 from karmada.kube.sim.kubelet.podstatus import patch_of, rejection, status_of
 from karmada.kube.sim.kubelet.run import NEVER, Run, accept, restore
-from karmada.kube.sim.kubelet.surroundings import sub_path_problem
 from karmada.kube.sim.scheduler.pods import host_ports
 
 NODES = GVR("", "v1", "nodes")
@@ -270,7 +270,7 @@ class Kubelet(Reconciler):
         while True:
             outcome = record.outcome = self._behaviours.of(run.pod)
             seen = run.pod
-            around, lacking = await self._surroundings(key, run, node)
+            around, lacking = await self._node_context(key, run, node)
             around.ended, record.ended = record.ended, {}
             self._emit(pod, [*lacking, *advance(run, outcome, around)])
             if run.sandbox and not run.ip:
@@ -335,7 +335,7 @@ class Kubelet(Reconciler):
 
     # ConfigMaps and Secrets
 
-    async def _surroundings(self, key: Key, run: Run, node: Obj) -> tuple[Surroundings, list[PodEvent]]:
+    async def _node_context(self, key: Key, run: Run, node: Obj) -> tuple[NodeContext, list[PodEvent]]:
         """What the pod finds now, and complaints about what it does not find."""
         profile = self._context.profile
         mount_error = ""
@@ -357,7 +357,7 @@ class Kubelet(Reconciler):
                 wrong = await sub_path_problem(self._client, run.pod, container)
                 if wrong:
                     config_errors.setdefault(container["name"], wrong)
-        around = Surroundings(
+        around = NodeContext(
             now=self._clock.now(),
             tick=self._clock.monotonic(),
             latencies=profile.latencies,

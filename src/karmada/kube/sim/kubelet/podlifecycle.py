@@ -59,7 +59,7 @@ class PodEvent(NamedTuple):
 
 
 @dataclass(slots=True)
-class Surroundings:
+class NodeContext:
     """What a pod finds on its node at a moment."""
 
     now: float
@@ -79,7 +79,7 @@ class Surroundings:
     """Containers whose process somebody ended from within, and with which code."""
 
 
-def advance(run: Run, outcome: Outcome, around: Surroundings) -> list[PodEvent]:
+def advance(run: Run, outcome: Outcome, around: NodeContext) -> list[PodEvent]:
     turn = _Turn(run, outcome, around)
     turn.take()
     return turn.events
@@ -93,7 +93,7 @@ def pause_before(restarts: int, ran: float) -> float:
 
 
 class _Turn:
-    def __init__(self, run: Run, outcome: Outcome, around: Surroundings) -> None:
+    def __init__(self, run: Run, outcome: Outcome, around: NodeContext) -> None:
         self.run, self.pod, self.outcome, self.around = run, run.pod, outcome, around
         self.tick = around.tick
         self.events: list[PodEvent] = []

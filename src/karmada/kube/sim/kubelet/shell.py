@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from karmada.kube.sim.kubelet.machine import MISUSED, NOT_FOUND, Io, Machine, Session, TerminalIo
 from karmada.kube.sim.kubelet.programs import PROGRAMS, Program, printenv, true
-from karmada.kube.sim.kubelet.words import ScriptError, Simple, expand, parse
+from karmada.kube.sim.kubelet.shell_grammar import ScriptError, Simple, expand, parse
 
 SHELLS = ("sh", "bash", "ash", "dash")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.S)

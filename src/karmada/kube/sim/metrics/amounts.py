@@ -119,7 +119,7 @@ def _check(word: str, amount: Amount, *, percent: bool | None) -> None:
     if isinstance(amount, Series):
         moments = [moment for moment, _ in amount.points]
         if not moments or moments != sorted(moments) or moments[0] < 0:
-            raise ValueError(f"{word}: points must be there, in order, and not before the start")
+            raise ValueError(f"{word}: needs points in ascending order, none before the start")
     for text in texts:
         if text.endswith("%") is not percent and percent is not None:
             raise ValueError(f"{word}: {text} is {'no' if percent else 'a'} percentage")

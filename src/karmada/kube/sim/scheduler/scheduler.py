@@ -146,7 +146,7 @@ class Scheduler:
                 try:
                     self._schedule(info)
                 except Exception as error:
-                    log.exception("A pod could not be looked at", error, pod=str(info.key))
+                    log.exception("Scheduling a pod failed", error, pod=str(info.key))
                     self._queue.again(info)
             await asyncio.sleep(0)
 
