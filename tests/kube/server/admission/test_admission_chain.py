@@ -9,13 +9,13 @@ import pytest
 
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.server.admission.chain import ORDER, Chain, default_chain, default_plugins
-from karmada.kube.server.admission.interface import Attributes
+from karmada.kube.server.admission.interface import Attributes, Plugin
 from karmada.kube.server.admission.plugin import BuiltinPlugin
 
 Ask = Callable[..., Any]
 
 
-class Probe:
+class Probe(Plugin):
     """A plug-in from elsewhere that writes down when it was called."""
 
     def __init__(self, name: str, log: list[str], wanted: bool = True) -> None:
@@ -129,3 +129,35 @@ async def test_the_quota_hears_how_a_write_ended(reader: Any, ask: Ask) -> None:
         await chain.validate(ask("CREATE", "configmaps", {}, name="b"))
     chain.finish(first, stored=False)
     await chain.validate(ask("CREATE", "configmaps", {}, name="b"))
+
+
+async def test_only_plugins_that_wait_for_the_outcome_are_told_of_it(ask: Ask) -> None:
+    outcomes: list[bool | None] = []
+
+    class Waits(Probe):
+        def finish(self, _attributes: Attributes, stored: bool | None) -> None:
+            outcomes.append(stored)
+
+    log: list[str] = []
+    chain = Chain([Probe("One", log), Waits("Two", log)])
+    for stored in (True, False, None):
+        chain.finish(ask("CREATE", "pods", {}), stored)
+    assert outcomes == [True, False, None]
+
+
+async def test_methods_that_a_plugin_leaves_out_cost_nothing(ask: Ask) -> None:
+    class Judge(Plugin):
+        name = "Judge"
+        judged = 0
+
+        def handles(self, _attributes: Attributes) -> bool:
+            return True
+
+        async def validate(self, _attributes: Attributes) -> None:
+            self.judged += 1
+
+    judge = Judge()
+    chain = Chain([judge])
+    assert not await chain.admit(ask("CREATE", "pods", {}))
+    await chain.validate(ask("CREATE", "pods", {}))
+    assert judge.judged == 1

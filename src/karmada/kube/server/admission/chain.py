@@ -8,8 +8,8 @@ request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import Clock, RealClock
@@ -70,8 +70,6 @@ _BUILTIN: tuple[type[BuiltinPlugin], ...] = (
     RuntimeClass,
     DefaultIngressClass,
 )
-_STATIC = frozenset({"CertificateSigningRequests", "RBACEscalation"})
-"""Plug-ins from other rooms that look at nothing but resource, subresource and operation."""
 
 _Key = tuple[GroupResource, str, str]
 
@@ -86,6 +84,7 @@ class _Step(NamedTuple):
 class _Steps(NamedTuple):
     admit: tuple[_Step, ...]
     validate: tuple[_Step, ...]
+    finish: tuple[Plugin, ...]
 
 
 class Chain:
@@ -121,11 +120,9 @@ class Chain:
             await plugin.validate(attributes)
 
     def finish(self, attributes: Attributes, stored: bool | None) -> None:
-        """Tell those that want to know that a write they let through was stored, or was not."""
-        for plugin, _, _ in self._for(attributes).validate:
-            tell: Callable[[Attributes, bool | None], Any] | None = getattr(plugin, "finish", None)
-            if tell is not None:
-                tell(attributes, stored)
+        """After a write that was let through: it was stored, was not, or (None) nobody knows."""
+        for plugin in self._for(attributes).finish:
+            plugin.finish(attributes, stored)
 
     def _for(self, attributes: Attributes) -> _Steps:
         key = (attributes.resource.group_resource, attributes.subresource, attributes.operation)
@@ -135,17 +132,18 @@ class Chain:
         return steps
 
     def _compile(self, attributes: Attributes) -> _Steps:
-        admit, validate = [], []
+        admit, validate, finish = [], [], []
         for plugin in self._plugins:
-            asks = not getattr(plugin, "static", plugin.name in _STATIC)
-            if not asks and not plugin.handles(attributes):
+            if plugin.static and not plugin.handles(attributes):
                 continue
-            step = _Step(plugin, asks, getattr(plugin, "mutates", True))
-            if _overrides(plugin, "admit"):
+            step, own = _Step(plugin, not plugin.static, plugin.mutates), type(plugin)
+            if own.admit is not Plugin.admit:
                 admit.append(step)
-            if _overrides(plugin, "validate"):
+            if own.validate is not Plugin.validate:
                 validate.append(step)
-        return _Steps(tuple(admit), tuple(validate))
+            if own.finish is not Plugin.finish:
+                finish.append(plugin)
+        return _Steps(tuple(admit), tuple(validate), tuple(finish))
 
 
 async def _admit(steps: tuple[_Step, ...], attributes: Attributes) -> bool:
@@ -160,11 +158,6 @@ async def _admit(steps: tuple[_Step, ...], attributes: Attributes) -> bool:
 
 def _rank(name: str) -> float:
     return ORDER.index(name) if name in ORDER else ORDER.index("ResourceQuota") - 0.5
-
-
-def _overrides(plugin: Plugin, method: str) -> bool:
-    """A built-in plug-in has both methods; those it did not write do nothing."""
-    return getattr(type(plugin), method) is not getattr(BuiltinPlugin, method)
 
 
 def default_plugins(

@@ -6,8 +6,9 @@ A refusal is an ApiError. A plug-in names what it handles, so that a request pay
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GroupResource
@@ -81,11 +82,24 @@ class Attributes:
         return self.resource.group_resource
 
 
-class Plugin(Protocol):
-    name: str
+class Plugin(ABC):
+    """One of the chain; most write `admit` or `validate`, and those they leave out are not called."""
 
-    def handles(self, attributes: Attributes) -> bool: ...
+    name: str = ""
+    static: ClassVar[bool] = False
+    """`handles` looks only at resource, subresource and operation: the chain calls it once for each combination."""
+    mutates: ClassVar[bool] = True
+    """`admit` may change the object, which then gets its defaults again."""
 
-    async def admit(self, attributes: Attributes) -> None: ...
+    @abstractmethod
+    def handles(self, attributes: Attributes, /) -> bool:
+        """Whether this plug-in has anything to do with the request."""
 
-    async def validate(self, attributes: Attributes) -> None: ...
+    async def admit(self, attributes: Attributes, /) -> None:  # noqa: B027
+        """May change the object."""
+
+    async def validate(self, attributes: Attributes, /) -> None:  # noqa: B027
+        """Judges the final object."""
+
+    def finish(self, attributes: Attributes, stored: bool | None, /) -> None:  # noqa: B027
+        """Called after `validate` of the whole chain: the write was stored, was not, or (None) nobody knows."""

@@ -1,38 +1,22 @@
-"""What the built-in plug-ins have in common.
-
-`static` promises that `handles` looks at nothing but resource, subresource and operation, so that the chain can ask
-once for all requests of a sort. `mutates` tells whether `admit` may change the object, which then gets its defaults
-again.
-"""
+"""What the built-in plug-ins have in common: they read current state, and what they handle is known beforehand."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.admission.interface import Attributes
+from karmada.kube.server.admission.interface import Attributes, Plugin
 
 
-class BuiltinPlugin(ABC):
-    name: str = ""
+class BuiltinPlugin(Plugin):
+    """One that reads current state."""
+
     static: ClassVar[bool] = True
-    mutates: ClassVar[bool] = True
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-
-    @abstractmethod
-    def handles(self, attributes: Attributes) -> bool:
-        """Whether this plug-in has anything to do with the request."""
-
-    async def admit(self, attributes: Attributes) -> None:  # noqa: B027 (most plug-ins write one of the two)
-        """May change the object."""
-
-    async def validate(self, attributes: Attributes) -> None:  # noqa: B027
-        """Judges the final object."""
 
 
 def is_pod_create(attributes: Attributes) -> bool:

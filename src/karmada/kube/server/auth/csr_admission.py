@@ -14,7 +14,7 @@ from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quoting import go_quote
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
+from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from karmada.kube.server.auth import csr as csrs
 from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.auth.user import User
@@ -42,10 +42,11 @@ def subject_error(obj: Obj) -> str:
     return csrs.masters_error(request, csrs.API_CLIENT)
 
 
-class CertificateGuard:
+class CertificateGuard(Plugin):
     """Admission plug-in for CertificateSigningRequests."""
 
     name = "CertificateSigningRequests"
+    static = True
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

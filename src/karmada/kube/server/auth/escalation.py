@@ -14,7 +14,7 @@ from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quoting import go_quote, go_quote_all
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
+from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from karmada.kube.server.auth.rbac import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -221,10 +221,11 @@ def _only_gc_fields(obj: Obj, old: Obj) -> bool:
     return rest(obj) == rest(old)
 
 
-class EscalationGuard:
+class EscalationGuard(Plugin):
     """Admission plug-in: refuses roles and bindings that would grant more than their writer holds."""
 
     name = "RBACEscalation"
+    static = True
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -235,9 +236,6 @@ class EscalationGuard:
             and not attributes.subresource
             and attributes.operation in (CREATE, UPDATE)
         )
-
-    async def admit(self, attributes: Attributes) -> None:
-        """Changes nothing."""
 
     async def validate(self, attributes: Attributes) -> None:
         if attributes.obj is None:
