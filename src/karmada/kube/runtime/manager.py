@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
@@ -43,13 +43,6 @@ class Component(Protocol):
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
-
-
-@runtime_checkable
-class Subscriber(Protocol):
-    """A component that subscribes to informers (see Informer) and gets the existing objects before it starts."""
-
-    def subscribe(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -169,7 +162,7 @@ class Manager:
     async def _start_all(self, components: list[Component]) -> None:
         """Existing objects are delivered to all subscribers together: every read of an object may cost its parsing."""
         for component in components:
-            if isinstance(component, Subscriber):
+            if isinstance(component, Controller):
                 component.subscribe()
         await self.informers.deliver_existing()
         for component in components:
