@@ -50,7 +50,7 @@ FORBIDDEN: list[tuple[Any, str]] = [
     ({"size": 1, "code": "abcdef"}, "spec.code: Too long: may not be more than 5 bytes"),
     ({"size": 1, "tags": ["a", "b", "c"]}, "spec.tags: Too many: 3: must have at most 2 items"),
     ({"size": 1, "parts": [{"name": "a"}, {"name": "a"}]}, 'spec.parts[1]: Duplicate value: {"name":"a"}'),
-    ({"size": 1, "replicas": 11}, 'spec: Invalid value: "object": too many replicas'),
+    ({"size": 1, "replicas": 11}, "spec: Invalid value: too many replicas"),
 ]
 
 
@@ -170,7 +170,8 @@ async def test_yaml_is_fine_and_list_items_have_their_type(widgets: Http) -> Non
 
 
 async def test_other_verbs_without_a_namespace_are_not_found(widgets: Http) -> None:
-    refused(await widgets("POST", "/apis/example.io/v1/widgets", widget()), 404, "NotFound")
+    answer = await widgets("POST", "/apis/example.io/v1/widgets", widget())
+    assert (answer.code, answer.body) == (404, b"404 page not found\n")
 
 
 async def test_all_versions_show_one_object(http: Http) -> None:

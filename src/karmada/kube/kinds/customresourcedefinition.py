@@ -72,7 +72,7 @@ def default(crd: Obj) -> None:
 def _prepare_create(crd: Obj) -> None:
     stored = storage_version(crd)
     crd["status"] = {
-        "conditions": [],
+        "conditions": None,
         "acceptedNames": {"plural": "", "kind": ""},
         "storedVersions": [stored] if stored else [],
     }
@@ -102,8 +102,8 @@ def _mark_deleting(crd: Obj) -> None:
     condition = {
         "type": "Terminating",
         "status": "True",
-        "reason": "InstanceDeletionInProgress",
-        "message": "CustomResource deletion is in progress",
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     }
     now = parse_time(metadata["deletionTimestamp"])
     status["conditions"] = meta.set_condition(status.get("conditions"), condition, now)

@@ -31,6 +31,16 @@ def set_zero(obj: Obj, *keys: str) -> None:
     obj["status"] = dict.fromkeys(keys, 0)
 
 
+def take_metadata(live: Obj, body: Obj) -> None:
+    """The labels, annotations, finalizers and owners of a body."""
+    given, meta = body.get("metadata") or {}, live["metadata"]
+    for key in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if given.get(key):
+            meta[key] = given[key]
+        else:
+            meta.pop(key, None)
+
+
 def take_version(live: Obj, body: Obj) -> None:
     """The version (and uid) that a body names as its precondition; with none the write is unconditional."""
     given = body.get("metadata") or {}

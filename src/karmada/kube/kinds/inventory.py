@@ -35,7 +35,7 @@ from karmada.kube.kinds import (
     workloads,
 )
 from karmada.kube.kinds import customresourcedefinition as crds
-from karmada.kube.kinds.filling import take_version
+from karmada.kube.kinds.filling import take_metadata, take_version
 from karmada.kube.kinds.resource import ALL_VERBS, STATUS_VERBS, Reserve, Resource, Strategy, Subresource
 from karmada.kube.kinds.scale import SCALE
 from karmada.kube.objects import names
@@ -346,6 +346,7 @@ def _certificate_parts(clock: Clock) -> dict[str, Subresource]:
             new: Obj = {**copy_json(live), "status": copy_json(body.get("status") or {})}
             prepare(new, live, clock.now())
             take_version(new, body)
+            take_metadata(new, body)
             return new
 
         return project

@@ -5,7 +5,7 @@ the finalize subresource changes. It is gone when both are empty.
 from __future__ import annotations
 
 from karmada.kube.kinds import checks
-from karmada.kube.kinds.filling import part, take_version
+from karmada.kube.kinds.filling import part, take_metadata, take_version
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, invalid
@@ -56,13 +56,14 @@ def validate_namespace_status(obj: Obj, _old: Obj) -> list[FieldError]:
 
 
 def finalize_namespace(live: Obj, wanted: Obj) -> Obj:
-    """In place: the live Namespace with the spec.finalizers of `wanted`, and nothing else of it."""
+    """In place: the live Namespace with the spec.finalizers and the metadata of `wanted`; its status stays."""
     finalizers = (wanted.get("spec") or {}).get("finalizers")
     if finalizers:
         part(live, "spec")["finalizers"] = list(finalizers)
     else:
         part(live, "spec").pop("finalizers", None)
     take_version(live, wanted)
+    take_metadata(live, wanted)
     return live
 
 

@@ -81,34 +81,34 @@ def test_an_object_satisfies_the_rule(rule: str, spec: Obj) -> None:
 
 def test_a_broken_rule_names_itself_without_a_message() -> None:
     broken = messages(with_rule("self.replicas <= self.limit"), {"replicas": 3, "limit": 2})
-    assert broken == ['spec: Invalid value: "object": failed rule: self.replicas <= self.limit']
+    assert broken == ["spec: Invalid value: failed rule: self.replicas <= self.limit"]
 
 
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"message": "too many"}, 'spec: Invalid value: "object": too many'),
+        ({"message": "too many"}, "spec: Invalid value: too many"),
         (
             {"message": "x", "messageExpression": "'at most %d'.format([self.limit])"},
-            'spec: Invalid value: "object": at most 2',
+            "spec: Invalid value: at most 2",
         ),
         (
             {"message": "fixed", "messageExpression": "string(1 / (self.limit - 2))"},
-            'spec: Invalid value: "object": fixed',
+            "spec: Invalid value: fixed",
         ),
-        ({"message": "fixed", "messageExpression": "'  '"}, 'spec: Invalid value: "object": fixed'),
+        ({"message": "fixed", "messageExpression": "'  '"}, "spec: Invalid value: fixed"),
         ({"message": "no", "reason": "FieldValueForbidden"}, "spec: Forbidden: no"),
         ({"message": "no", "reason": "FieldValueRequired"}, "spec: Required value: no"),
-        ({"message": "no", "reason": "FieldValueDuplicate"}, 'spec: Duplicate value: "object"'),
-        ({"message": "no", "fieldPath": ".replicas"}, 'spec.replicas: Invalid value: "object": no'),
-        ({"message": "no", "fieldPath": ".labels['a b']"}, 'spec.labels[a b]: Invalid value: "object": no'),
+        ({"message": "no", "reason": "FieldValueDuplicate"}, "spec: Duplicate value"),
+        ({"message": "no", "fieldPath": ".replicas"}, "spec.replicas: Invalid value: no"),
+        ({"message": "no", "fieldPath": ".labels['a b']"}, "spec.labels[a b]: Invalid value: no"),
     ],
 )
 def test_message_reason_and_field_path_shape_the_error(more: Obj, expected: str) -> None:
     assert messages(with_rule("self.replicas <= self.limit", **more), {"replicas": 3, "limit": 2}) == [expected]
 
 
-def test_a_rule_on_a_scalar_shows_its_value_and_on_a_list_its_type() -> None:
+def test_a_rule_on_a_scalar_shows_its_value_and_on_a_list_nothing() -> None:
     rule = {"x-kubernetes-validations": [{"rule": "self > 3", "message": "small"}]}
     places = {
         "type": "object",
@@ -124,7 +124,7 @@ def test_a_rule_on_a_scalar_shows_its_value_and_on_a_list_its_type() -> None:
     }
     assert messages(places, {"n": 1, "l": [9, 2], "m": {"k": 0}}) == [
         "spec.n: Invalid value: 1: small",
-        'spec.l: Invalid value: "array": failed rule: self.size() < 1',
+        "spec.l: Invalid value: failed rule: self.size() < 1",
         "spec.l[1]: Invalid value: 2: small",
         "spec.m.k: Invalid value: 0: small",
     ]
@@ -133,7 +133,7 @@ def test_a_rule_on_a_scalar_shows_its_value_and_on_a_list_its_type() -> None:
 def test_a_rule_at_the_root_sees_name_and_kind_but_no_more_metadata() -> None:
     spec: Obj = {"type": "object", "properties": {}}
     rule = {"rule": "self.metadata.name == 'y'", "message": "wrong name"}
-    assert messages(spec, {}, root_rules=[rule]) == ['<nil>: Invalid value: "object": wrong name']
+    assert messages(spec, {}, root_rules=[rule]) == ["<nil>: Invalid value: wrong name"]
     node = compile_schema(schema(spec, [{"rule": "has(self.metadata.labels)"}]))
     assert "undefined field 'labels'" in str(rule_errors(node, "s")[0])
 
@@ -151,14 +151,14 @@ def test_an_error_in_a_rule_names_the_rule() -> None:
 def test_a_transition_rule_runs_on_updates_only() -> None:
     frozen = with_rule("self.name == oldSelf.name", message="name is immutable")
     assert messages(frozen, {"name": "a"}) == []
-    assert messages(frozen, {"name": "b"}, {"name": "a"}) == ['spec: Invalid value: "object": name is immutable']
+    assert messages(frozen, {"name": "b"}, {"name": "a"}) == ["spec: Invalid value: name is immutable"]
     assert messages(frozen, {"name": "a"}, {"name": "a"}) == []
 
 
 def test_an_optional_old_self_lets_a_transition_rule_run_on_create() -> None:
     rule = with_rule("oldSelf.hasValue() || self.replicas == 1", optionalOldSelf=True, message="start with one")
     assert messages(rule, {"replicas": 1}) == []
-    assert messages(rule, {"replicas": 2}) == ['spec: Invalid value: "object": start with one']
+    assert messages(rule, {"replicas": 2}) == ["spec: Invalid value: start with one"]
     assert messages(rule, {"replicas": 2}, {"replicas": 1}) == []
 
 
@@ -173,7 +173,7 @@ def test_old_items_are_found_by_key_in_map_like_lists() -> None:
     spec = {"type": "object", "properties": {"l": listed}}
     old = {"l": [{"name": "a", "v": 5}, {"name": "b", "v": 1}]}
     new = {"l": [{"name": "b", "v": 2}, {"name": "a", "v": 4}, {"name": "c", "v": 0}]}
-    assert messages(spec, new, old) == ['spec.l[1]: Invalid value: "object": shrinks']
+    assert messages(spec, new, old) == ["spec.l[1]: Invalid value: shrinks"]
 
 
 def test_rules_about_the_present_are_forgiven_where_nothing_changed() -> None:

@@ -27,6 +27,7 @@ from karmada.kube.schema.validation import MISSING, list_index, list_key, same
 OBJECT_BUDGET = 2 * CALL_BUDGET
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 MAX_MESSAGE = 5 * 1024
+_OMITTED = object()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +186,8 @@ class _Run:
             self.errors.append(invalid(path or "<nil>", shown, f"{error} evaluating rule: {rule.shown}"))
             return
         detail = self.message(rule, bindings) or rule.message or f"failed rule: {rule.text}"
-        self.errors.append(_failure(rule.reason, at, shown, detail))
+        whole = isinstance(value, dict | list)
+        self.errors.append(_failure(rule.reason, at, _OMITTED if whole else shown, detail))
 
     def evaluate(self, program: Program, bindings: dict[str, Any]) -> Any:
         allowance = min(CALL_BUDGET, self.left)
@@ -216,12 +218,15 @@ def _shown(node: Node, value: Any) -> Any:
 
 
 def _failure(reason: str, path: str, shown: Any, detail: str) -> FieldError:
+    """The error of a rule that does not hold; whole objects and lists are not shown."""
     if reason == "FieldValueForbidden":
         return forbidden_field(path, detail)
     if reason == "FieldValueRequired":
         return required(path, detail)
     if reason == "FieldValueDuplicate":
-        return duplicate(path, shown)
+        return duplicate(path, shown) if shown is not _OMITTED else FieldError(path, reason, "Duplicate value")
+    if shown is _OMITTED:
+        return FieldError(path, "FieldValueInvalid", f"Invalid value: {detail}")
     return invalid(path, shown, detail)
 
 

@@ -90,9 +90,14 @@ class BuiltinControllers:
         manager = Manager(client("kube-controller-manager"), clock=clock, elector=elector)
         informers, shared, ca = manager.informers, manager.client, server.pki.ca
         reconcilers: list[Reconciler] = [
-            CustomResourceDefinitionController(client("customresourcedefinitions"), informers, server.registry, clock),
+            CustomResourceDefinitionController(
+                client("kube-apiserver/customresourcedefinitions"), informers, server.registry, clock
+            ),
             NamespaceController(
-                client("namespace-controller"), informers, clock, server.config.namespace_deletion_delay
+                client("kube-controller-manager/namespace-controller"),
+                informers,
+                clock,
+                server.config.namespace_deletion_delay,
             ),
             TokenSecrets(shared, informers, server.issuer, ca.cert_pem),
             CertificateSigning(shared, informers, ca, server.authorizer, clock),

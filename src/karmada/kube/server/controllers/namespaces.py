@@ -104,8 +104,8 @@ class NamespaceController(Reconciler):
         if FINALIZER not in (namespace["spec"].get("finalizers") or []):
             return Done
         remains = await self._empty(key.name)
+        await self._report(key.name, remains)
         if not remains.nothing:
-            await self._report(key.name, remains)
             return requeue(look_again_after(namespace, self._clock.now() - self._delay))
         await self._finalize(key.name)
         return Done

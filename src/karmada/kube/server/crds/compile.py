@@ -2,8 +2,9 @@
 
 Everything here is a pure function of definitions. What a custom resource needs of the handler chain goes through its
 Strategy: `default` prunes, drops nulls and fills in defaults; `validate` and `validate_ratcheting` apply the schema.
-A stored object was made to fit the schema when it was written, so reading it costs nothing, until the definition
-changes (its generation tells): from then on objects are pruned and defaulted on the way out, too.
+A stored object was made to fit the schema of the storage version when it was written, so reading it in that version
+costs nothing, until the definition changes (its generation tells): from then on objects are pruned and defaulted on the
+way out, too. Read in another version, an object keeps what that version's schema knows and gets no defaults of it.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ Convert = Callable[[list[Obj], str], Awaitable[list[Obj]]]
 
 def crd_resources(crd: Obj, convert: Convert | None = None) -> list[Resource]:
     """One Resource for each served version; `convert` is for conversion by webhook."""
-    return [_resource(crd, version, convert) for version in crd["spec"]["versions"] if version.get("served")]
+    versions = crd["spec"]["versions"]
+    schemas = {version["name"]: _Schema(version["schema"]["openAPIV3Schema"]) for version in versions}
+    return [_resource(crd, version, schemas, convert) for version in versions if version.get("served")]
 
 
-def _resource(crd: Obj, version: Obj, convert: Convert | None) -> Resource:
+def _resource(crd: Obj, version: Obj, schemas: dict[str, _Schema], convert: Convert | None) -> Resource:
     spec, name = crd["spec"], version["name"]
     names = _served_names(crd)
     gvk = GVK(spec["group"], name, names["kind"])
@@ -49,7 +52,7 @@ def _resource(crd: Obj, version: Obj, convert: Convert | None) -> Resource:
     by_webhook = (spec.get("conversion") or {}).get("strategy") == "Webhook"
     if by_webhook and convert is None:
         raise ValueError(f"{meta.name(crd)} converts by webhook, but there is nothing to call it with")
-    schema = _Schema(version["schema"]["openAPIV3Schema"])
+    schema = schemas[name]
     changed = len(spec["versions"]) > 1 or meta.generation(crd) > 1
     return Resource(
         gvk=gvk,
@@ -64,8 +67,8 @@ def _resource(crd: Obj, version: Obj, convert: Convert | None) -> Resource:
         strategy=_strategy(version, schema),
         storage=storage,
         storage_resource=GroupResource(spec["group"], names["plural"]),
-        to_storage=None if by_webhook or gvk == storage else _renamed(storage.api_version),
-        from_storage=_reader(schema, gvk.api_version, meta.generation(crd) > 1) if changed else None,
+        to_storage=None if gvk == storage else _writer(schemas[storage.version], storage.api_version),
+        from_storage=_reader(schemas, gvk, meta.generation(crd) > 1) if changed else None,
         convert=convert if by_webhook else None,
         custom=True,
         columns=tuple(version.get("additionalPrinterColumns") or ()),
@@ -101,6 +104,11 @@ class _Schema:
         prune(node, obj, nulls=True, settled=settled)
         apply_defaults(node, obj, settled)
 
+    def prune(self, obj: Obj) -> None:
+        """In place: what another version's object has and this version does not know."""
+        node = self.node()
+        prune(node, obj, settled=conforming(node, obj))
+
     def default_status(self, obj: Obj) -> None:
         """In place, and of the status alone."""
         part = {"status": obj["status"]} if "status" in obj else {}
@@ -119,17 +127,31 @@ class _Schema:
         return validate(node, obj, old, conforming(node, obj))
 
 
-def _renamed(api_version: str) -> Callable[[Obj], Obj]:
-    return lambda obj: obj if obj.get("apiVersion") == api_version else {**obj, "apiVersion": api_version}
+def _writer(storage: _Schema, api_version: str) -> Callable[[Obj], Obj]:
+    """To the storage version: its schema decides what is kept, and its defaults are those that readers see."""
 
-
-def _reader(schema: _Schema, api_version: str, always: bool) -> Callable[[Obj], Obj]:
-    def read(obj: Obj) -> Obj:
-        if not always and obj.get("apiVersion") == api_version:
-            return obj
+    def write(obj: Obj) -> Obj:
         made = copy_json(obj)
         made["apiVersion"] = api_version
-        schema.default(made)
+        storage.default(made)
+        return made
+
+    return write
+
+
+def _reader(schemas: dict[str, _Schema], gvk: GVK, always: bool) -> Callable[[Obj], Obj]:
+    """From the version that an object is stored in, with that version's defaults if it may lack some (`always`)."""
+
+    def read(obj: Obj) -> Obj:
+        stored = obj["apiVersion"].rpartition("/")[2]
+        if stored == gvk.version and not always:
+            return obj
+        made = copy_json(obj)
+        if always and stored in schemas:
+            schemas[stored].default(made)
+        if stored != gvk.version:
+            made["apiVersion"] = gvk.api_version
+            schemas[gvk.version].prune(made)
         return made
 
     return read
@@ -344,24 +366,18 @@ def established_status(crd: Obj, others: Iterable[Obj], now: float) -> Obj:
         reason, message = approval(crd)
         conforms = "True" if reason == "ApprovedAnnotation" else "False"
         fresh.append(_condition("KubernetesAPIApprovalPolicyConformant", conforms, reason, message))
-    generation = meta.generation(crd)
     conditions = present
     for condition in fresh:
-        if generation:
-            condition["observedGeneration"] = generation
         conditions = meta.set_condition(conditions, condition, now)
     stored = list(status.get("storedVersions") or ())
     if (storage := storage_version(crd)) not in stored:
         stored.append(storage)
-    result: Obj = {
+    return {
         **status,
         "conditions": sorted(conditions, key=_condition_order),
         "acceptedNames": accepted,
         "storedVersions": stored,
     }
-    if generation:
-        result["observedGeneration"] = generation
-    return result
 
 
 def _established(present: list[Obj], names_accepted: Obj) -> Obj:
@@ -372,7 +388,7 @@ def _established(present: list[Obj], names_accepted: Obj) -> Obj:
 
 
 def _condition_order(condition: Obj) -> int:
-    return {"NamesAccepted": 0, "Established": 1}.get(condition["type"], 2)
+    return {"NamesAccepted": 0, "Established": 1}.get(condition.get("type", ""), 2)
 
 
 def is_served(crd: Obj) -> bool:
@@ -389,6 +405,4 @@ def terminating_status(crd: Obj, reason: str, message: str, now: float, *, done:
     """The status while a definition's objects are being deleted, or (done) once none is left."""
     status: Obj = crd.get("status") or {}
     condition = _condition("Terminating", "False" if done else "True", reason, message)
-    if generation := meta.generation(crd):
-        condition["observedGeneration"] = generation
     return {**status, "conditions": meta.set_condition(status.get("conditions"), condition, now)}

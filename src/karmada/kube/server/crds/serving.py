@@ -1,8 +1,8 @@
 """CustomResourceDefinitions at work: what they define is served as long as they are there.
 
-`CustomResources` follows the CRDs in the watch cache and keeps the registry in step, on every server. The controller
-beside it does what only one needs to do: accept names, say so in the conditions, and, when a CRD is deleted, delete
-its objects before it lets go of it.
+`CustomResources` watches the CRDs in the watch cache and keeps the registry in step, on every server. The controller
+beside it runs on one server: it accepts names, reports conditions and, when a CRD is deleted, deletes its objects
+before it removes the finalizer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR, GroupResource
-from karmada.kube.objects.meta import has_condition
+from karmada.kube.objects.meta import get_condition, has_condition
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
@@ -41,6 +41,7 @@ from karmada.kube.server.watchcache.subscription import Subscription
 
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+_IN_PROGRESS = "InstanceDeletionInProgress"
 _log = get_logger("custom-resources")
 
 
@@ -52,7 +53,7 @@ class CustomResources:
         self._served: dict[str, tuple[tuple[object, ...], list[Resource]]] = {}
         self._task: asyncio.Task[None] | None = None
         self.changed: list[Callable[[], None]] = []
-        """Called when resources came or went."""
+        """Called when resources were added or removed."""
         self.converters: dict[str, Convert] = {}
         """By the names of CRDs: conversions that run here, in place of their webhooks."""
 
@@ -61,7 +62,7 @@ class CustomResources:
         self._task = asyncio.create_task(self._follow(subscription), name="custom-resources")
 
     async def _subscribe(self) -> Subscription:
-        """From now on every change; first all there is."""
+        """Sync all existing CRDs; the subscription delivers every change after them."""
         collection = self._cache.collection(CRDS.group_resource)
         subscription = await collection.subscribe()
         there = {entry.name: entry for entry in collection.list()}
@@ -77,7 +78,7 @@ class CustomResources:
             self._task = None
 
     async def _follow(self, subscription: Subscription) -> None:
-        """A subscription ends when the cache had to be loaded anew: then look at everything once more."""
+        """A subscription ends when the cache is reloaded: then everything is synced again."""
         while True:
             async for batch in subscription:
                 for change in batch:
@@ -87,7 +88,7 @@ class CustomResources:
     def _sync(self, name: str, crd: Obj | None) -> None:
         try:
             self.sync(name, crd)
-        except Exception as error:  # noqa: BLE001 - one definition's trouble must not cost the others
+        except Exception as error:  # noqa: BLE001 - a definition that cannot be served must not stop the others
             _log.exception("Cannot serve a CustomResourceDefinition", error, name=name)
 
     def sync(self, name: str, crd: Obj | None) -> None:
@@ -112,8 +113,8 @@ class CustomResources:
             made = crd_resources(served, self._converter(served))
             self._registry.add(made)
             self._served[name] = (state, made)
-        for tell in self.changed:
-            tell()
+        for notify in self.changed:
+            notify()
         return made
 
     def _converter(self, crd: Obj) -> Convert:
@@ -128,7 +129,7 @@ class CustomResources:
 
 
 def _to_serve(crd: Obj) -> Obj:
-    """The CRD itself; one that goes without a served version has its storage version served, so its objects can go."""
+    """The CRD itself; a terminating one without a served version gets its storage version served, to delete objects."""
     spec = crd["spec"]
     if not is_terminating(crd) or any(version.get("served") for version in spec["versions"]):
         return crd
@@ -137,18 +138,18 @@ def _to_serve(crd: Obj) -> Obj:
 
 
 def _state(crd: Obj) -> tuple[object, ...]:
-    """What of a CRD makes a difference to how its objects are served; watches go on while this stays the same."""
+    """The parts of a CRD that decide how its objects are served; watches continue while they are the same."""
     return (crd["metadata"]["uid"], crd["spec"], (crd.get("status") or {}).get("acceptedNames"))
 
 
 def is_builtin(registry: Registry, crd: Obj) -> bool:
-    """Whether a CRD names a resource that is served without it; its objects are none of the CRD's business."""
+    """Whether a CRD names a resource that is served without it, whose objects do not belong to the CRD."""
     wanted = GroupResource(crd["spec"]["group"], crd["spec"]["names"]["plural"])
     return any(r.builtin and wanted in (r.storage_resource, r.group_resource) for r in registry)
 
 
 def builtin_names(registry: Registry, group: str) -> list[Obj]:
-    """The names that are taken in a group before any CRD comes, in the form of definitions."""
+    """The names that built-in kinds take in a group, in the form of definitions."""
     return [
         {
             "metadata": {"name": f"built-in {resource.gvk}"},
@@ -168,6 +169,11 @@ def builtin_names(registry: Registry, group: str) -> list[Obj]:
     ]
 
 
+def _is_deleting_objects(crd: Obj) -> bool:
+    condition = get_condition((crd.get("status") or {}).get("conditions"), "Terminating")
+    return condition is not None and condition.get("reason") == _IN_PROGRESS
+
+
 class CustomResourceDefinitionController(Reconciler):
     name = "customresourcedefinitions"
 
@@ -179,7 +185,7 @@ class CustomResourceDefinitionController(Reconciler):
         self.watches = (Watch(CRDS, map_to=self._concerned),)
 
     def _concerned(self, crd: Obj) -> list[Key]:
-        """The CRD, and those of its group that wait for names it may have let go of."""
+        """The CRD, and those of its group that wait for names it may have released."""
         return [
             key_of(crd),
             *(
@@ -206,11 +212,9 @@ class CustomResourceDefinitionController(Reconciler):
     async def _clean_up(self, crd: Obj) -> Result:
         if FINALIZER not in (crd["metadata"].get("finalizers") or []):
             return Done
-        if not has_condition((crd.get("status") or {}).get("conditions"), "Terminating"):
+        if not _is_deleting_objects(crd):
             now = self._clock.now()
-            status = terminating_status(
-                crd, "InstanceDeletionInProgress", "CustomResource deletion is in progress", now
-            )
+            status = terminating_status(crd, _IN_PROGRESS, "CustomResource deletion is in progress", now)
             await self._client.update_status(CRDS, {**copy_json(crd), "status": status})
             return Done
         if await self._delete_objects(crd):

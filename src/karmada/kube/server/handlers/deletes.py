@@ -1,7 +1,7 @@
 """delete and deletecollection: preconditions, grace, finalizers and what becomes of dependents.
 
 Deleting marks an object (deletionTimestamp) while anything still has to happen first: a grace period, finalizers of
-its own, or those the chosen dependents policy puts on it (`orphan`, `foregroundDeletion`) for the garbage collector.
+its own, or those that the propagation policy adds (`orphan`, `foregroundDeletion`) for the garbage collector.
 Otherwise it removes the object at once.
 """
 
@@ -56,7 +56,7 @@ class Deletes:
     async def delete_all(
         self, request: Request, resource: Resource, objects: list[Obj], options: DeleteOptions
     ) -> list[Obj]:
-        """Delete each; one that is gone already is as good as deleted."""
+        """Delete each; one that is gone already counts as deleted."""
         deleted = []
         for obj in objects:
             meta = obj["metadata"]
@@ -86,9 +86,8 @@ class Deletes:
         grace = self._grace(resource, live, options)
         held = resource.strategy.deleting is not None and resource.strategy.deleting(live)
         if not finalizers and not grace and not held:
-            if not options.dry_run:
-                await self._writes.remove(resource, namespace, entry)
-            return await self._gone(resource, entry)
+            revision = 0 if options.dry_run else await self._writes.remove(resource, namespace, entry)
+            return await self._gone(resource, entry, revision)
         new = await self._versions.fresh(resource, entry)
         if not self._mark(resource, new, finalizers, grace):
             return await self._present(resource, entry)
@@ -110,23 +109,26 @@ class Deletes:
     def _mark(self, resource: Resource, new: Obj, finalizers: list[str], grace: int) -> bool:
         """Set what says that the object is being deleted; False when it says so already."""
         meta = new["metadata"]
-        before = (meta.get("finalizers") or [], meta.get("deletionGracePeriodSeconds"), "deletionTimestamp" in meta)
+        pending = meta.get("deletionGracePeriodSeconds", 0)
+        before = (meta.get("finalizers") or [], pending, "deletionTimestamp" in meta)
         if before == (finalizers, grace, True):
             return False
         if finalizers:
             meta["finalizers"] = finalizers
         else:
             meta.pop("finalizers", None)
-        if "deletionTimestamp" not in meta and meta.get("generation"):
+        own_mark = resource.strategy.mark_deleting
+        if "deletionTimestamp" not in meta and meta.get("generation") and own_mark is None:
             meta["generation"] += 1
         if "deletionTimestamp" in meta:
             begun = parse_time(meta["deletionTimestamp"]) - (meta.get("deletionGracePeriodSeconds") or 0)
         else:
             begun = self._clock.now()
         meta["deletionTimestamp"] = rfc3339(begun + grace)
-        meta["deletionGracePeriodSeconds"] = grace
-        if resource.strategy.mark_deleting is not None:
-            resource.strategy.mark_deleting(new)
+        if own_mark is None:
+            meta["deletionGracePeriodSeconds"] = grace
+        else:
+            own_mark(new)
         return True
 
     async def _present(self, resource: Resource, entry: Entry, status: int = 200) -> ObjectResult:
@@ -135,9 +137,15 @@ class Deletes:
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, resource=resource, status=status)
 
-    async def _gone(self, resource: Resource, entry: Entry) -> ObjectResult:
+    async def _gone(self, resource: Resource, entry: Entry, revision: int) -> ObjectResult:
+        """The answer for an object that was removed; its version is that of the removal."""
         if resource.strategy.returns_deleted:
-            return await self._present(resource, entry)
+            gone = await self._versions.fresh(resource, entry)
+            if resource.strategy.graceful is not None:
+                self._mark(resource, gone, [], 0)
+            if revision:
+                gone["metadata"]["resourceVersion"] = str(revision)
+            return ObjectResult(obj=gone, resource=resource)
         return ObjectResult(obj=success(entry.name, resource, entry.object()["metadata"]["uid"]))
 
 
@@ -158,7 +166,7 @@ def check_preconditions(resource: Resource, name: str, live: Obj, options: Delet
 
 
 def _with_policy(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
-    """The finalizers the object must carry under the dependents policy in force."""
+    """The finalizers that the object must have under the propagation policy in force."""
     policy = options.propagation
     if not policy:
         if ORPHAN in finalizers or FOREGROUND in finalizers:

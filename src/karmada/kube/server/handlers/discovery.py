@@ -19,7 +19,6 @@ from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import NotFound, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK, GroupVersion
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.handlers.pipeline import PAGE_NOT_FOUND
 from karmada.kube.server.http.negotiation import (
     DOCUMENT,
     MEDIA,
@@ -30,7 +29,7 @@ from karmada.kube.server.http.negotiation import (
     parse_accept,
 )
 from karmada.kube.server.http.request import Request
-from karmada.kube.server.http.results import ObjectResult, RawResult, Result
+from karmada.kube.server.http.results import PAGE_NOT_FOUND, ObjectResult, RawResult, Result
 from karmada.kube.server.registry import Registry
 
 _AGGREGATED_KIND = "APIGroupDiscoveryList"

@@ -32,7 +32,7 @@ from karmada.kube.server.http.options import (
     write_options,
 )
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
-from karmada.kube.server.http.results import ListResult, ObjectResult, Result
+from karmada.kube.server.http.results import PAGE_NOT_FOUND, ListResult, ObjectResult, Result
 from karmada.kube.server.registry import Registry
 
 _NAMED = {"create": False, "update": True, "patch": True, "delete": True}
@@ -81,10 +81,10 @@ class Handlers:
 
     async def handle(self, request: Request, resource: Resource) -> Result:
         info = request.info
-        if resource.namespaced and not info.namespace and info.verb not in ("list", "watch"):
+        if _is_out_of_scope(resource, info):
+            if resource.custom and not resource.native:
+                return PAGE_NOT_FOUND
             raise MethodNotAllowed() if _lists_here(info, resource) else NotFound.resource()
-        if not resource.namespaced and info.namespace and not _is_namespace_itself(info):
-            raise NotFound.resource()
         if request.method == "HEAD" and not resource.custom and info.subresource not in CONNECT_SUBRESOURCES:
             raise MethodNotAllowed()
         if resource.deprecation:
@@ -243,7 +243,8 @@ class Handlers:
     async def _subresource(self, request: Request, resource: Resource) -> Result:
         sub = resource.subresources.get(request.info.subresource)
         if sub is None:
-            raise NotFound.resource()
+            custom = resource.custom and not resource.native
+            raise NotFound.of(resource.group_resource, request.info.name) if custom else NotFound.resource()
         verb = request.info.verb
         if verb not in sub.verbs:
             raise MethodNotAllowed()
@@ -291,7 +292,14 @@ class Handlers:
 def _lists_here(info: RequestInfo, resource: Resource) -> bool:
     """Whether the path of a built-in, namespaced resource without a namespace exists: as the list of all of them."""
     names_object = bool(info.name) and info.verb != "deletecollection"
-    return not resource.custom and not names_object and "list" in resource.verbs
+    return resource.namespaced and not resource.custom and not names_object and "list" in resource.verbs
+
+
+def _is_out_of_scope(resource: Resource, info: RequestInfo) -> bool:
+    """A namespaced kind outside of a namespace (but for lists and watches), or a cluster-scoped one inside of one."""
+    if resource.namespaced:
+        return not info.namespace and info.verb not in ("list", "watch")
+    return bool(info.namespace) and not _is_namespace_itself(info)
 
 
 def _is_namespace_itself(info: RequestInfo) -> bool:

@@ -19,12 +19,11 @@ from karmada.kube.server.auth.rbac import AuthzAttributes
 from karmada.kube.server.handlers.dispatch import Handlers
 from karmada.kube.server.handlers.offers import negotiated
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Request, RequestInfo
-from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.http.results import PAGE_NOT_FOUND, Result
 from karmada.kube.server.registry import Registry
 
 PathHandler = Callable[[Request], Awaitable[Result]]
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-PAGE_NOT_FOUND = RawResult(b"404 page not found\n", "text/plain; charset=utf-8", 404)
 
 
 class Delegate(Protocol):

@@ -241,7 +241,7 @@ class Writes:
             raise Conflict.stale(resource.group_resource, name)
         if not version and not patch and not resource.strategy.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise Invalid.of(resource.gvk.group_kind, name, [error])
+            raise Invalid.of(GroupKind(*resource.group_resource), name, [error])
         check_uid(resource, namespace, name, meta.get("uid") or "", live["uid"])
         return bool(version)
 
@@ -382,9 +382,9 @@ class Writes:
         key = storage_key(resource.storage_resource, namespace, name)
         return entry_of(key, value, revision)  # somebody has written since
 
-    async def remove(self, resource: Resource, namespace: str, entry: Entry) -> None:
-        """Delete for good; RevisionConflict when the object changed since `entry`."""
-        await self._write(resource, namespace, entry.name, None, entry.revision)
+    async def remove(self, resource: Resource, namespace: str, entry: Entry) -> int:
+        """Delete for good, at the revision returned; RevisionConflict when the object changed since `entry`."""
+        return await self._write(resource, namespace, entry.name, None, entry.revision)
 
     async def _write(self, resource: Resource, namespace: str, name: str, value: bytes | None, expected: int) -> int:
         key = storage_key(resource.storage_resource, namespace, name)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import ApiError, BadRequest, UnsupportedMediaType
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.errors import ApiError, BadRequest, Invalid, UnsupportedMediaType, invalid
+from karmada.kube.objects.gvk import GVK, GroupKind
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import DELETE_OPTIONS, Definitions
 from karmada.kube.schema.decode import DecodeError, duplicate_fields, meant_field, normalize, parse_json
@@ -19,6 +19,7 @@ from karmada.kube.server.http.request import Request
 
 _YAML_TYPES = (YAML, "application/x-yaml", "text/yaml")
 _DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
+_OPTIONS_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 _DELETE_VERSIONS = ("v1", "policy/v1", "policy/v1beta1")
 
 
@@ -75,6 +76,8 @@ class Bodies:
             raise _unrecognized(gvk.kind, "couldn't get version/kind; json: not an object", request.body)
         if parsed.get("apiVersion") in also:
             parsed["apiVersion"] = gvk.api_version
+        if custom and not request.in_process:
+            check_custom_type(parsed, gvk, request.body)
         check_type(parsed, gvk)
         complaints = self.normalize(parsed, gvk, node, custom=custom) + complaints
         if complaints and validation == "Strict":
@@ -94,7 +97,10 @@ class Bodies:
             raise _unrecognized("DeleteOptions", "couldn't get version/kind; json: not an object", request.body)
         if parsed.get("apiVersion") in (*_DELETE_VERSIONS, own_version):
             parsed["apiVersion"] = _DELETE_OPTIONS.api_version
-        check_type(parsed, _DELETE_OPTIONS)
+        version, kind = parsed.get("apiVersion") or _DELETE_OPTIONS.api_version, parsed.get("kind") or "DeleteOptions"
+        if (version, kind) != (_DELETE_OPTIONS.api_version, _DELETE_OPTIONS.kind):
+            named = "v1" if version == _DELETE_OPTIONS.api_version else version
+            raise BadRequest(f'no kind "{kind}" is registered for version "{named}" in scheme "{_OPTIONS_SCHEME}"')
         self.normalize(parsed, _DELETE_OPTIONS, self._definitions.node(DELETE_OPTIONS))
         return parsed
 
@@ -155,6 +161,21 @@ def check_type(obj: Obj, gvk: GVK) -> None:
         why = f'no kind "{kind}" is registered for this endpoint'
         raise BadRequest(f'{kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
     obj["apiVersion"], obj["kind"] = api_version, kind
+
+
+def check_custom_type(obj: Obj, gvk: GVK, body: bytes) -> None:
+    """Custom resources have no registered types to fall back on: a body names its kind and version itself."""
+    if not obj.get("kind"):
+        raise _unrecognized(gvk.kind, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'", body)
+    version = obj.get("apiVersion") or ""
+    if version != gvk.api_version:
+        raise BadRequest(
+            f"the API version in the data ({version}) does not match the expected API version ({gvk.api_version})"
+        )
+    if obj["kind"] != gvk.kind:
+        error = invalid("kind", obj["kind"], f"must be {gvk.kind}")
+        name = (obj.get("metadata") or {}).get("name") or ""
+        raise Invalid.of(GroupKind(gvk.group, str(obj["kind"])), name, [error])
 
 
 def _unrecognized(kind: str, why: str, body: bytes) -> ApiError:

@@ -92,7 +92,7 @@ async def encode_list(
         }
         return finish(whole, form, pretty)
     if result.objects is None and form.media == JSON and not pretty:
-        return _join(resource, result.metadata, result.entries)
+        return _join(resource, _list_meta(resource, result.metadata), result.entries)
     return finish(list_object(result), form, pretty)
 
 
@@ -110,9 +110,14 @@ def list_object(result: ListResult, *, typed_items: bool = False) -> Obj:
     return {
         "kind": resource.list_kind,
         "apiVersion": resource.gvk.api_version,
-        "metadata": result.metadata,
+        "metadata": _list_meta(resource, result.metadata),
         "items": items,
     }
+
+
+def _list_meta(resource: Resource, metadata: Obj) -> Obj:
+    """Lists of custom resources have a continue token even when it is empty."""
+    return {"continue": "", **metadata} if resource.custom and not resource.native else metadata
 
 
 def _join(resource: Resource, metadata: Obj, entries: list[Entry]) -> bytes:

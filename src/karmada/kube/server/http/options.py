@@ -119,7 +119,7 @@ def delete_options(query: Query, body: Obj | None) -> DeleteOptions:
         both = "orphanDependents and deletionPropagation cannot be both set"
         errors.append(invalid("propagationPolicy", propagation, both))
     elif propagation and propagation not in _PROPAGATION:
-        errors.append(not_supported("propagationPolicy", propagation, ["Background", "Foreground", "Orphan", "nil"]))
+        errors.append(not_supported("propagationPolicy", propagation, [*_PROPAGATION, "nil"]))
     _refuse("DeleteOptions", errors)
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"

@@ -70,6 +70,10 @@ class RawResult:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+PAGE_NOT_FOUND = RawResult(b"404 page not found\n", "text/plain; charset=utf-8", 404)
+"""For a path that nothing serves."""
+
+
 @dataclass(slots=True)
 class TakeOver:
     """The handler answers on the connection itself: upgrades, proxied streams. HTTP only."""

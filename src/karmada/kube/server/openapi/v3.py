@@ -20,10 +20,9 @@ from karmada.kube.objects.errors import NotAcceptable
 from karmada.kube.objects.gvk import GroupVersion
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
-from karmada.kube.server.handlers.pipeline import PAGE_NOT_FOUND
 from karmada.kube.server.http.negotiation import parse_accept
 from karmada.kube.server.http.request import Request
-from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.http.results import PAGE_NOT_FOUND, RawResult, Result
 from karmada.kube.server.openapi.paths import PARAMETER_TYPES, Operation, Path, base_path, paths_of
 from karmada.kube.server.openapi.schemas import (
     DELETE_OPTIONS,

@@ -21,9 +21,8 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.handlers.pipeline import PAGE_NOT_FOUND
 from karmada.kube.server.http.request import Request, RequestInfo
-from karmada.kube.server.http.results import RawResult, Result
+from karmada.kube.server.http.results import PAGE_NOT_FOUND, RawResult, Result
 from karmada.kube.sim.faults.kinds import (
     BlackHole,
     Errors,
