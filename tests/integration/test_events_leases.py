@@ -34,7 +34,7 @@ def new_event(**more: Any) -> Any:
     return {
         "metadata": {"name": "n.1"},
         "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
-        "eventTime": "2026-01-01T00:00:00.5Z",
+        "eventTime": "2026-01-01T00:00:00.500000Z",
         "reportingController": "example.io/c",
         "reportingInstance": "c-1",
         "action": "Start",
@@ -89,7 +89,7 @@ async def test_new_events_must_tell_everything(http: Http, key: str) -> None:
 
 async def test_of_new_events_only_the_series_moves_on(http: Http) -> None:
     ok(await http("POST", NEW_EVENTS, new_event()), 201)
-    series = {"series": {"count": 3, "lastObservedTime": "2026-01-01T00:00:01Z"}}
+    series = {"series": {"count": 3, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}}
     moved = ok(await patch(http, f"{NEW_EVENTS}/n.1", series))
     assert moved["series"] == {"count": 3, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
     refused(await patch(http, f"{NEW_EVENTS}/n.1", {"note": "other"}), 422, "Invalid", "note")
@@ -106,7 +106,7 @@ async def test_a_recorder_is_not_kept_waiting_by_a_namespace_that_ends(http: Htt
 
 async def test_a_lease_keeps_microseconds(http: Http) -> None:
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.123456Z",
-            "acquireTime": "2026-01-01T00:00:00Z", "leaseTransitions": 0}  # fmt: skip
+            "acquireTime": "2026-01-01T00:00:00.000000Z", "leaseTransitions": 0}  # fmt: skip
     made = ok(await http("POST", LEASES, {"metadata": {"name": "l"}, "spec": spec}), 201)
     assert made["spec"]["renewTime"] == "2026-01-01T00:00:00.123456Z"
     assert made["spec"]["acquireTime"] == "2026-01-01T00:00:00.000000Z"

@@ -28,8 +28,10 @@ async def test_a_service_is_given_an_address(http: Http) -> None:
 
 
 async def test_headless_and_external_services_get_none(http: Http) -> None:
-    headless = ok(await http("POST", SERVICES, service("h", clusterIP="None")), 201)["spec"]
+    headless = ok(await http("POST", SERVICES, service("h", clusterIP="None", selector={"a": "b"})), 201)["spec"]
     assert (headless["clusterIP"], headless["clusterIPs"], headless["ipFamilies"]) == ("None", ["None"], ["IPv4"])
+    without_pods = ok(await http("POST", SERVICES, service("w", clusterIP="None")), 201)["spec"]
+    assert (without_pods["ipFamilies"], without_pods["ipFamilyPolicy"]) == (["IPv4", "IPv6"], "RequireDualStack")
     external = ok(await http("POST", SERVICES, service("e", type="ExternalName", externalName="example.com")), 201)
     assert not {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} & external["spec"].keys()
 

@@ -52,7 +52,7 @@ def test_behavior_is_filled_in_once_it_is_given() -> None:
         "scaleUp": {
             "stabilizationWindowSeconds": 0,
             "selectPolicy": "Max",
-            "policies": [percent, {"type": "Pods", "value": 4, "periodSeconds": 15}],
+            "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, percent],
         },
         "scaleDown": {"stabilizationWindowSeconds": 10, "selectPolicy": "Max", "policies": [percent]},
     }
@@ -145,7 +145,7 @@ def test_v1_shows_the_cpu_target_and_keeps_the_rest_in_annotations() -> None:
         },
     }
     assert orjson.loads(annotations[v1.CONDITIONS]) == found["status"]["conditions"]
-    assert orjson.loads(annotations[v1.BEHAVIOR])["scaleUp"]["selectPolicy"] == "Max"
+    assert orjson.loads(annotations[v1.BEHAVIOR])["ScaleUp"]["SelectPolicy"] == "Max"
 
 
 metrics = st.lists(st.sampled_from([m for m in RICH_METRICS if m != utilization("cpu", 50)]), unique_by=str, max_size=5)

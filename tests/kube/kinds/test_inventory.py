@@ -102,6 +102,7 @@ CONDITIONAL = {
 RETURNED = {
     "pods", "services", "serviceaccounts", "namespaces", "persistentvolumes", "persistentvolumeclaims", "podtemplates",
     "resourcequotas", "storageclasses", "csidrivers", "csinodes", "volumeattachments",
+    "resourceclaims", "resourceclaimtemplates",
 }  # fmt: skip
 NO_GENERATION = {
     "configmaps", "secrets", "services", "namespaces", "nodes", "persistentvolumes", "persistentvolumeclaims",

@@ -182,16 +182,24 @@ class TestNormalize:
         obj, _ = normalized("v1", "Namespace", {"metadata": {"creationTimestamp": "0001-01-01T00:00:00Z"}})
         assert obj["metadata"] == {}
 
-    @pytest.mark.parametrize(
-        "given", ["2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05.500000Z", "2026-01-02T05:04:05.5+02:00"]
-    )
+    @pytest.mark.parametrize("given", ["2026-01-02T03:04:05.500000Z", "2026-01-02T05:04:05.500000+02:00"])
     def test_micro_times_have_six_digits(self, given: str) -> None:
         obj, _ = normalized("coordination.k8s.io/v1", "Lease", {"spec": {"renewTime": given}})
         assert obj["spec"]["renewTime"] == "2026-01-02T03:04:05.500000Z"
 
-    def test_micro_times_accept_whole_seconds(self) -> None:
-        obj, _ = normalized("coordination.k8s.io/v1", "Lease", {"spec": {"renewTime": "2026-01-02T03:04:05Z"}})
-        assert obj["spec"]["renewTime"] == "2026-01-02T03:04:05.000000Z"
+    @pytest.mark.parametrize(
+        ("fraction", "why"),
+        [
+            ("Z", 'cannot parse "Z" as ".000000"'),
+            (".5Z", 'cannot parse ".5Z" as ".000000"'),
+            (".1234567Z", 'cannot parse "7Z" as "Z07:00"'),
+        ],
+    )
+    def test_micro_times_need_their_six_digits(self, fraction: str, why: str) -> None:
+        given = f"2026-01-02T03:04:05{fraction}"
+        with pytest.raises(DecodeError) as caught:
+            normalized("coordination.k8s.io/v1", "Lease", {"spec": {"renewTime": given}})
+        assert str(caught.value) == f'parsing time "{given}" as "2006-01-02T15:04:05.000000Z07:00": {why}'
 
     @pytest.mark.parametrize(
         ("given", "stored"), [("YQ==", "YQ=="), ("YW\nJj\r\nYQ==", "YWJjYQ=="), ("YR==", "YQ=="), ("", "")]

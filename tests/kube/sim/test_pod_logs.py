@@ -10,13 +10,12 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import ApiError, BadRequest, Invalid
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.handlers.pod_logs import LogOptions, chosen_container
 from karmada.kube.server.http.request import Query
 from karmada.kube.sim.kubelet.logs import (
     INTERVAL,
     RETAINED,
-    LogOptions,
     Output,
-    chosen_container,
     followed,
     history,
     output_of,
@@ -135,7 +134,7 @@ async def test_following_can_begin_at_the_end_and_obeys_the_limit() -> None:
 
 
 def parsed(**query: str) -> LogOptions:
-    return LogOptions.parse(Query.of(query), START)
+    return LogOptions.parse(Query.of(query), "p", START)
 
 
 def test_options_are_read_from_the_query() -> None:
@@ -159,7 +158,7 @@ def test_options_are_read_from_the_query() -> None:
 )
 def test_bad_options_are_refused(query: dict[str, str], error: type[ApiError], text: str) -> None:
     with pytest.raises(error) as refused:
-        LogOptions.parse(Query.of(query), START)
+        LogOptions.parse(Query.of(query), "p", START)
     assert text in refused.value.message
 
 

@@ -33,7 +33,7 @@ def default(obj: Obj) -> None:
         for rules in (up, down):
             fill_text(rules, "selectPolicy", "Max")
         if not up.get("policies"):
-            up["policies"] = [_policy("Percent", 100), _policy("Pods", 4)]
+            up["policies"] = [_policy("Pods", 4), _policy("Percent", 100)]
         if not down.get("policies"):
             down["policies"] = [_policy("Percent", 100)]
 
@@ -46,7 +46,7 @@ def prepare_create(obj: Obj) -> None:
     obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}
 
 
-def validate(obj: Obj) -> list[FieldError]:
+def validate(obj: Obj, *, new_target: bool = True) -> list[FieldError]:
     errors: list[FieldError] = []
     spec = obj.get("spec") or {}
     low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
@@ -59,10 +59,21 @@ def validate(obj: Obj) -> list[FieldError]:
     reference = spec.get("scaleTargetRef") or {}
     for key in ("kind", "name"):
         checks.named(errors, f"spec.scaleTargetRef.{key}", reference.get(key), names.path_segment)
+    if new_target:
+        _api_version(errors, "spec.scaleTargetRef.apiVersion", reference)
     for index, metric in enumerate(spec.get("metrics") or ()):
         _metric(errors, f"spec.metrics[{index}]", metric)
     behavior_errors(errors, "spec.behavior", spec.get("behavior") or {})
     return errors
+
+
+def _api_version(errors: list[FieldError], path: str, reference: Obj) -> None:
+    """Nothing in the core group can be scaled but ReplicationControllers."""
+    version = reference.get("apiVersion") or ""
+    if version.count("/") > 1:
+        errors.append(invalid(path, version, f"unexpected GroupVersion string: {version}"))
+    elif "/" not in version and (version, reference.get("kind")) != ("v1", "ReplicationController"):
+        errors.append(invalid(path, version, "apiVersion must specify API group"))
 
 
 def _metric(errors: list[FieldError], path: str, metric: Obj) -> None:
@@ -169,6 +180,16 @@ def validate_status(obj: Obj, _old: Obj) -> list[FieldError]:
     return errors
 
 
+def validate_change(obj: Obj, old: Obj) -> list[FieldError]:
+    """A target that was stored without a group may stay."""
+    targets = [(one.get("spec") or {}).get("scaleTargetRef") for one in (obj, old)]
+    return validate(obj, new_target=targets[0] != targets[1])
+
+
 HORIZONTAL_POD_AUTOSCALER = Strategy(
-    default=default, prepare_create=prepare_create, validate=validate, validate_status=validate_status
+    default=default,
+    prepare_create=prepare_create,
+    validate=validate,
+    validate_ratcheting=validate_change,
+    validate_status=validate_status,
 )

@@ -112,6 +112,36 @@ def _dump(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
+_RULES = ("StabilizationWindowSeconds", "SelectPolicy", "Policies", "Tolerance")
+_POLICY = ("Type", "Value", "PeriodSeconds")
+
+
+def _exported_behavior(behavior: Obj) -> Obj:
+    """As Kubernetes writes it into the annotation: its internal form, whose fields are capitalised and all there."""
+
+    def rules(found: Obj | None) -> Obj | None:
+        if found is None:
+            return None
+        exported = {name: found.get(_lower(name)) for name in _RULES}
+        policies = found.get("policies")
+        if policies is not None:
+            exported["Policies"] = [{name: policy.get(_lower(name)) for name in _POLICY} for policy in policies]
+        return exported
+
+    return {"ScaleUp": rules(behavior.get("scaleUp")), "ScaleDown": rules(behavior.get("scaleDown"))}
+
+
+def _lower(name: str) -> str:
+    return name[:1].lower() + name[1:]
+
+
+def _imported(value: Any) -> Any:
+    """The way back: field names begin with small letters, and what is null is not there."""
+    if isinstance(value, dict):
+        return {_lower(key): _imported(item) for key, item in value.items() if item is not None}
+    return [_imported(item) for item in value] if isinstance(value, list) else value
+
+
 def from_v2(obj: Obj) -> Obj:
     new: Obj = copy_json(obj)
     new["apiVersion"] = "autoscaling/v1"
@@ -124,7 +154,7 @@ def from_v2(obj: Obj) -> Obj:
         extra[METRICS] = _dump([_flatten(metric, "target", "target") for metric in others])
     behavior = spec.pop("behavior", None)
     if behavior is not None:
-        extra[BEHAVIOR] = _dump(behavior)
+        extra[BEHAVIOR] = _dump(_exported_behavior(behavior))
     current_metrics = status.pop("currentMetrics", None) or []
     current, _, _ = _split(current_metrics, "current")
     if current is not None:
@@ -163,7 +193,7 @@ def to_v2(obj: Obj) -> Obj:
         spec["metrics"] = metrics
     behavior = _load(annotations, BEHAVIOR)
     if isinstance(behavior, dict):
-        spec["behavior"] = behavior
+        spec["behavior"] = _imported(behavior)
     current = status.pop("currentCPUUtilizationPercentage", None)
     currents = [_deepen(metric, "current", "current") for metric in _dicts(_load(annotations, CURRENT_METRICS))]
     if current is not None and _split(currents, "current")[0] is None:
@@ -203,6 +233,10 @@ def validate(obj: Obj) -> list[FieldError]:
     return autoscaling.validate(to_v2(obj))
 
 
+def validate_change(obj: Obj, old: Obj) -> list[FieldError]:
+    return autoscaling.validate_change(to_v2(obj), to_v2(old))
+
+
 def validate_status(obj: Obj, old: Obj) -> list[FieldError]:
     return autoscaling.validate_status(obj, old)
 
@@ -211,5 +245,6 @@ HORIZONTAL_POD_AUTOSCALER_V1 = Strategy(
     default=default,
     prepare_create=lambda obj: obj.__setitem__("status", {"currentReplicas": 0, "desiredReplicas": 0}),
     validate=validate,
+    validate_ratcheting=validate_change,
     validate_status=validate_status,
 )

@@ -128,10 +128,14 @@ def validate_job(obj: Obj) -> list[FieldError]:
     checks.label_selector(errors, "spec.selector", selector)
     if not spec.get("manualSelector"):
         _generated(errors, meta, selector, labels)
-    if not errors and not labels_from(selector).matches(labels):
+    if not any(error.field.startswith("spec.selector.") for error in errors) and not _selects(selector, labels):
         detail = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels, detail))
     return errors
+
+
+def _selects(selector: Obj, labels: Obj) -> bool:
+    return labels_from(selector).matches(labels)
 
 
 def _generated(errors: list[FieldError], meta: Obj, selector: Obj, labels: Obj) -> None:
@@ -188,6 +192,30 @@ def _schedule(errors: list[FieldError], spec: Obj) -> None:
 
 
 # --- updates
+
+
+def validate_job_status(obj: Obj, old: Obj) -> list[FieldError]:
+    """A Job that becomes complete met its criteria, has a start and an end, and no pod runs any more."""
+    errors: list[FieldError] = []
+    status = obj.get("status") or {}
+    checks.non_negative(errors, "status", status, "active", "succeeded", "failed", "terminating")
+    if not _has(status, "Complete") or _has(old.get("status") or {}, "Complete"):
+        return errors
+    if not status.get("completionTime"):
+        errors.append(required("status.completionTime", "completionTime is required for Complete jobs"))
+    if not _has(status, "SuccessCriteriaMet"):
+        detail = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
+        errors.append(FieldError("status.conditions", "FieldValueInvalid", f"Invalid value: {detail}"))
+    if status.get("active"):
+        errors.append(invalid("status.active", status["active"], "active>0 is invalid for finished job"))
+    if not status.get("startTime"):
+        errors.append(required("status.startTime", "startTime is required for finished job"))
+    return errors
+
+
+def _has(status: Obj, condition: str) -> bool:
+    found = status.get("conditions") or ()
+    return any(c.get("type") == condition and c.get("status") == "True" for c in found)
 
 
 def update_job(obj: Obj, old: Obj) -> list[FieldError]:
@@ -267,6 +295,7 @@ JOB = Strategy(
     prepare_create=prepare_job,
     validate=validate_job,
     validate_update=update_job,
+    validate_status=validate_job_status,
     generation=_spec,
     orphan_by_default=True,
     fields={"status.successful": lambda obj: str((obj.get("status") or {}).get("succeeded") or 0)},

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from karmada.kube.kinds import checks
+from karmada.kube.kinds.container_rules import is_extended_resource
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, required
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 
+_OBJECTS = (
+    "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims",
+    "services.nodeports", "services.loadbalancers",
+)  # fmt: skip
+"""What is counted by the piece."""
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_OF_QUOTAS = frozenset(
+    {
+        *_OBJECTS,
+        *_COMPUTE,
+        "requests.storage",
+        *(f"{kind}.{name}" for kind in ("requests", "limits") for name in _COMPUTE),
+    }
+)
 QUOTA_SCOPES = (
     "BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating",
     "VolumeAttributesClass",
@@ -25,8 +40,11 @@ def validate_quota(obj: Obj) -> list[FieldError]:
     spec = obj.get("spec") or {}
     for name, amount in (spec.get("hard") or {}).items():
         path = f"spec.hard[{name}]"
-        checks.add_invalid(errors, path, name, names.qualified_name(name))
+        _quota_name(errors, path, name)
         checks.resource_amount(errors, path, amount)
+        parsed = checks.quantity(amount)
+        if parsed is not None and (name in _OBJECTS or is_extended_resource(name)) and parsed.milli() % 1000:
+            errors.append(invalid(path, str(parsed), "must be an integer"))
     for index, scope in enumerate(spec.get("scopes") or ()):
         if scope not in QUOTA_SCOPES:
             errors.append(invalid("spec.scopes", spec["scopes"], f"unsupported scope at index {index}: {scope}"))
@@ -44,6 +62,16 @@ def validate_quota(obj: Obj) -> list[FieldError]:
         elif operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
             errors.append(invalid(f"{path}.operator", operator or "", "not a valid selector operator"))
     return errors
+
+
+def _quota_name(errors: list[FieldError], path: str, name: str) -> None:
+    wrong = names.qualified_name(name)
+    checks.add_invalid(errors, path, name, wrong)
+    if wrong or "/" in name or name in _OF_QUOTAS or name.removeprefix("requests.").startswith("hugepages-"):
+        return
+    if name != "storage":
+        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    errors.append(invalid(path, name, "must be a standard resource for quota"))
 
 
 def update_quota(obj: Obj, old: Obj) -> list[FieldError]:

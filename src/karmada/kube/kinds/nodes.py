@@ -14,11 +14,22 @@ _MUTABLE = frozenset({"podCIDR", "podCIDRs", "providerID", "unschedulable", "tai
 
 
 def default_node(obj: Obj) -> None:
+    spec = obj.get("spec")
+    if spec:
+        _default_ranges(spec)
     status = obj.get("status")
     if status:
         checks.canonical_quantities(status, "capacity", "allocatable")
         if not status.get("allocatable") and status.get("capacity"):
             status["allocatable"] = dict(status["capacity"])
+
+
+def _default_ranges(spec: Obj) -> None:
+    """podCIDR is the first of podCIDRs; who gives one gives both."""
+    if spec.get("podCIDRs"):
+        spec["podCIDR"] = spec["podCIDRs"][0]
+    elif spec.get("podCIDR"):
+        spec["podCIDRs"] = [spec["podCIDR"]]
 
 
 def validate_node(obj: Obj) -> list[FieldError]:

@@ -33,10 +33,16 @@ def default(pod: Obj) -> None:
 
 
 def qos_class(spec: Obj) -> str:
-    """Guaranteed: cpu and memory limited in every container, and asked for in full; BestEffort: neither anywhere."""
+    """Guaranteed: cpu and memory limited in every container, and asked for in full; BestEffort: neither anywhere.
+
+    Resources of the pod as a whole decide in place of those of its containers.
+    """
     guaranteed, anything = True, False
-    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
-        resources = container.get("resources") or {}
+    whole = spec.get("resources") or {}
+    decided = _counted(whole.get("limits")) or _counted(whole.get("requests"))
+    parts = [spec] if decided else [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    for part in parts:
+        resources = part.get("resources") or {}
         limits, requests = _counted(resources.get("limits")), _counted(resources.get("requests"))
         anything = anything or bool(limits or requests)
         if set(limits) != set(_QOS_RESOURCES) or any(

@@ -11,6 +11,7 @@ from typing import Any
 
 from karmada.kube.kinds.checks import canonical_quantity, canonical_resources
 from karmada.kube.kinds.images import default_pull_policy
+from karmada.kube.kinds.pod_amounts import pod_resources
 from karmada.kube.objects.types import Obj
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -32,6 +33,25 @@ def containers_of(spec: Obj) -> Iterator[Obj]:
 def default_template(template: Obj) -> None:
     """A PodTemplateSpec."""
     default_pod_spec(template.setdefault("spec", {}))
+
+
+_POD_LEVEL = ("cpu", "memory")
+
+
+def default_pod_resources(spec: Obj) -> None:
+    """Requests of the pod as a whole: what its containers ask for together, else the pod's limits."""
+    resources = spec.get("resources")
+    if not resources or not (resources.get("limits") or resources.get("requests")):
+        return
+    requests = dict(resources.get("requests") or {})
+    for name, amount in pod_resources({**spec, "overhead": None}, "requests").items():
+        if name in _POD_LEVEL:
+            requests.setdefault(name, str(amount))
+    for name, amount in (resources.get("limits") or {}).items():
+        if name in _POD_LEVEL or name.startswith("hugepages-"):
+            requests.setdefault(name, amount)
+    if requests:
+        resources["requests"] = requests
 
 
 def default_pod_spec(spec: Obj) -> None:
@@ -234,3 +254,5 @@ def default_pod_only(spec: Obj) -> None:
             for port in container.get("ports") or ():
                 if not port.get("hostPort"):
                     port["hostPort"] = port.get("containerPort")
+    if spec.get("resources"):
+        default_pod_resources(spec)

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from karmada.kube.kinds import checks
+from karmada.kube.kinds.pod_amounts import Usage, pod_resources
 from karmada.kube.kinds.pods import TERMINAL, qos_class
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.quantity import ZERO, Quantity
+from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
-
-Usage = dict[str, Quantity]
 
 PODS = GroupResource("", "pods")
 SERVICES = GroupResource("", "services")
@@ -59,50 +58,6 @@ def _pod_usage(found: Usage, pod: Obj) -> Usage:
         if name in _COMPUTE:
             found[f"limits.{name}"] = amount
     return found
-
-
-def pod_resources(spec: Obj, kind: str) -> Usage:
-    """What a pod asks for (or is limited to) in all: its containers and sidecars together, or its greediest init
-    container with the sidecars started before it, whichever is more; plus the runtime's overhead.
-    """
-    total: Usage = {}
-    for container in spec.get("containers") or ():
-        _add(total, _amounts(container, kind))
-    sidecars: Usage = {}
-    peak: Usage = {}
-    for container in spec.get("initContainers") or ():
-        amounts = _amounts(container, kind)
-        if container.get("restartPolicy") == "Always":
-            _add(total, amounts)
-            _add(sidecars, amounts)
-            amounts = sidecars
-        else:
-            amounts = _sum(amounts, sidecars)
-        for name, amount in amounts.items():
-            peak[name] = max(amount, peak.get(name, ZERO))
-    for name, amount in peak.items():
-        total[name] = max(amount, total.get(name, ZERO))
-    overhead = spec.get("overhead") or {}
-    for name, value in overhead.items():
-        if kind == "requests" or name in total:
-            total[name] = total.get(name, ZERO) + (checks.quantity(value) or ZERO)
-    return total
-
-
-def _amounts(container: Obj, kind: str) -> Usage:
-    found = (container.get("resources") or {}).get(kind) or {}
-    return {name: checks.quantity(value) or ZERO for name, value in found.items()}
-
-
-def _add(total: Usage, more: Mapping[str, Quantity]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, ZERO) + amount
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    total = dict(one)
-    _add(total, other)
-    return total
 
 
 def _service_usage(spec: Obj) -> Usage:

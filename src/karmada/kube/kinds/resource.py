@@ -100,6 +100,8 @@ class Strategy:
     """(obj, old): allocate what must be unique (cluster IPs, node ports), set it in `obj`; raises ApiError."""
     generation: Callable[[Obj], Any] | None = None
     """The part of the object whose change raises metadata.generation; None: the kind has no generation."""
+    counts_from_creation: bool = True
+    """A new object has generation 1; else it has none before its first change (CSIDriver)."""
     name_errors: Callable[[str], list[str]] | None = None
     """What is wrong with a name; None: a DNS-1123 subdomain."""
     keeps_status_on_create: bool = False

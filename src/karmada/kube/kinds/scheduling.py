@@ -45,5 +45,8 @@ def update_priority_class(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 PRIORITY_CLASS = Strategy(
-    default=default_priority_class, validate=validate_priority_class, validate_update=update_priority_class
+    default=default_priority_class,
+    validate=validate_priority_class,
+    validate_update=update_priority_class,
+    generation=lambda obj: obj.get("value"),
 )

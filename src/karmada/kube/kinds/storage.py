@@ -90,6 +90,10 @@ def pending(obj: Obj) -> None:
     obj["status"] = {"phase": "Pending"}
 
 
+def pending_volume(obj: Obj) -> None:
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
+
+
 # --- claims
 
 
@@ -389,7 +393,7 @@ PERSISTENT_VOLUME_CLAIM = Strategy(
 PERSISTENT_VOLUME = Strategy(
     warnings=volume_warnings,
     default=default_volume,
-    prepare_create=pending,
+    prepare_create=pending_volume,
     validate=validate_volume,
     validate_update=update_volume,
     returns_deleted=True,
@@ -402,6 +406,7 @@ STORAGE_CLASS = Strategy(
     returns_deleted=True,
 )
 CSI_DRIVER = Strategy(
+    counts_from_creation=False,
     default=default_csi_driver,
     validate_update=update_csi_driver,
     generation=lambda obj: obj.get("spec"),

@@ -352,9 +352,19 @@ def canonical_time(text: str) -> str | None:
     return _moment(text, rfc3339)
 
 
+_SECONDS = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+_SIX_DIGITS = re.compile(r"\.\d{6}")
+_MICROS = re.compile(r"\.\d{6}(Z|[+-]\d\d:\d\d)$")
+
+
 @lru_cache(maxsize=4096)
 def canonical_micro_time(text: str) -> str | None:
-    """UTC with six fractional digits; None for the zero time."""
+    """UTC with six fractional digits, which must be given; None for the zero time."""
+    rest = _SECONDS.sub("", text, count=1)
+    if rest != text and not _MICROS.match(rest):
+        layout = '"2006-01-02T15:04:05.000000Z07:00"'
+        wanted = (rest[7:], "Z07:00") if _SIX_DIGITS.match(rest) else (rest, ".000000")
+        raise DecodeError(f'parsing time "{text}" as {layout}: cannot parse "{wanted[0]}" as "{wanted[1]}"')
     return _moment(text, micro_time)
 
 

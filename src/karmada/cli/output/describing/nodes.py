@@ -146,7 +146,7 @@ def _pods(sheet: Sheet, obj: Obj, pods: list[Obj], now: float) -> None:
 
 def _asked(pod: Obj, kind: str) -> dict[str, Quantity]:
     """The total requests of a pod; pod-level resources take precedence over those of containers."""
-    from karmada.kube.kinds.quota import pod_resources
+    from karmada.kube.kinds.pod_amounts import pod_resources
     from karmada.kube.objects.quantity import Quantity
 
     spec = pod.get("spec") or {}

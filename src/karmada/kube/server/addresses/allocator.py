@@ -308,10 +308,10 @@ class Allocator:
         asked = [_family(ip) for ip in services.cluster_ips(spec)]
         families = list(dict.fromkeys([*(spec.get("ipFamilies") or ()), *asked])) or [self._default_family]
         policy = spec.get("ipFamilyPolicy")
+        if services.is_headless(spec) and not spec.get("selector"):
+            return _families_of_endpoints(spec, families)
         if not policy:
             policy = spec["ipFamilyPolicy"] = "RequireDualStack" if len(families) > 1 else "SingleStack"
-        if services.is_headless(spec) and not spec.get("selector"):
-            return families
         if policy == "RequireDualStack" and len(self._ranges) < 2:
             errors.append(invalid("spec.ipFamilyPolicy", policy, _NO_DUAL_STACK))
         for index, family in enumerate(families):
@@ -410,6 +410,15 @@ def _owner(service: Obj) -> Owner:
 
 def _family(ip: str) -> str:
     return "IPv6" if ":" in ip else "IPv4"
+
+
+def _families_of_endpoints(spec: Obj, families: list[str]) -> list[str]:
+    """In place the policy of a Service that has no addresses and no pods: its endpoints may be of any family."""
+    if not spec.get("ipFamilyPolicy"):
+        spec["ipFamilyPolicy"] = "RequireDualStack"
+    if spec["ipFamilyPolicy"] == "SingleStack":
+        return families[:1]
+    return families + [family for family in ("IPv4", "IPv6") if family not in families]
 
 
 def _ports_of(spec: Obj) -> Iterator[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karmada.kube.kinds import checks
-from karmada.kube.kinds.quota import pod_resources
+from karmada.kube.kinds.pod_amounts import pod_resources
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj

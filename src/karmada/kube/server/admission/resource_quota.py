@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from karmada.kube.kinds import checks
 from karmada.kube.kinds import quota as quotas
+from karmada.kube.kinds.pod_amounts import Usage
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
@@ -28,7 +29,7 @@ Place = tuple[str, GroupResource]
 
 class _Promise(NamedTuple):
     obj: Obj
-    extra: quotas.Usage
+    extra: Usage
     version: str
     """The version of the object that is to be replaced; empty: it is to be created."""
     until: float
@@ -36,7 +37,7 @@ class _Promise(NamedTuple):
 
 class _Counted(NamedTuple):
     version: str
-    usage: quotas.Usage
+    usage: Usage
 
 
 class ResourceQuota(BuiltinPlugin):
@@ -85,7 +86,7 @@ class ResourceQuota(BuiltinPlugin):
         if stored is not None and promise is not None and promise.obj is attributes.obj:
             del promises[_name(attributes)]
 
-    def _check_known(self, attributes: Attributes, quota: Obj, counts: quotas.Usage) -> None:
+    def _check_known(self, attributes: Attributes, quota: Obj, counts: Usage) -> None:
         name = quota["metadata"]["name"]
         limited = quotas.limited_resources((quota.get("spec") or {}).get("hard") or (), counts)
         status = quota.get("status") or {}
@@ -98,7 +99,7 @@ class ResourceQuota(BuiltinPlugin):
             if lacking:
                 raise refuse(attributes, f"failed quota: {name}: must specify {'; '.join(lacking)}")
 
-    def _check_room(self, attributes: Attributes, quota: Obj, extra: quotas.Usage) -> None:
+    def _check_room(self, attributes: Attributes, quota: Obj, extra: Usage) -> None:
         hard = quotas.constrained(quota)
         limited = quotas.limited_resources(hard, extra)
         if not limited:
@@ -145,7 +146,7 @@ class ResourceQuota(BuiltinPlugin):
 
     # --- what was promised
 
-    def _promise(self, attributes: Attributes, obj: Obj, extra: quotas.Usage) -> None:
+    def _promise(self, attributes: Attributes, obj: Obj, extra: Usage) -> None:
         version = (attributes.old or {}).get("metadata", {}).get("resourceVersion") or ""
         until = self._clock.monotonic() + PROMISE_SECONDS
         self._promises.setdefault(_place(attributes), {})[_name(attributes)] = _Promise(obj, extra, version, until)

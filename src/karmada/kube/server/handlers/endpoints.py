@@ -35,6 +35,7 @@ from karmada.kube.server.auth.reviews import review
 from karmada.kube.server.auth.tokens import TokenIssuer, request_token
 from karmada.kube.server.handlers.deletes import Deletes, check_preconditions
 from karmada.kube.server.handlers.dispatch import Handlers, Place, created, place
+from karmada.kube.server.handlers.pod_logs import LogOptions, chosen_container
 from karmada.kube.server.handlers.writes import CONFLICT_TRIES, Change, Writes, manager_of
 from karmada.kube.server.http.options import WriteOptions, delete_options, write_options
 from karmada.kube.server.http.request import Query, Request
@@ -248,7 +249,10 @@ class Endpoints:
         if info.subresource == "proxy":
             name = _proxied_name(name)
         obj = self._handlers.reads.entry(resource, info.namespace if resource.namespaced else "", name).object()
-        if info.subresource != "log":
+        if info.subresource == "log":
+            LogOptions.parse(request.query, name, self._clock.now())
+            chosen_container(obj, request.query.get("container"))
+        else:
             await self._admit(request, resource, CONNECT, connect_options(request, resource))
         if self.connector is not None:
             return await self.connector.connect(request, resource, obj)
@@ -257,7 +261,7 @@ class Endpoints:
         if resource.gvk.kind == "Node":
             raise ServiceUnavailable(f"no kubelet answers for node {name}")
         if info.subresource == "log":
-            return RawResult(b"", "text/plain", 204)
+            return RawResult(b"", "", 204)
         raise BadRequest(f"pod {name} does not have a host assigned")
 
 

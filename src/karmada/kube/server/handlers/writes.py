@@ -112,7 +112,7 @@ class Writes:
         meta["creationTimestamp"] = rfc3339(self._clock.now())
         if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
             _wipe_status(resource, obj)
-        if strategy.generation is not None:
+        if strategy.generation is not None and strategy.counts_from_creation:
             meta["generation"] = 1
         return await self._create_named(request, resource, namespace, obj, options, attributes)
 

@@ -299,11 +299,12 @@ class HttpFront:
         headers = self._headers(request, audit_id)
         if isinstance(result, RawResult):
             headers.update(result.headers)
-            headers["Content-Type"] = result.content_type
+            if result.content_type:
+                headers["Content-Type"] = result.content_type
             body = result.body
             if result.content_type == JSON and not result.headers and self._pretty(request):
                 body = dumps(orjson.loads(body), pretty=True)
-            return web.Response(body=body, status=result.status, headers=headers)
+            return web.Response(body=body or None, status=result.status, headers=headers)
         if isinstance(result, WatchResult):
             return await self._stream(raw, request, result, headers)
         form = _form(request, "list" if isinstance(result, ListResult) else "object")

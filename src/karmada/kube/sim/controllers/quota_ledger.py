@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from karmada.kube.kinds.pod_amounts import Usage
 from karmada.kube.kinds.pods import TERMINAL
-from karmada.kube.kinds.quota import CLAIMS, PODS, SERVICES, Usage, in_scope, usage
+from karmada.kube.kinds.quota import CLAIMS, PODS, SERVICES, in_scope, usage
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj

@@ -19,6 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.handlers.pod_logs import LogOptions
 from karmada.kube.server.http.request import Query
 from karmada.kube.server.http.results import RawResult, Result, TakeOver
 from karmada.kube.sim.context import KUBELET, Context
@@ -27,7 +28,7 @@ from karmada.kube.sim.kubelet import channels, portforward
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.channels import Channels, Wanted
 from karmada.kube.sim.kubelet.container_environment import describe
-from karmada.kube.sim.kubelet.logs import LogOptions, Output, followed, history, is_running, output_of, status_of
+from karmada.kube.sim.kubelet.logs import Output, followed, history, is_running, output_of, status_of
 from karmada.kube.sim.kubelet.machine import Machine, Reply
 from karmada.kube.sim.kubelet.predicted_runs import reads_stdin
 from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell

@@ -16,6 +16,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.addresses.service_routing import SERVICE_NAME
+from karmada.kube.server.handlers.pod_logs import LogOptions, chosen_container
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.sim.context import KUBELET, Context
@@ -24,7 +25,6 @@ from karmada.kube.sim.controllers.podstate import is_terminal, node_name, phase
 from karmada.kube.sim.kubelet.access import TEXT, PodAccess
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.channels import Wanted
-from karmada.kube.sim.kubelet.logs import LogOptions, chosen_container
 from karmada.kube.sim.kubelet.pages import KubeletPages
 from karmada.kube.sim.kubelet.proxying import (
     PodProxy,
@@ -92,10 +92,10 @@ class PodConnector:
         return self.access.exec(pod, container, query.all("command"), wanted, headers)
 
     def _log(self, request: Request, pod: Obj) -> Result:
-        options = LogOptions.parse(request.query, self._context.clock.now())
+        options = LogOptions.parse(request.query, meta.name(pod), self._context.clock.now())
         container = chosen_container(pod, request.query.get("container"))
         if not node_name(pod):
-            return RawResult(b"", TEXT, 204)
+            return RawResult(b"", "", 204)
         self._reachable(pod, "log", container["name"])
         return self.access.logs(pod, container["name"], options, stream=not request.in_process)
 

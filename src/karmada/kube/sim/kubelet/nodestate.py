@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from karmada.kube.kinds.quota import pod_resources
+from karmada.kube.kinds.pod_amounts import pod_resources
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.nodefit import matches_node

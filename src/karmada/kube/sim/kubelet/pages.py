@@ -16,12 +16,12 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from karmada.kube.server.handlers.pod_logs import LogOptions, container_named
 from karmada.kube.server.http.request import Query
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.sim.controllers.podcontrol import BY_NODE
 from karmada.kube.sim.kubelet.access import TEXT, PodAccess
 from karmada.kube.sim.kubelet.channels import Wanted
-from karmada.kube.sim.kubelet.logs import LogOptions, container_named
 from karmada.kube.sim.metrics.load import LoadModel
 from karmada.kube.sim.metrics.reading import Reading, running_containers
 
@@ -77,7 +77,7 @@ class KubeletPages:
             return RawResult(f'pod "{name}" does not exist\n'.encode(), TEXT, 404)
         if container_named(pod, container) is None:
             return RawResult(f'container "{container}" not found in pod "{name}"\n'.encode(), TEXT, 404)
-        options = LogOptions.parse(query, self._load.clock.now())
+        options = LogOptions.parse(query, name, self._load.clock.now())
         return self._access.logs(pod, container, options, stream=stream)
 
     def _connect(self, verb: str, node: str, parts: list[str], query: Query, headers: Mapping[str, str]) -> Result:

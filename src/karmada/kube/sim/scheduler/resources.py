@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from karmada.kube.kinds.quota import pod_resources
+from karmada.kube.kinds.pod_amounts import pod_resources
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.scheduler.messages import FIT, Refusal
