@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.kinds import quota as quotas
+from karmada.kube.kinds.pod_amounts import Usage
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.types import Obj
@@ -165,7 +166,7 @@ async def test_pods_that_only_change_their_status_are_not_counted_again(
         await after(cluster, PACE)
         counted: list[Obj] = []
 
-        def counting(resource: GroupResource, obj: Obj) -> quotas.Usage:
+        def counting(resource: GroupResource, obj: Obj) -> Usage:
             counted.append(obj)
             return quotas.usage(resource, obj)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.kinds import quota
+from karmada.kube.kinds.pod_amounts import pod_resources
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
@@ -101,9 +102,9 @@ def test_a_pod_counts_for_its_peak() -> None:
         "initContainers": [container("500m", restartPolicy="Always"), container("3")],
         "overhead": {"cpu": "100m"},
     }
-    assert str(quota.pod_resources(spec, "requests")["cpu"]) == "3600m"
+    assert str(pod_resources(spec, "requests")["cpu"]) == "3600m"
     spec["initContainers"].pop()
-    assert str(quota.pod_resources(spec, "requests")["cpu"]) == "2600m"
+    assert str(pod_resources(spec, "requests")["cpu"]) == "2600m"
 
 
 @pytest.mark.parametrize(
