@@ -204,11 +204,11 @@ def test_every_change_of_a_role_or_binding_counts_at_once() -> None:
             'RBAC: clusterrole.rbac.authorization.k8s.io "r" not found',
             'forbidden: User "jane" cannot get path "/x&lt;y&gt;&amp;": '
             'RBAC: clusterrole.rbac.authorization.k8s.io "r" not found',
-            None,
+            {},
         ),
     ],
 )
-def test_denials_have_the_known_text(request_: AuthzAttributes, reason: str, message: str, details: Obj | None) -> None:
+def test_denials_have_the_known_text(request_: AuthzAttributes, reason: str, message: str, details: Obj) -> None:
     status = denied(JANE, request_, reason).status()
     assert (status["code"], status["reason"], status["message"]) == (403, "Forbidden", message)
     assert status.get("details") == details

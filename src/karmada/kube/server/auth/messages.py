@@ -1,4 +1,4 @@
-"""Texts of refusals, exactly as clients know them."""
+"""Texts of refusals, exactly as clients expect them."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def denied(user: User, request: AuthzAttributes, reason: str = "") -> Forbidden:
     if reason:
         why = f"{why}: {reason}"
     if not request.resource:
-        return Forbidden(f"forbidden: {why}")
+        return Forbidden(f"forbidden: {why}", details={})
     return Forbidden.of(GroupResource(request.group, request.resource), request.name, why)
