@@ -53,8 +53,8 @@ tools: $(TOOLS) ## Install what tests and lint need besides
 test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@echo "==> Unit and integration tests, on all cores"
 	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/e2e $(UNIT)
-	@echo "==> End to end: real programs, two tests at a time"
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(E2E)
+	@echo "==> End to end: real programs, four files at a time, since they mostly wait"
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(E2E)
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages
 	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks && $(BIN)/ruff format --check src tests benchmarks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -55,16 +55,8 @@ async def running(plane: Scheduling, name: str = "other", **how: Any) -> AsyncIt
 
 
 async def until_scheduled(plane: Scheduling, name: str) -> dict[str, int]:
-    return await until(lambda: plane.targets(name), bool)
-
-
-async def until(read: Callable[[], Awaitable[Any]], holds: Callable[[Any], Any]) -> Any:
-    async with asyncio.timeout(SECONDS):
-        while True:
-            found = await read()
-            if holds(found):
-                return found
-            await asyncio.sleep(0.005)
+    found: dict[str, int] = await eventually(lambda: plane.targets(name))
+    return found
 
 
 async def test_schedulers_of_two_names_share_the_bindings(plane: Scheduling) -> None:
@@ -127,7 +119,12 @@ async def test_health_and_metrics_are_served(plane: Scheduling) -> None:
         await plane.bind("web-deployment", deployment(1, placement(DUPLICATED), schedulerName="other"))
         await until_scheduled(plane, "web-deployment")
         counted = 'attempts_total{result="scheduled",schedule_type="ReconcileSchedule"} 1.0'
-        _, page = await until(lambda: get((endpoint.host, endpoint.port), "/metrics"), lambda read: counted in read[1])
+
+        async def scraped() -> str:
+            page = (await get((endpoint.host, endpoint.port), "/metrics"))[1]
+            return page if counted in page else ""
+
+        page = await eventually(scraped)
         assert 'karmada_scheduler_queue_incoming_bindings_total{event="BindingAdd"} 1.0' in page
         assert 'workqueue_adds_total{name="scheduler-queue"} 1.0' in page
         assert 'scheduling_algorithm_duration_seconds_count{schedule_step="Filter"} 1.0' in page

@@ -16,6 +16,13 @@ from tests.e2e.propagating import Propagation, propagation
 from tests.support.programs import Program, Result, ServerProcess
 
 OLDEST_MINOR = 26
+LONGEST_FIRST = ["fresh_clone", "durability", "propagation_restarts", "etcd_chaos", "documents", "several_servers"]
+"""Files that would be waited for at the end if they did not start first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ from typing import Any
 
 from karmada.local.folder import Folder
 from karmada.local.programs import found
-from tests.support.programs import Program, Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result
 
 START_SECONDS = 60.0
 PORT = ("--port", "0")
@@ -50,7 +51,7 @@ class LocalEnvironment:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-            eventually(lambda: not self.pids())
+            eventually_blocking(lambda: not self.pids())
 
     def down(self, *flags: str) -> Result:
         return self.ctl("local-down", *flags)

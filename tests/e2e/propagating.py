@@ -24,7 +24,8 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from tests.e2e.fleets import QUICK, Fleet, connected
 from tests.support.background import Background
-from tests.support.programs import Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Result
 
 T = TypeVar("T")
 DEPLOYMENTS, JOBS = GVR("apps", "v1", "deployments"), GVR("batch", "v1", "jobs")
@@ -164,7 +165,9 @@ class Propagation(Fleet):
         def missing() -> set[tuple[str, str, str, str]]:
             return set(wanted) - self.events(name, namespace)
 
-        eventually(lambda: not missing() or _fail(f"not told: {missing()}; told: {self.events(name, namespace)}"))
+        eventually_blocking(
+            lambda: not missing() or _fail(f"not told: {missing()}; told: {self.events(name, namespace)}")
+        )
 
 
 def _fail(message: str) -> bool:

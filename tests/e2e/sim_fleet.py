@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from karmada.kube.sim.admin_client import AdminClient
-from tests.support.programs import Program, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program
 
 QUICK = """
 latencies:
@@ -66,7 +67,7 @@ class SimFleet:
         """As when the machine loses its power."""
         pid = self.pid
         os.kill(pid, signal.SIGKILL)
-        eventually(lambda: not _alive(pid))
+        eventually_blocking(lambda: not _alive(pid))
 
     def __enter__(self) -> SimFleet:
         return self

@@ -20,6 +20,7 @@ from karmada.kube.sim.cluster import SimCluster
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.support.background import Background
 from tests.support.etcd_cluster import EtcdCluster
+from tests.support.eventually import eventually_blocking
 from tests.support.kubectl_plane import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -29,7 +30,7 @@ from tests.support.kubectl_plane import (
     role,
     simulated,
 )
-from tests.support.programs import Program, ServerProcess, eventually
+from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
 PATH = "/apis/cluster.karmada.io/v1alpha1"
@@ -127,7 +128,9 @@ def test_clusters_are_watched_through_the_control_plane(kubectl: Program) -> Non
     watch = kubectl.start("get", "clusters", "-w", "-o", "name", "--output-watch-events=false")
     assert watch.stdout is not None
     try:
-        eventually(lambda: kubectl("create", "-f", "-", stdin=CLUSTER.replace("NAME", "seen"), check=False).code == 0)
+        eventually_blocking(
+            lambda: kubectl("create", "-f", "-", stdin=CLUSTER.replace("NAME", "seen"), check=False).code == 0
+        )
         names = iter(watch.stdout.readline, "")
         assert any("cluster.cluster.karmada.io/seen" in line for line in names)
     finally:
@@ -165,9 +168,9 @@ def test_a_secret_that_is_replaced_counts(kubectl: Program) -> None:
     secret = kubectl("-n", "karmada-cluster", "get", "secret", "member1-impersonator", "-o", "json").json()
     patch = ("-n", "karmada-cluster", "patch", "secret", "member1-impersonator", "--type=merge", "-p")
     kubectl(*patch, '{"data":{"token":"d3Jvbmc="}}')
-    eventually(lambda: "Unauthorized" in kubectl("get", "--raw", path, check=False).err)
+    eventually_blocking(lambda: "Unauthorized" in kubectl("get", "--raw", path, check=False).err)
     kubectl(*patch, json.dumps({"data": {"token": secret["data"]["token"]}}))
-    eventually(lambda: kubectl("get", "--raw", path, check=False).code == 0)
+    eventually_blocking(lambda: kubectl("get", "--raw", path, check=False).code == 0)
 
 
 @pytest.mark.usefixtures("member")
@@ -232,7 +235,7 @@ def test_clusters_survive_a_restart(kubectl: Program, behind: AggregatedProcess)
     assert behind.stop() == 0
     assert "rror" in kubectl("get", "clusters", check=False).err
     behind.start()
-    eventually(lambda: "lasting" in kubectl("get", "clusters", check=False).out)
+    eventually_blocking(lambda: "lasting" in kubectl("get", "clusters", check=False).out)
 
 
 def test_on_etcd_beside_the_control_plane(kubectl_path: str, tmp_path: Path) -> None:
@@ -252,7 +255,7 @@ def test_on_etcd_beside_the_control_plane(kubectl_path: str, tmp_path: Path) -> 
         assert keys.split() == ["/registry/cluster.karmada.io/clusters/stored"]
         assert behind.stop() == 0
         behind.start()
-        eventually(lambda: kubectl("get", "clusters", "-o", "name", check=False).lines)
+        eventually_blocking(lambda: kubectl("get", "clusters", "-o", "name", check=False).lines)
     finally:
         if behind.process is not None:
             behind.stop()
@@ -285,7 +288,7 @@ def test_it_waits_for_the_control_plane_and_can_be_stopped_meanwhile(tmp_path: P
     nowhere.write_text(yaml.safe_dump(config))
     server = AggregatedProcess(tmp_path / "behind", nowhere, ["--storage", "memory://"])
     server.launch()
-    eventually(lambda: "127.0.0.1:1" in server.log())
+    eventually_blocking(lambda: "127.0.0.1:1" in server.log())
     assert server.stop() == 0
 
 

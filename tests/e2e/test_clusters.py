@@ -20,7 +20,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.fleets import Fleet, condition, taints
 from tests.e2e.pasting import blocks
-from tests.support.programs import Program, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
@@ -71,7 +72,7 @@ def crowd(fleet: Fleet) -> list[str]:
 
 
 def node_count(cluster: Obj) -> Any:
-    return (cluster["status"].get("nodeSummary") or {}).get("totalNum")
+    return ((cluster.get("status") or {}).get("nodeSummary") or {}).get("totalNum")
 
 
 def change_secret(fleet: Fleet, name: str, change: Obj) -> None:
@@ -149,7 +150,7 @@ def test_a_plain_api_server_is_a_member_and_may_be_upgraded(fleet: Fleet, tmp_pa
         )
         assert fleet.get(Cluster.gvr, "plain") is None
         member = Program(fleet.kubectl._command, tmp_path, server.kubeconfig)
-        eventually(lambda: left_behind(member, "plain") == [])
+        eventually_blocking(lambda: left_behind(member, "plain") == [])
     finally:
         fleet.kubectl("delete", "cluster", "plain", "--ignore-not-found", "--wait=false")
         server.stop()
@@ -332,18 +333,18 @@ def test_namespaces_come_to_members_and_go(fleet: Fleet, made: Made) -> None:
         return {line.removeprefix("namespace/") for line in member("get", "namespaces", "-o", "name").lines}
 
     for member in members:
-        eventually(lambda member=member: shared in namespaces(member))
+        eventually_blocking(lambda member=member: shared in namespaces(member))
         assert namespaces(member).isdisjoint({kept, "karmada-system", f"karmada-es-{first}", f"karmada-es-{second}"})
     fleet.kubectl("delete", "namespace", shared, kept)
     for member in members:
-        eventually(lambda member=member: shared not in namespaces(member))
+        eventually_blocking(lambda member=member: shared not in namespaces(member))
 
 
 def test_who_is_granted_the_proxy_goes_through_as_themselves(fleet: Fleet, crowd: list[str]) -> None:
     name = crowd[16]
     member = fleet.sims.kubectl(name)
     nodes = ("get", "--raw", proxied(name, "/api/v1/nodes"))
-    found = eventually(lambda: fleet.kubectl(*nodes, check=False).out)
+    found = eventually_blocking(lambda: fleet.kubectl(*nodes, check=False).out)
     assert len(json.loads(found)["items"]) == 1
     jane = ("--as=jane", "get", "--raw", proxied(name, "/api/v1/namespaces/default/configmaps"))
     refused = fleet.kubectl(*jane, check=False)
@@ -353,7 +354,7 @@ def test_who_is_granted_the_proxy_goes_through_as_themselves(fleet: Fleet, crowd
     fleet.kubectl("create", "clusterrole", role, *granted)
     fleet.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", "--user=jane")
     member("create", "clusterrolebinding", "jane-views", "--clusterrole=view", "--user=jane")
-    eventually(lambda: '"kind":"ConfigMapList"' in fleet.kubectl(*jane, check=False).out)
+    eventually_blocking(lambda: '"kind":"ConfigMapList"' in fleet.kubectl(*jane, check=False).out)
     other = fleet.kubectl("--as=jane", "get", "--raw", proxied(name, "/api/v1/nodes"), check=False)
     assert 'User "jane" cannot list resource "nodes"' in other.err
     fleet.kubectl("delete", "clusterrole,clusterrolebinding", role)
@@ -414,7 +415,7 @@ def test_a_cluster_leaves_and_may_come_again(fleet: Fleet, made: Made) -> None:
     fleet.join(name)
     fleet.until_ready(name)
     fleet.ctl("unjoin", name, "--cluster-kubeconfig", str(fleet.sims.kubeconfig))
-    eventually(lambda: left_behind(member, name) == [])
+    eventually_blocking(lambda: left_behind(member, name) == [])
     secrets = fleet.kubectl("-n", "karmada-cluster", "get", "secrets", "-o", "name").out
     assert name not in secrets
     missing = fleet.ctl("unjoin", name, check=False)

@@ -17,7 +17,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.leader import LEASES
 from tests.e2e.fleets import QUICK
 from tests.e2e.propagating import DEPLOYMENTS, EVENTS, Propagation
-from tests.support.programs import ComponentProcess, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import ComponentProcess, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
@@ -134,7 +135,7 @@ def test_beside_a_scheduler_of_its_own_process_only_one_schedules(all_in_one: Pr
     ends = ("--metrics-bind-address", f"127.0.0.1:{port}", "--health-probe-bind-address", f"127.0.0.1:{port}")
     before = holder(fleet, SCHEDULER)
     with beside(fleet, "scheduler", "Scheduler", *ends) as other:
-        eventually(lambda: "Waiting for the lease" in other.log_file.read_text())
+        eventually_blocking(lambda: "Waiting for the lease" in other.log_file.read_text())
         fleet.apply(POLICY, DEPLOYMENT)
         fleet.members["member1"].until(DEPLOYMENTS, "web", lambda found: found["spec"]["replicas"] == 2)
         fleet.here.until(DEPLOYMENTS, "web", lambda found: found.get("status", {}).get("readyReplicas") == 2)

@@ -11,7 +11,8 @@ import pytest
 
 from tests.e2e.local_environment import PORT, LocalEnvironment
 from tests.e2e.pasting import blocks, paste_with
-from tests.support.programs import Program, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
@@ -92,7 +93,7 @@ def test_the_example_of_a_controller(own_server: ServerProcess, kubectl_path: st
     try:
         kubectl("create", "configmap", "note")
         kubectl("label", "configmap", "note", "greet=world")
-        eventually(lambda: kubectl("get", "cm", "note", "-o", "jsonpath={.data.hello}").out == "hello world")
+        eventually_blocking(lambda: kubectl("get", "cm", "note", "-o", "jsonpath={.data.hello}").out == "hello world")
         assert greeter.poll() is None
     finally:
         greeter.kill()

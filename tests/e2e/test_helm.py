@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.programs import Program, Result, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]
@@ -275,7 +276,7 @@ def test_upgrade_removes_what_the_chart_dropped(helm: Callable[..., Result], kn:
     helm("install", "shop", str(chart))
     (chart / "templates/service.yaml").unlink()
     helm("upgrade", "shop", str(chart))
-    eventually(lambda: kn("get", "service", "shop", check=False).code == 1)
+    eventually_blocking(lambda: kn("get", "service", "shop", check=False).code == 1)
     assert get(kn, "deployment", "shop")
 
 
@@ -318,7 +319,7 @@ def complete_job(kn: Kubectl, name: str, condition: str) -> None:
         target = {"type": "FailureTarget", "status": "True", "lastTransitionTime": now}
         status |= {"failed": 1, "conditions": [target, ended]}
     patch = json.dumps({"status": status})
-    eventually(
+    eventually_blocking(
         lambda: kn("patch", "job", name, "--subresource=status", "--type=merge", "-p", patch, check=False).code == 0
     )
 
@@ -444,7 +445,7 @@ def test_wait_sees_a_deployment_get_ready(helm: Callable[..., Result], kn: Kubec
         kn("patch", "replicaset", "shop-1", "--subresource=status", "--type=merge", "-p", json.dumps(status))
 
     def controller() -> None:
-        eventually(ready)
+        eventually_blocking(ready)
         replica_set()
 
     thread = threading.Thread(target=controller)

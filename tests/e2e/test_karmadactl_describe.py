@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.propagating import DEPLOYMENTS, Propagation
-from tests.support.programs import Program, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program
 
 pytestmark = pytest.mark.e2e
 NAME = "described"
@@ -61,7 +62,7 @@ def same(ours: Program, theirs: Program, words: list[str], *more: str) -> str:
         assert still(told) == still(theirs("describe", *words).out)
         return told
 
-    return str(eventually(alike))
+    return str(eventually_blocking(alike))
 
 
 def test_what_a_resource_went_through_is_seen_in_the_control_plane(fleet: Propagation) -> None:
@@ -89,7 +90,7 @@ def test_what_is_missing_is_said_in_kubectls_words(fleet: Propagation) -> None:
 
 def test_pods_and_nodes_of_all_members_are_measured(fleet: Propagation) -> None:
     look = ("top", "pod", "-l", f"app={NAME}", "--no-headers")
-    rows = eventually(lambda: _measured(fleet, look, 3), 40)
+    rows = eventually_blocking(lambda: _measured(fleet, look, 3), 40)
     assert [row[1:] for row in rows] == [[name, "200m", "64Mi"] for name in ("member1", "member2", "member3")]
     nodes = fleet.ctl("top", "node", "--clusters", "member1,member3").lines
     assert nodes[0].split() == ["NAME", "CLUSTER", "CPU(cores)", "CPU%", "MEMORY(bytes)", "MEMORY%"]

@@ -18,7 +18,8 @@ import pytest
 import yaml
 
 from tests.e2e.fleets import QUICK, Fleet
-from tests.support.programs import Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Result
 from tests.support.terminals import TerminalSession
 
 pytestmark = pytest.mark.e2e
@@ -73,7 +74,7 @@ class Shell:
             assert found == wanted, f"$ {line}\n{printed}"
             return True
 
-        eventually(look, seconds=20.0)
+        eventually_blocking(look, seconds=20.0)
 
 
 def columns(header: str) -> list[str]:
@@ -250,7 +251,7 @@ nginx-77b4fdf86c-54qhc   1/1     Running   0          2m59s
             )
         return True
 
-    eventually(told)
+    eventually_blocking(told)
 
 
 def test_taints_of_clusters(members: Shell) -> None:
@@ -283,7 +284,7 @@ guestbooks.webapp.my.domain   2024-05-18T11:56:10Z
     assert members.try_("kubectl get crd --kubeconfig ~/.kube/member2.config").err == "No resources found\n"
     members.type("kubectl apply -f guestbook.yaml -f guestbook-policy.yaml --kubeconfig $KARMADA")
     one = "kubectl get guestbook --kubeconfig ~/.kube/member1.config"
-    eventually(lambda: members.try_(one).out)
+    eventually_blocking(lambda: members.try_(one).out)
     members.shows(one, "NAME               AGE\nguestbook-sample   39s\n")
     members.type("kubectl apply -f override.yaml --kubeconfig $KARMADA")
 
@@ -294,7 +295,7 @@ guestbooks.webapp.my.domain   2024-05-18T11:56:10Z
         assert found["metadata"]["annotations"]["OverridePolicy"] == "test"
         return bool(found["spec"] == {"alias": "Name", "configMapName": "test", "size": 4})
 
-    eventually(overridden)
+    eventually_blocking(overridden)
     members.type("kubectl delete -f guestbook.yaml -f crd.yaml --kubeconfig $KARMADA")
 
 

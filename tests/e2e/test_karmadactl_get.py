@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.propagating import DEPLOYMENTS, SERVICES, Propagation, deployment, policy, selector
-from tests.support.programs import Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Result
 
 pytestmark = pytest.mark.e2e
 
@@ -156,4 +157,4 @@ def test_it_takes_a_blink(fleet: Propagation) -> None:
         fleet.ctl("get", "pods")
         return time.monotonic() - start < 0.4
 
-    eventually(quick)
+    eventually_blocking(quick)

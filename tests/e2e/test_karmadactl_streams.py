@@ -18,7 +18,8 @@ from karmada.cli.karmadactl import main
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import DEPLOYMENTS, Propagation, as_text, deployment, policy, selector
-from tests.support.programs import Program, Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result
 from tests.support.terminals import TerminalSession
 
 pytestmark = pytest.mark.e2e
@@ -115,7 +116,7 @@ def same(ctl: Program, there: Program, *words: str) -> None:
         assert (ours.exit_code, ours.stdout, ours.stderr) == kubectl
         return True
 
-    eventually(look, seconds=3.0)
+    eventually_blocking(look, seconds=3.0)
 
 
 # logs, of one cluster

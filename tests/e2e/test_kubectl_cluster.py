@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.programs import Program, Result, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]
@@ -131,7 +132,7 @@ def test_a_certificate_is_requested_approved_and_used(kubectl: Program, server: 
     kubectl("create", "-f", "-", stdin=json.dumps(csr))
     assert kubectl("get", "csr", "jane").lines[1].split()[-1] == "Pending"
     kubectl("certificate", "approve", "jane")
-    eventually(lambda: "Approved,Issued" in kubectl("get", "csr", "jane").out)
+    eventually_blocking(lambda: "Approved,Issued" in kubectl("get", "csr", "jane").out)
     certificate = kubectl("get", "csr", "jane", "-o", "jsonpath={.status.certificate}").out
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     user = {"client-certificate-data": certificate, "client-key-data": base64.b64encode(pem).decode()}
@@ -168,7 +169,7 @@ def test_proxy_serves_the_api_without_credentials(kubectl: Program) -> None:
             except OSError:
                 return False
 
-        eventually(answers)
+        eventually_blocking(answers)
     finally:
         proxy.kill()
         proxy.wait()

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from tests.e2e.manifests import WEB
-from tests.support.programs import Program, Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]
@@ -159,5 +160,5 @@ def test_raw_requests_reach_every_endpoint(kubectl: Program, namespace: str) -> 
 
 
 def test_every_namespace_has_its_default_account_and_ca_bundle(kn: Kubectl) -> None:
-    eventually(lambda: "serviceaccount/default" in kn("get", "sa", "-o", "name").lines)
-    eventually(lambda: "BEGIN CERTIFICATE" in kn("get", "cm", "kube-root-ca.crt", "-o", "yaml").out)
+    eventually_blocking(lambda: "serviceaccount/default" in kn("get", "sa", "-o", "name").lines)
+    eventually_blocking(lambda: "BEGIN CERTIFICATE" in kn("get", "cm", "kube-root-ca.crt", "-o", "yaml").out)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.manifests import WEB
-from tests.support.programs import Program, Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]
@@ -219,7 +220,7 @@ def test_deleting_an_owner_deletes_what_it_owns(kn: Kubectl, cascade: str) -> No
     owned["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = True
     kn("create", "-f", "-", stdin=json.dumps(owned))
     kn("delete", "deploy", "web", f"--cascade={cascade}", timeout=30)
-    eventually(lambda: kn("get", "rs,deploy", "-o", "name").out == "")
+    eventually_blocking(lambda: kn("get", "rs,deploy", "-o", "name").out == "")
 
 
 def test_deleting_with_orphans_keeps_them_and_frees_them(kn: Kubectl) -> None:
@@ -235,7 +236,7 @@ def test_delete_waits_for_finalizers(kubectl: Program, kn: Kubectl, namespace: s
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
     kn("create", "-f", "-", stdin=json.dumps(held))
     deleting = kubectl.start("-n", namespace, "delete", "cm", "held")
-    eventually(lambda: kn("get", "cm", "held", "-o", "jsonpath={.metadata.deletionTimestamp}").out)
+    eventually_blocking(lambda: kn("get", "cm", "held", "-o", "jsonpath={.metadata.deletionTimestamp}").out)
     assert deleting.poll() is None
     kn("patch", "cm", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     assert deleting.wait(15) == 0

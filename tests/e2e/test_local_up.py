@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.local_environment import PORT, LocalEnvironment, contexts, settings
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
@@ -135,7 +135,7 @@ def test_on_a_terminal_progress_is_drawn_and_ctrl_c_stops_everything(local: Loca
     _read_until(primary, "Stopped; the state is kept")
     assert process.wait(10) == 0
     os.close(primary)
-    eventually(lambda: not local.pids())
+    eventually_blocking(lambda: not local.pids())
 
 
 def _refusal_of_etcd(context: ssl.SSLContext, port: int) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.fleets import plane_process
 from tests.e2e.local_environment import PORT, LocalEnvironment
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
@@ -38,7 +38,7 @@ def test_programs_end_with_a_start_that_is_killed_and_the_next_goes_on(local: Lo
 @pytest.mark.parametrize("when", ["local.json", "sim/clusters/member1/cluster.json"])
 def test_a_start_that_was_killed_half_way_is_finished_by_the_next(local: LocalEnvironment, when: str) -> None:
     process = local.ctl.start("local-up", *PORT, "--members", "2")
-    eventually((local.folder / when).exists)
+    eventually_blocking((local.folder / when).exists)
     process.kill()
     process.communicate()
     local.up()
@@ -48,7 +48,7 @@ def test_a_start_that_was_killed_half_way_is_finished_by_the_next(local: LocalEn
 
 def test_a_start_that_is_interrupted_leaves_nothing_running(local: LocalEnvironment) -> None:
     process = local.ctl.start("local-up", *PORT, "--members", "1")
-    eventually((local.folder / "local.json").exists)
+    eventually_blocking((local.folder / "local.json").exists)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     assert "Interrupted; everything is stopped" in out

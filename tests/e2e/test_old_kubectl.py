@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.programs import Program, Result, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
 Kubectl = Callable[..., Result]
@@ -268,7 +269,9 @@ def test_custom_resources_pass_its_validation(old: Program, on: Kubectl) -> None
     old("apply", "-f", "-", stdin=CRD)
     try:
         old("wait", "--for=condition=Established", "crd/shirts.old.example.com", "--timeout=10s")
-        eventually(lambda: on("apply", "-f", "-", stdin=SHIRT).out.strip() == "shirt.old.example.com/mine created")
+        eventually_blocking(
+            lambda: on("apply", "-f", "-", stdin=SHIRT).out.strip() == "shirt.old.example.com/mine created"
+        )
         assert on("get", "sh").lines[0].split() == ["NAME", "COLOUR"]
         spec = on("get", "shirt", "mine", "-o", "json").json()["spec"]
         assert spec["extra"] == {"a": "b", "unknown": {"deep": True}}

@@ -29,7 +29,7 @@ from tests.e2e.propagating import (
     rule,
     selector,
 )
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
@@ -120,7 +120,7 @@ def test_a_deployment_is_another_in_every_cluster(fleet: Propagation, nginx: Obj
     assert [each["policyName"] for each in json.loads(noted)] == ["nginx-jsonpatch", "nginx-override"]
     for name, count in (("member1", 3), ("member2", 2)):
         told = fleet.sims.kubectl(name)
-        eventually(
+        eventually_blocking(
             lambda told=told, count=count: len(told("get", "pods", "-l", "app=nginx", "-o", "name").lines) == count
         )
 
@@ -196,7 +196,7 @@ def test_a_changed_policy_touches_only_what_comes_out_differently(fleet: Propaga
     fleet.apply(changes("green", "blue", part="b"))
     fleet.members["member1"].until(CONFIG_MAPS, "settings-a", lambda found: "colour" not in found["data"])
     fleet.members["member2"].until(CONFIG_MAPS, "settings-b", lambda found: found["data"].get("colour") == "blue")
-    eventually(lambda: len(changed(middle)) == 4)
+    eventually_blocking(lambda: len(changed(middle)) == 4)
     assert not any("settings-c" in each for each in changed(middle))
     middle = versions()
     fleet.delete(changes("green", "blue", part="b"))

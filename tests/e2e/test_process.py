@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.programs import Program, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
@@ -148,7 +149,7 @@ def test_no_secret_gets_into_a_log(talkative: ServerProcess, kubectl_path: str, 
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
         "metadata": {"name": "legacy", "annotations": {"kubernetes.io/service-account.name": "default"}},
     }))  # fmt: skip
-    filled = eventually(lambda: kubectl("get", "secret", "legacy", "-o", "jsonpath={.data.token}").out)
+    filled = eventually_blocking(lambda: kubectl("get", "secret", "legacy", "-o", "jsonpath={.data.token}").out)
     secrets |= {filled, base64.b64decode(filled).decode().rsplit(".", 1)[1]}
     bare = yaml.safe_load(talkative.kubeconfig.read_text())
     bare["users"][0]["user"] = {}
@@ -182,11 +183,16 @@ def test_an_idle_server_rests(own_server: ServerProcess, kubectl_path: str, tmp_
         "metadata": {"name": "held", "namespace": "stuck", "finalizers": ["example.com/hold"]},
     }))  # fmt: skip
     kubectl("delete", "namespace", "stuck", "--wait=false")
-    eventually(lambda: "SomeFinalizersRemain" in kubectl("get", "namespace", "stuck", "-o", "json").out)
+    eventually_blocking(lambda: "SomeFinalizersRemain" in kubectl("get", "namespace", "stuck", "-o", "json").out)
     assert own_server.process is not None
-    time.sleep(1)  # whatever still follows from the writes above
-    before, started = cpu_seconds(own_server.process.pid), time.monotonic()
-    time.sleep(5)  # this is the measurement
-    share = (cpu_seconds(own_server.process.pid) - before) / (time.monotonic() - started)
-    print(f"idle: {share:.2%} of a core")
-    assert share < 0.01
+    pid = own_server.process.pid
+
+    def rests() -> bool:
+        """Over some five seconds; what follows from the writes above may take longer on a busy machine."""
+        before, started = cpu_seconds(pid), time.monotonic()
+        time.sleep(5)  # this is the measurement
+        share = (cpu_seconds(pid) - before) / (time.monotonic() - started)
+        assert share < 0.01, f"idle: {share:.2%} of a core"
+        return True
+
+    eventually_blocking(rests, 60)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import DEPLOYMENTS, WORKS, Propagation
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 DOCS = Path(__file__).parents[2] / "docs"
@@ -64,4 +64,4 @@ def test_the_page_on_overrides_can_be_pasted(three_members: Propagation) -> None
     ):
         assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
     for member in three_members.members.values():
-        eventually(lambda member=member: member.get(DEPLOYMENTS, "myapp") is None)
+        eventually_blocking(lambda member=member: member.get(DEPLOYMENTS, "myapp") is None)

@@ -26,7 +26,7 @@ from tests.e2e.propagating import (
     replicas,
     selector,
 )
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
@@ -107,7 +107,7 @@ def test_with_the_template_everything_goes(fleet: Propagation, settings: Obj) ->
     for name in ("member1", "member2"):
         fleet.members[name].until_gone(CONFIG_MAPS, "settings")
     fleet.here.until_gone(BINDINGS, "settings-configmap")
-    eventually(lambda: not [w for w in fleet.here.list(WORKS) if meta.name(w).startswith("settings-")])
+    eventually_blocking(lambda: not [w for w in fleet.here.list(WORKS) if meta.name(w).startswith("settings-")])
     fleet.apply(settings)
     fleet.until_bound("ConfigMap", "settings", "member1", "member2")
 
@@ -211,7 +211,7 @@ def test_whoever_takes_the_mark_off_in_a_member_keeps_the_object(fleet: Propagat
     fleet.until_work("member1", "ConfigMap", "taken", lambda found: applied(found).get("status") == "False")
     fleet.delete(template, sent)
     fleet.here.until_gone(BINDINGS, "taken-configmap")
-    eventually(lambda: fleet.work("member1", "ConfigMap", "taken") is None)
+    eventually_blocking(lambda: fleet.work("member1", "ConfigMap", "taken") is None)
     found = member.get(CONFIG_MAPS, "taken")
     assert found is not None
     assert found["data"] == {"a": "theirs"}
@@ -329,7 +329,7 @@ def test_copies_that_are_preserved_outlive_their_template(fleet: Propagation) ->
             "work.karmada.io/conflict-resolution"
         ]
         assert found["spec"] == before["spec"]
-    eventually(lambda: not [w for w in fleet.here.list(WORKS) if meta.name(w).startswith("kept-")])
+    eventually_blocking(lambda: not [w for w in fleet.here.list(WORKS) if meta.name(w).startswith("kept-")])
     fleet.delete(moved)
     for name in ("member1", "member2"):
         fleet.sims.kubectl(name)("delete", "deployment", "kept")

@@ -33,7 +33,7 @@ from tests.e2e.propagating import (
     rule,
     selector,
 )
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
@@ -310,8 +310,8 @@ def check_events(fleet: Propagation, case: Case) -> None:
         assert set(message.removeprefix(start).strip("{}").split(", ")) == shares
         return True
 
-    eventually(lambda: settled(case.name, told | both))
-    eventually(lambda: settled(binding, of_binding | both))
+    eventually_blocking(lambda: settled(case.name, told | both))
+    eventually_blocking(lambda: settled(binding, of_binding | both))
 
 
 def settled(case: Case, binding: Obj) -> bool:

@@ -31,7 +31,7 @@ from tests.e2e.propagating import (
     propagation,
     rule,
 )
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
@@ -88,12 +88,12 @@ class Ledger:
             return self.count(check) >= count
 
         try:
-            eventually(look, WITHIN)
+            eventually_blocking(look, WITHIN)
         except AssertionError as error:
             raise AssertionError(f"{self.count(check)} of {count}, {len(self.now)} there: {error}") from None
 
     def until_empty(self) -> None:
-        eventually(lambda: not self.now, WITHIN)
+        eventually_blocking(lambda: not self.now, WITHIN)
 
     def stop(self) -> None:
         self._following.cancel()
@@ -150,7 +150,7 @@ def test_a_killed_control_plane_goes_on_where_it_was(fleet: Propagation, ledgers
     restart(fleet, fleet.plane.stop)
     for ledger in ledgers:
         ledger.until(COUNT)
-    eventually(lambda: whole(fleet, NAMES, "nginx:1.25"), WITHIN)
+    eventually_blocking(lambda: whole(fleet, NAMES, "nginx:1.25"), WITHIN)
     for ledger in ledgers:
         assert ledger.came == dict.fromkeys(NAMES, 1)
         assert not ledger.went
@@ -174,7 +174,7 @@ def test_a_silent_member_gets_every_change_when_it_is_back(fleet: Propagation, l
     assert ledgers[1].count(newer) == 0
     fleet.sims.ctl("heal", "member2")
     ledgers[1].until(COUNT, newer)
-    eventually(lambda: whole(fleet, NAMES, "nginx:1.26"), WITHIN)
+    eventually_blocking(lambda: whole(fleet, NAMES, "nginx:1.26"), WITHIN)
     for ledger in ledgers:
         assert ledger.came == dict.fromkeys(NAMES, 1)
         assert not ledger.went
@@ -191,7 +191,7 @@ def test_what_is_made_while_a_member_is_down_arrives_when_it_is_up(fleet: Propag
     restart(fleet, fleet.plane.kill)
     fleet.sims.ctl("heal", "member2")
     ledgers[1].until(COUNT + len(names))
-    eventually(lambda: whole(fleet, NAMES | names, "nginx:1.26"), WITHIN)
+    eventually_blocking(lambda: whole(fleet, NAMES | names, "nginx:1.26"), WITHIN)
     for ledger in ledgers:
         assert ledger.came == dict.fromkeys(NAMES | names, 1)
         assert not ledger.went
@@ -201,7 +201,7 @@ def test_what_is_deleted_meanwhile_is_gone_everywhere_in_the_end(fleet: Propagat
     fleet.sims.ctl("fail", "member2", "down")
     there = len(ledgers[0].now)
     deleting = fleet.kubectl.start("-n", MANY, "delete", "deployments", "--all", "--wait=false")
-    eventually(lambda: len(ledgers[0].now) < there - COUNT // 10, WITHIN)
+    eventually_blocking(lambda: len(ledgers[0].now) < there - COUNT // 10, WITHIN)
     restart(fleet, fleet.plane.kill)
     deleting.communicate(timeout=60)
     assert ledgers[0].now
@@ -210,7 +210,7 @@ def test_what_is_deleted_meanwhile_is_gone_everywhere_in_the_end(fleet: Propagat
     assert len(ledgers[1].now) == there
     fleet.sims.ctl("heal", "member2")
     ledgers[1].until_empty()
-    eventually(lambda: not fleet.here.list(BINDINGS, MANY), WITHIN)
-    eventually(lambda: not [work for work in fleet.here.list(WORKS) if "web-" in meta.name(work)], WITHIN)
+    eventually_blocking(lambda: not fleet.here.list(BINDINGS, MANY), WITHIN)
+    eventually_blocking(lambda: not [work for work in fleet.here.list(WORKS) if "web-" in meta.name(work)], WITHIN)
     for ledger in ledgers:
         assert ledger.went == ledger.came

@@ -24,7 +24,7 @@ from tests.e2e.propagating import (
     replicas,
     selector,
 )
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
@@ -90,7 +90,9 @@ def pods(fleet: Propagation, cluster: str) -> list[str]:
 def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: Obj) -> None:
     kubectl = fleet.sims.kubectl("member1")
     nothing = "No resources found in default namespace."
-    eventually(lambda: kubectl("get", "pods").err.strip() == nothing)  # those of the test before may still be going
+    eventually_blocking(
+        lambda: kubectl("get", "pods").err.strip() == nothing
+    )  # those of the test before may still be going
     both = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
     sent = policy(
         "nginx-propagation", [selector(nginx)], placement={**both, "replicaScheduling": weights(member1=1, member2=1)}
@@ -103,7 +105,7 @@ def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: 
     assert [len(pods(fleet, name)) for name in MEMBERS] == [1, 1, 0]
     listed = fleet.kubectl("get", "deployment", "nginx").lines[1].split()
     assert listed[:4] == ["nginx", "2/2", "2", "2"]
-    eventually(lambda: fleet.events("nginx") >= TOLD)
+    eventually_blocking(lambda: fleet.events("nginx") >= TOLD)
     described = fleet.kubectl("describe", "deployment", "nginx").out
     assert all(reason in described for _, reason, _, _ in TOLD)
     bound = fleet.kubectl("get", "rb", "nginx-deployment").lines

@@ -21,7 +21,8 @@ from urllib3.exceptions import HTTPError
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
-from tests.support.programs import ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
 MAPS = GVR("", "v1", "configmaps")
@@ -137,7 +138,7 @@ def test_the_dynamic_client_follows_a_new_crd(api: kubernetes.client.ApiClient, 
     )  # fmt: skip
     try:
         conditions = lambda: {c.type: c.status for c in crds.get("kites.py.example.com").status.conditions or []}
-        eventually(lambda: conditions().get("Established") == "True")
+        eventually_blocking(lambda: conditions().get("Established") == "True")
         kites = dynamic.resources.get(api_version="py.example.com/v1", kind="Kite")
         kites.create({"apiVersion": "py.example.com/v1", "kind": "Kite", "metadata": {"name": "red"}, "size": 3})
         event = next(iter(kites.watch(timeout=5)))
@@ -227,7 +228,7 @@ def test_a_watch_resumes_over_a_killed_server_with_nothing_missed_or_repeated(ow
     writer.create_namespaced_config_map(NAMESPACE, config_map("first", x="0"))
     informer = Informer(reader)
     informer.start()
-    eventually(lambda: informer.lists == 1 and informer.position)
+    eventually_blocking(lambda: informer.lists == 1 and informer.position)
     expected = []
     for round_ in range(3):
         for number in range(20):
@@ -242,7 +243,7 @@ def test_a_watch_resumes_over_a_killed_server_with_nothing_missed_or_repeated(ow
         own_server.start()
     writer.create_namespaced_config_map(NAMESPACE, config_map("last", x="9"))
     expected.append(("ADDED", "last", "9"))
-    eventually(lambda: informer.failure or "last" in informer.state)
+    eventually_blocking(lambda: informer.failure or "last" in informer.state)
     informer.stop()
     assert informer.seen == expected
     assert informer.versions == sorted(set(informer.versions))
@@ -279,11 +280,11 @@ async def test_an_informer_that_is_too_late_lists_again_and_ends_up_right(server
     await client.create(MAPS, config_map("d", x="1"), namespace=NAMESPACE)
     await forget_history(server_here)
     informer.start()
-    await in_thread(lambda: eventually(lambda: informer.failure or informer.lists == 2))
+    await in_thread(lambda: eventually_blocking(lambda: informer.failure or informer.lists == 2))
     assert informer.expired == 1
     assert informer.state == {"b": "1", "c": "1", "d": "1"}
     await client.create(MAPS, config_map("e", x="1"), namespace=NAMESPACE)
-    await in_thread(lambda: eventually(lambda: informer.failure or "e" in informer.state))
+    await in_thread(lambda: eventually_blocking(lambda: informer.failure or "e" in informer.state))
     await in_thread(informer.stop)
     assert informer.seen == [("ADDED", "e", "1")]
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.etcd_cluster import EtcdCluster
-from tests.support.programs import Program, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
@@ -86,8 +87,8 @@ def test_when_the_server_that_runs_the_controllers_dies_the_other_takes_over(
         lease = clients[1]("-n", "kube-system", "get", "lease", "kube-controller-manager", "-o", "json", check=False)
         return lease.json()["spec"]["holderIdentity"] if lease.code == 0 else ""
 
-    first = eventually(holder, seconds=30)
-    eventually(lambda: clients[0]("get", "sa", "default", check=False).code == 0)
+    first = eventually_blocking(holder, seconds=30)
+    eventually_blocking(lambda: clients[0]("get", "sa", "default", check=False).code == 0)
     leading = next(n for n, server in enumerate(servers) if server.process and f"_{server.process.pid}_" in first)
     servers[leading].kill()
     left = clients[1 - leading]
@@ -97,7 +98,7 @@ def test_when_the_server_that_runs_the_controllers_dies_the_other_takes_over(
 
     left("create", "namespace", "goner")
     left("delete", "namespace", "goner", "--wait=false")
-    eventually(emptied, seconds=60)
+    eventually_blocking(emptied, seconds=60)
 
 
 def test_a_dump_goes_from_sqlite_to_etcd_and_back_byte_for_byte(etcd: EtcdCluster, tmp_path: Path) -> None:

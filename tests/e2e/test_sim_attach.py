@@ -16,7 +16,8 @@ import yaml
 
 from karmada.kube.objects.times import parse_time
 from tests.e2e.sim_fleet import SimFleet
-from tests.support.programs import Program, ServerProcess, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
@@ -75,7 +76,7 @@ def test_the_nodes_join_and_run_what_tolerates_them(attached: SimFleet, kubectl:
     assert names(kubectl, "nodes", "-l", "type=sim") == names(kubectl, "nodes")
     kubectl("apply", "-f", "-", stdin=WEB)
     assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=30s").out
-    eventually(
+    eventually_blocking(
         lambda: len(kubectl("get", "ep", "web", "-o", "jsonpath={.subsets[*].addresses[*].ip}").out.split()) == 3
     )
     [shown] = attached.ctl("list", "-o", "json").json()
@@ -86,13 +87,13 @@ def test_the_nodes_join_and_run_what_tolerates_them(attached: SimFleet, kubectl:
 def test_what_does_not_tolerate_them_stays_away(attached: SimFleet, kubectl: Program) -> None:
     kubectl("run", "shy", "--image=nginx")
     reason = "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}"
-    eventually(lambda: "untolerated taint" in kubectl("get", "pod", "shy", "-o", reason).out)
+    eventually_blocking(lambda: "untolerated taint" in kubectl("get", "pod", "shy", "-o", reason).out)
     kubectl("delete", "pod", "shy", "--now")
 
 
 def test_the_heartbeats_are_real(attached: SimFleet, kubectl: Program) -> None:
     leases = ("leases", "-n", "kube-node-lease", "-o", "jsonpath={.items[*].spec.renewTime}")
-    beats = eventually(lambda: len(found := kubectl("get", *leases).out.split()) == 2 and found)
+    beats = eventually_blocking(lambda: len(found := kubectl("get", *leases).out.split()) == 2 and found)
     assert all(time.time() - parse_time(beat) < 15 for beat in beats)
 
 
@@ -120,9 +121,9 @@ def test_their_kubelets_answer_whom_the_api_server_trusts(
 
 def test_more_nodes_are_added_by_the_same_command(attached: SimFleet, kubectl: Program) -> None:
     attached.ctl("scale", "extra", "--nodes", "3")
-    eventually(lambda: len(names(kubectl, "nodes")) == 3)
+    eventually_blocking(lambda: len(names(kubectl, "nodes")) == 3)
     attached.ctl("scale", "extra", "--nodes", "2")
-    eventually(lambda: len(names(kubectl, "nodes")) == 2)
+    eventually_blocking(lambda: len(names(kubectl, "nodes")) == 2)
 
 
 def test_what_an_attached_cluster_cannot_do_is_refused(
@@ -164,4 +165,4 @@ def test_leaving_takes_nodes_and_pods_away(attached: SimFleet, kubectl: Program)
     assert not names(kubectl, "nodes")
     running = kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}").out
     assert not running
-    eventually(lambda: not names(kubectl, "leases", "-n", "kube-node-lease"))
+    eventually_blocking(lambda: not names(kubectl, "leases", "-n", "kube-node-lease"))

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from tests.e2e.sim_fleet import SimFleet
-from tests.support.programs import Program, Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
 
@@ -63,7 +64,7 @@ def test_a_cluster_is_created_as_its_flags_say_and_deleted(fleet: SimFleet) -> N
     assert re.match(r"cluster gamma created in [\d.]+ s: https://127\.0\.0\.1:\d+\n", made.out)
     kubectl = fleet.kubectl("gamma")
     assert kubectl("version", "-o", "json").json()["serverVersion"]["gitVersion"] == "v1.31.0"
-    found = eventually(
+    found = eventually_blocking(
         lambda: [n for n in kubectl("get", "nodes", "-o", "json").json()["items"] if n["status"].get("capacity")]
     )
     assert {node["status"]["capacity"]["cpu"] for node in found} == {"8"}
@@ -92,13 +93,13 @@ without: [policy/v1]
     assert fleet.clusters()["delta"]["version"] == "v1.33.0"
     assert fleet.clusters()["delta"]["region"] == "us"
     assert nodes(fleet, "delta") == ["delta-gpu-1", "delta-gpu-2", "delta-small-1"]
-    eventually(
+    eventually_blocking(
         lambda: kubectl("get", "node", "delta-gpu-1", "-o", r"jsonpath={.status.capacity.nvidia\.com/gpu}").out == "4"
     )
     assert kubectl("get", "sc", "-o", "name").lines == ["storageclass.storage.k8s.io/fast"]
     assert "doesn't have a resource type" in kubectl("get", "pdb", check=False).err
     fleet.ctl("scale", "delta", "--pool", "gpu", "--nodes", "1")
-    eventually(lambda: nodes(fleet, "delta") == ["delta-gpu-1", "delta-small-1"])
+    eventually_blocking(lambda: nodes(fleet, "delta") == ["delta-gpu-1", "delta-small-1"])
     fleet.ctl("delete", "delta")
 
 
@@ -106,14 +107,16 @@ def test_nodes_are_added_and_taken_away(fleet: SimFleet) -> None:
     assert fleet.ctl("scale", "beta", "--nodes", "4").out == "cluster beta: pool node has 4 nodes\n"
     kubectl = fleet.kubectl("beta")
     kubectl("wait", "--for=condition=ready", "node", "--all", "--timeout=20s")
-    eventually(lambda: len(nodes(fleet, "beta")) == 4)
+    eventually_blocking(lambda: len(nodes(fleet, "beta")) == 4)
     kubectl("create", "deployment", "spread", "--image=nginx", "--replicas=8")
     kubectl("rollout", "status", "deployment/spread", "--timeout=30s")
     fleet.ctl("scale", "beta", "--nodes", "2")
-    eventually(lambda: len(nodes(fleet, "beta")) == 2)
+    eventually_blocking(lambda: len(nodes(fleet, "beta")) == 2)
     fleet.ctl("fail", "beta", "clock", "--rate", "100")  # pods of nodes that are gone are collected after a minute
     there = "jsonpath={.items[*].spec.nodeName}"
-    eventually(lambda: set(kubectl("get", "pods", "-o", there).out.split()) == {"beta-node-1", "beta-node-2"}, 30)
+    eventually_blocking(
+        lambda: set(kubectl("get", "pods", "-o", there).out.split()) == {"beta-node-1", "beta-node-2"}, 30
+    )
     kubectl("rollout", "status", "deployment/spread", "--timeout=30s")
     fleet.ctl("heal", "beta")
     kubectl("delete", "deployment", "spread")
@@ -154,7 +157,7 @@ def test_every_fault_is_let_in_shown_and_healed(fleet: SimFleet, fault: list[str
 def test_a_fault_has_a_name_and_an_end_if_it_is_given_them(fleet: SimFleet) -> None:
     told = fleet.ctl("fail", "alpha", "down", "--for", "200ms", "--as", "outage").out
     assert told == 'cluster alpha: fault "outage" for 0.2 s\n'
-    eventually(lambda: not fleet.clusters()["alpha"]["faults"])
+    eventually_blocking(lambda: not fleet.clusters()["alpha"]["faults"])
     assert fleet.ctl("fail", "alpha", "unhealthy", "--as", "sick").out == 'cluster alpha: fault "sick"\n'
     fleet.ctl("fail", "alpha", "slow", "--delay", "0s")
     assert fleet.ctl("heal", "alpha", "sick").out == "cluster alpha: healed sick\n"
@@ -301,7 +304,7 @@ def test_a_fleet_that_ended_is_found_as_it_was(fleet: SimFleet, end: str) -> Non
     kubectl("create", "deployment", f"app-{end[0]}", "--image=nginx", "--replicas=4")
     kubectl("rollout", "status", f"deployment/app-{end[0]}", "--timeout=20s")
     fleet.ctl("fail", "alpha", "unhealthy")
-    before = eventually(lambda: _settled(fleet))
+    before = eventually_blocking(lambda: _settled(fleet))
     pid = fleet.pid
     if end == "stop":
         assert fleet.ctl("stop").out == "stopped\n"

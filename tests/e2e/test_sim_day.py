@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.sim_fleet import SimFleet
-from tests.support.programs import Program, Result, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result
 
 pytestmark = pytest.mark.e2e
 
@@ -88,11 +89,11 @@ def test_a_deployment_is_rolled_out_scaled_updated_and_rolled_back(web: Program)
     assert len(names(web, "pods", "-l", "app=web")) == 5
     web("set", "image", "deployment/web", "web=nginx:1.28")
     web("rollout", "status", "deployment/web", "--timeout=20s")
-    eventually(lambda: set(field(web, ".items[*].spec.containers[0].image", "pods").split()) == {"nginx:1.28"})
+    eventually_blocking(lambda: set(field(web, ".items[*].spec.containers[0].image", "pods").split()) == {"nginx:1.28"})
     assert web("rollout", "history", "deployment/web").lines[-1].split()[0] == "2"
     web("rollout", "undo", "deployment/web")
     web("rollout", "status", "deployment/web", "--timeout=20s")
-    eventually(lambda: set(field(web, ".items[*].spec.containers[0].image", "pods").split()) == {"nginx:1.27"})
+    eventually_blocking(lambda: set(field(web, ".items[*].spec.containers[0].image", "pods").split()) == {"nginx:1.27"})
     web("rollout", "restart", "deployment/web")
     assert "successfully rolled out" in web("rollout", "status", "deployment/web", "--timeout=20s").out
 
@@ -101,7 +102,7 @@ def test_a_service_lists_its_ports_and_the_pods_behind_them(web: Program) -> Non
     assert "80/TCP,9100/TCP" in web("get", "service", "web").lines[1]
     addresses = set(field(web, ".items[*].status.podIP", "pods").split())
     assert len(addresses) == 3
-    eventually(lambda: set(field(web, ".subsets[*].addresses[*].ip", "endpoints", "web").split()) == addresses)
+    eventually_blocking(lambda: set(field(web, ".subsets[*].addresses[*].ip", "endpoints", "web").split()) == addresses)
     slices = ("endpointslices", "-l", "kubernetes.io/service-name=web")
     assert field(web, ".items[0].ports[*].port", *slices).split() == ["80", "9100"]
     told = web("describe", "service", "web").out
@@ -175,7 +176,7 @@ def test_top_shows_what_nodes_and_pods_use(fleet: SimFleet) -> None:
     kubectl("rollout", "status", "deployment/busy", "--timeout=20s")
     fleet.ctl("load", "fast", "deployment/busy", "cpu=250m", "memory=100Mi")
     fleet.ctl("fail", "fast", "clock", "--skip", "1m")
-    line = eventually(lambda: kubectl("top", "pods", "--no-headers", check=False).lines)[0].split()
+    line = eventually_blocking(lambda: kubectl("top", "pods", "--no-headers", check=False).lines)[0].split()
     assert line[1:] == ["250m", "100Mi"]
     nodes = kubectl("top", "nodes", "--no-headers").lines
     assert [row.split()[0] for row in nodes] == ["fast-node-1", "fast-node-2", "fast-node-3"]
@@ -201,7 +202,7 @@ def test_a_node_is_cordoned_drained_and_taken_back(fleet: SimFleet, web: Program
 
 def test_a_budget_that_allows_nothing_stops_a_drain(web: Program) -> None:
     web("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=3")
-    eventually(lambda: field(web, ".status.currentHealthy", "pdb", "web") == "3")
+    eventually_blocking(lambda: field(web, ".status.currentHealthy", "pdb", "web") == "3")
     node = field(web, ".items[0].spec.nodeName", "pods")
     draining = web.start("drain", node, "--ignore-daemonsets", "--pod-selector=app=web")
     try:
@@ -251,7 +252,7 @@ def test_a_cron_job_runs_when_the_clock_of_the_cluster_says_so(fleet: SimFleet) 
     assert not names(kubectl, "jobs")
     fleet.ctl("fail", "fast", "clock", "--skip", "24h")
     try:
-        [job] = eventually(lambda: names(kubectl, "jobs"))
+        [job] = eventually_blocking(lambda: names(kubectl, "jobs"))
         kubectl("wait", "--for=condition=complete", job, "--timeout=20s")
         assert field(kubectl, ".status.lastScheduleTime", "cronjob", "nightly").endswith("T03:00:00Z")
     finally:
@@ -287,7 +288,7 @@ def test_a_stateful_set_grows_and_shrinks_in_order(kubectl: Program) -> None:
         kubectl("apply", "-f", "-", stdin=STATEFUL)
         kubectl("rollout", "status", "statefulset/db", "--timeout=20s")
         kubectl("scale", "statefulset/db", "--replicas=0")
-        eventually(lambda: not names(kubectl, "pods"))
+        eventually_blocking(lambda: not names(kubectl, "pods"))
     finally:
         watching.terminate()
         told = [[*line.split(), ""][:3] for line in watching.communicate()[0].splitlines()]
@@ -310,7 +311,7 @@ metadata: {name: files}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}
 """
     kubectl("apply", "-f", "-", stdin=claim)
-    eventually(lambda: "WaitForFirstConsumer" in kubectl("describe", "pvc", "files").out)
+    eventually_blocking(lambda: "WaitForFirstConsumer" in kubectl("describe", "pvc", "files").out)
     assert field(kubectl, ".status.phase", "pvc", "files") == "Pending"
     pod = """
 apiVersion: v1
@@ -327,19 +328,19 @@ spec:
     assert field(kubectl, ".spec.capacity.storage", "pv", volume) == "2Gi"
     kubectl("delete", "pod", "reader", "--now")
     kubectl("delete", "pvc", "files")
-    eventually(lambda: kubectl("get", "pv", volume, check=False).code != 0)
+    eventually_blocking(lambda: kubectl("get", "pv", volume, check=False).code != 0)
 
 
 def test_a_quota_refuses_what_is_too_much(kubectl: Program) -> None:
     kubectl("create", "quota", "small", "--hard=pods=2,configmaps=2")
-    eventually(lambda: field(kubectl, ".status.used.configmaps", "quota", "small") == "1")
+    eventually_blocking(lambda: field(kubectl, ".status.used.configmaps", "quota", "small") == "1")
     kubectl("create", "configmap", "second")
     refused = kubectl("create", "configmap", "third", check=False)
     assert "exceeded quota: small, requested: configmaps=1, used: configmaps=2, limited: configmaps=2" in refused.err
     kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
     failure = ".status.conditions[?(@.type=='ReplicaFailure')].message"
-    eventually(lambda: "exceeded quota: small" in field(kubectl, failure, "deployment", "web"))
-    eventually(lambda: field(kubectl, ".status.readyReplicas", "deployment", "web") == "2")
+    eventually_blocking(lambda: "exceeded quota: small" in field(kubectl, failure, "deployment", "web"))
+    eventually_blocking(lambda: field(kubectl, ".status.readyReplicas", "deployment", "web") == "2")
     kubectl("patch", "quota", "small", "-p", '{"spec":{"hard":{"pods":"5"}}}')
     kubectl("rollout", "restart", "deployment/web")
     kubectl("rollout", "status", "deployment/web", "--timeout=30s")

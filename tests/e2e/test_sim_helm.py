@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.sim_fleet import SimFleet
-from tests.support.programs import Program, eventually
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program
 
 pytestmark = pytest.mark.e2e
 CHART = str(Path(__file__).parent / "charts" / "shop")
@@ -38,13 +39,15 @@ def test_a_chart_is_installed_upgraded_rolled_back_and_removed(fleet: SimFleet) 
     assert field(kubectl, ".status.phase", "pvc", "shop-uploads") == "Bound"
     address = field(kubectl, ".status.loadBalancer.ingress[0].ip", "service", "shop")
     assert address.startswith("172.18.")
-    eventually(lambda: field(kubectl, ".status.disruptionsAllowed", "pdb", "shop") == "1")
-    eventually(lambda: "shop.example.com" in kubectl("get", "ingress", "shop").out)
+    eventually_blocking(lambda: field(kubectl, ".status.disruptionsAllowed", "pdb", "shop") == "1")
+    eventually_blocking(lambda: "shop.example.com" in kubectl("get", "ingress", "shop").out)
 
     helm("upgrade", "shop", CHART, "--set", "image=nginx:1.28,greeting=welcome", *WAIT)
     assert field(kubectl, ".spec.template.spec.containers[0].image", "deployment", "shop") == "nginx:1.28"
     images = ("pods", "--field-selector=status.phase=Running")
-    eventually(lambda: set(field(kubectl, ".items[*].spec.containers[0].image", *images).split()) == {"nginx:1.28"})
+    eventually_blocking(
+        lambda: set(field(kubectl, ".items[*].spec.containers[0].image", *images).split()) == {"nginx:1.28"}
+    )
     pod = kubectl("get", "pods", "-o", "name").lines[0]
     assert kubectl("exec", pod, "--", "printenv", "greeting").out.strip() == "welcome"
 
@@ -55,8 +58,8 @@ def test_a_chart_is_installed_upgraded_rolled_back_and_removed(fleet: SimFleet) 
 
     helm("uninstall", "shop", *WAIT)
     left = "deployment,service,ingress,hpa,pdb,pvc,pods,replicasets,endpoints"
-    eventually(lambda: not kubectl("get", left, "-o", "name").out)
-    eventually(lambda: not kubectl("get", "pv", "-o", "name").out)
+    eventually_blocking(lambda: not kubectl("get", left, "-o", "name").out)
+    eventually_blocking(lambda: not kubectl("get", "pv", "-o", "name").out)
 
 
 def test_an_upgrade_that_cannot_become_ready_is_taken_back(fleet: SimFleet) -> None:
@@ -77,11 +80,11 @@ def test_load_makes_the_autoscaler_of_a_chart_add_pods(fleet: SimFleet) -> None:
     fleet.ctl("fail", "shops", "clock", "--rate", "100", "--as", "hurry")
     try:
         # 400m are asked for, 70m of each pod: six pods share it
-        eventually(lambda: field(kubectl, ".status.readyReplicas", "deployment", "shop") == "6", 30)
+        eventually_blocking(lambda: field(kubectl, ".status.readyReplicas", "deployment", "shop") == "6", 30)
         assert "SuccessfulRescale" in kubectl("describe", "hpa", "shop").out
         fleet.ctl("load", "shops", "deployment/shop", "-n", "loaded", "--clear")
         fleet.ctl("load", "shops", "deployment/shop", "-n", "loaded", "total-cpu=10m")
-        eventually(lambda: field(kubectl, ".spec.replicas", "deployment", "shop") == "2", 40)
+        eventually_blocking(lambda: field(kubectl, ".spec.replicas", "deployment", "shop") == "2", 40)
     finally:
         fleet.ctl("heal", "shops", "hurry")
     helm("uninstall", "shop")

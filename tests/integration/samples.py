@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from karmada.kube.server.app import ApiServer
+from tests.support.eventually import eventually
 from tests.support.wire import Answer, Http
 
 CORE = "/api/v1/namespaces/default"
@@ -144,20 +145,6 @@ def crd(*, subresources: bool = True, schema: Any = None, plural: str = "widgets
             "versions": [version],
         },
     }
-
-
-async def eventually(look: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """Await `look()` until it gives something true; the last thing it gave is in the failure."""
-    last: Any = None
-    try:
-        async with asyncio.timeout(seconds):
-            while True:
-                last = await look()
-                if last:
-                    return last
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"not in {seconds} s; last seen: {last!r}") from None
 
 
 async def install(http: Http, definition: Any) -> None:

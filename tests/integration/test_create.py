@@ -17,7 +17,6 @@ from tests.integration.samples import (
     PODS,
     configmap,
     deployment,
-    eventually,
     interleave,
     ok,
     pod,
@@ -26,6 +25,7 @@ from tests.integration.samples import (
     revision,
     watching,
 )
+from tests.support.eventually import eventually
 from tests.support.wire import Http
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

@@ -12,7 +12,6 @@ from tests.integration.samples import (
     YAML,
     apply,
     crd,
-    eventually,
     install,
     ok,
     patch,
@@ -21,6 +20,7 @@ from tests.integration.samples import (
     revision,
     widget,
 )
+from tests.support.eventually import eventually
 from tests.support.wire import Http
 
 PATH = f"{WIDGETS}/w"

@@ -18,7 +18,6 @@ from tests.integration.samples import (
     SERVICES,
     configmap,
     deployment,
-    eventually,
     interleave,
     ok,
     patch,
@@ -28,6 +27,7 @@ from tests.integration.samples import (
     revision,
     watching,
 )
+from tests.support.eventually import eventually
 from tests.support.wire import Http
 
 HOLD = "example.io/hold"

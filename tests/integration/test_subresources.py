@@ -18,7 +18,6 @@ from tests.integration.samples import (
     PODS,
     configmap,
     deployment,
-    eventually,
     ok,
     patch,
     pod,
@@ -26,6 +25,7 @@ from tests.integration.samples import (
     refused,
     revision,
 )
+from tests.support.eventually import eventually
 from tests.support.wire import Http
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

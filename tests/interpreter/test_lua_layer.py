@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -85,9 +84,8 @@ async def test_a_script_without_end_keeps_nobody_else_waiting(monkeypatch: pytes
     monkeypatch.setattr("karmada.interpreter.lua.vm.SECONDS", 0.3)
     found = layer(InterpretHealth="function InterpretHealth(o) while true do end end")
     task = asyncio.ensure_future(found.interpret_health(WEB))
-    started = time.monotonic()
     await asyncio.sleep(0)
-    assert time.monotonic() - started < 0.2
+    assert not task.done()
     with pytest.raises(LuaError, match="deadline"):
         await task
 

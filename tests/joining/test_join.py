@@ -272,8 +272,8 @@ async def test_a_secret_that_cannot_be_made_is_told(
 async def test_a_joined_cluster_is_seen_at_once(plane: ControlPlane, member: MemberServer) -> None:
     await join(plane.client, member.client, joining(member))
     clusters, secrets = plane.context.informers.of(Cluster.gvr), plane.context.informers.of(SECRETS)
-    await eventually(lambda: clusters.get(Key("", "m1")), within=1)
-    await eventually(lambda: secrets.get(Key("karmada-cluster", "m1")), within=1)
+    await eventually(lambda: clusters.get(Key("", "m1")))
+    await eventually(lambda: secrets.get(Key("karmada-cluster", "m1")))
     assert plane.context.members.get("m1").client is not None
 
 

@@ -16,7 +16,7 @@ from karmada.local import programs
 from karmada.local.folder import Folder, Refused
 from karmada.local.marks import Holder
 from karmada.local.programs import KARMADA, SIM, Program, Running, end, found, mark_of, start, stop_found, tail
-from tests.support.programs import eventually
+from tests.support.eventually import eventually_blocking
 
 SERVES = "import os, sys, time; print('hello', flush=True); os.write(int(sys.argv[2]), b'ready'); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVES
@@ -156,5 +156,5 @@ def test_a_program_ends_with_a_parent_that_is_killed_unless_it_is_detached(folde
         assert found(folder) == {KARMADA: holder}
         assert asyncio.run(end(mark_of(folder, KARMADA)))
     else:
-        eventually(lambda: not found(folder))
+        eventually_blocking(lambda: not found(folder))
     parent.stdout.close()

@@ -1,22 +1,49 @@
-"""Waiting in tests: on a condition, never for a fixed time."""
+"""Waiting in tests: on a condition, never for a fixed time.
+
+The limits only end a test that fails, so they are generous: on a busy machine a second of work takes many.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
 
+LIMIT = 30.0
+_SHOWN = 4_000
+"""Characters of a state that a failure shows."""
+
 
 async def eventually(
-    condition: Callable[..., Any], *, within: float = 5.0, show: Callable[[], Any] | None = None
+    condition: Callable[..., Any], *, within: float = LIMIT, show: Callable[[], Any] | None = None
 ) -> Any:
-    """The condition's first true value; fails with the last state after `within` seconds."""
+    """The first true value of the condition, a function or coroutine function; fails with the last state."""
     end = time.monotonic() + within
     while True:
         value = condition()
+        if inspect.isawaitable(value):
+            value = await value
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"not within {within}s; last state: {show() if show else value!r}")
+            state = show() if show else value
+            raise AssertionError(f"not within {within:g} s; last state: {repr(state)[:_SHOWN]}")
         await asyncio.sleep(0.001)
+
+
+def eventually_blocking(check: Callable[..., Any], seconds: float = LIMIT) -> Any:
+    """The same for tests that run programs; an AssertionError of the check counts as not yet."""
+    end = time.monotonic() + seconds
+    while True:
+        last: Any
+        try:
+            last = check()
+            if last:
+                return last
+        except AssertionError as error:
+            last = error
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s; last: {repr(last)[:_SHOWN]}")
+        time.sleep(0.05)

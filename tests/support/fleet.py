@@ -93,15 +93,14 @@ class TestMember:
 
 async def until(read: Callable[[], Awaitable[Obj | None]], condition: Callable[[Obj], Any] = bool) -> Obj:
     last: Obj | None = None
-    try:
-        async with asyncio.timeout(8):
-            while True:
-                last = await read()
-                if last is not None and condition(last):
-                    return last
-                await asyncio.sleep(0.002)
-    except TimeoutError:
-        raise AssertionError(f"not within 8s; last state: {last}") from None
+
+    async def met() -> Obj | None:
+        nonlocal last
+        last = await read()
+        return last if last is not None and condition(last) else None
+
+    found: Obj = await eventually(met, show=lambda: last)
+    return found
 
 
 async def until_none(read: Callable[[], Awaitable[Obj | None]]) -> None:
@@ -205,7 +204,7 @@ class Fleet:
         """Until nothing is under way any more."""
         queues = [controller.queue for controller in self.plane.manager.controllers.values()]
         for _ in range(2):
-            await eventually(lambda: all(q.idle and not q.delayed for q in queues), within=8)
+            await eventually(lambda: all(q.idle and not q.delayed for q in queues))
             await asyncio.sleep(0.02)
 
     async def clear(self) -> None:
@@ -218,7 +217,7 @@ class Fleet:
         for gvr in (ResourceBinding.gvr, ClusterResourceBinding.gvr, Work.gvr):
             await _empty(self.client, gvr)
         works = self.plane.context.informers.of(Work.gvr)
-        await eventually(lambda: not works.list(), within=8, show=works.list)
+        await eventually(lambda: not works.list(), show=works.list)
         for member in self.members.values():
             for gvr in TEMPLATES:
                 await _empty(member.client, gvr)

@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,21 +107,6 @@ class Program:
             [*self._command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env,
             **kwargs,
         )  # fmt: skip
-
-
-def eventually(check: Callable[..., Any], seconds: float = 15.0) -> Any:
-    """The first true answer of `check`; its last answer or error is in the failure."""
-    deadline = time.monotonic() + seconds
-    last: Any = None
-    while time.monotonic() < deadline:
-        try:
-            last = check()
-            if last:
-                return last
-        except AssertionError as error:
-            last = error
-        time.sleep(0.05)
-    raise AssertionError(f"did not come true within {seconds:g} s; last: {last!r}")
 
 
 @dataclass

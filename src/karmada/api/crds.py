@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -59,13 +60,20 @@ def crd_of(cls: type[Resource], webhook: Webhook = Webhook()) -> Obj:  # noqa: B
 
 
 def _crds(infos: Iterable[KindInfo], webhook: Webhook) -> list[Obj]:
-    held = Definitions.load().raws()  # parsed once for all schemas that use them
+    _make_schemas()
     by_name: dict[str, list[KindInfo]] = {}
     for info in infos:
         by_name.setdefault(f"{info.plural}.{info.gvk.group}", []).append(info)
-    made = [_crd(name, versions, webhook) for name, versions in sorted(by_name.items())]
+    return [_crd(name, versions, webhook) for name, versions in sorted(by_name.items())]
+
+
+@cache
+def _make_schemas() -> None:
+    """Of all kinds at once, so that the built-in definitions in them are parsed once and then dropped."""
+    held = Definitions.load().raws()
+    for info in all_kinds():
+        kind_schema(info.type)
     del held
-    return made
 
 
 def _crd(name: str, versions: list[KindInfo], webhook: Webhook) -> Obj:

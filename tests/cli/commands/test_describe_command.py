@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,9 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_all
 from tests.support.background import Background
+from tests.support.eventually import eventually, eventually_blocking
 from tests.support.kubectl_plane import Plane, plane
-from tests.support.programs import Program, Result, eventually
+from tests.support.programs import Program, Result
 
 ZOO = Path(__file__).parent / "describing" / "zoo.yaml"
 KUBECTL = shutil.which("kubectl") or ""
@@ -71,7 +70,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         if KUBECTL:
             told = orjson.loads(found.kubectl("version", "--client", "-o", "json").out)
             found.version = int(told["clientVersion"]["minor"].rstrip("+"))
-        eventually(lambda: background.run(settled(admin)), 30)
+        eventually_blocking(lambda: background.run(settled(admin)), 30)
         yield found
 
 
@@ -92,13 +91,16 @@ async def populate(client: Client) -> None:
 
 async def served(client: Client, obj: Obj) -> GVR:
     """The kinds of the zoo itself take a moment."""
-    for _ in range(100):
+
+    async def found() -> GVR | None:
         try:
             return await client.resource_of(obj)
         except NoMatch:
             client.mapper.invalidate()
-            await asyncio.sleep(0.05)
-    raise AssertionError(f"{obj['kind']} is not served")
+            return None
+
+    resource: GVR = await eventually(found, show=lambda: f"{obj['kind']} is not served")
+    return resource
 
 
 def series_of(obj: Obj) -> Obj:
@@ -154,17 +156,17 @@ def comparable(lab: Lab, kind: str, text: str) -> str:
 
 
 def the_same(lab: Lab, *words: str, kind: str = "", at: str = "member") -> Result:
-    """kubectl's result, which ours is the same as; things may change in between, so it is looked at more than once."""
+    """kubectl's result, which ours is the same as; things may change in between, so it is compared until it is."""
     kind = kind or words[0]
-    for left in range(TRIES, 0, -1):
+
+    def compared() -> Result:
         theirs, ours = lab.kubectl("describe", *words, at=at), lab.ctl("describe", *words, at=at)
-        pair = [(one.code, comparable(lab, kind, one.out), one.err) for one in (theirs, ours)]
-        if pair[0] == pair[1]:
-            return theirs
-        if left > 1:
-            time.sleep(0.2)
-    assert pair[1] == pair[0]
-    raise AssertionError("unreachable")
+        expected, got = ((one.code, comparable(lab, kind, one.out), one.err) for one in (theirs, ours))
+        assert got == expected
+        return theirs
+
+    same: Result = eventually_blocking(compared)
+    return same
 
 
 @needs_kubectl

@@ -21,8 +21,8 @@ from karmada.cli.targeting import session, sources
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.sim.cluster import SimCluster
 from tests.support.background import Background
+from tests.support.eventually import eventually_blocking
 from tests.support.kubectl_plane import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Plane, binding, plane, role, user
-from tests.support.programs import eventually
 
 CONFIG_MAPS, PODS = GVR("", "v1", "configmaps"), GVR("", "v1", "pods")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -336,7 +336,7 @@ def test_kinds_that_only_members_know_are_found_there(
     }
     metadata = {"name": "g", "namespace": "default"}
     add(background, members["m2"], CRDS, crd)
-    eventually(lambda: "example.com/v1\n" in run(api_versions, "-C", "m2").stdout)
+    eventually_blocking(lambda: "example.com/v1\n" in run(api_versions, "-C", "m2").stdout)
     add(
         background,
         members["m2"],

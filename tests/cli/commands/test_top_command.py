@@ -22,8 +22,9 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.cluster import SimCluster
 from tests.support.background import Background
+from tests.support.eventually import eventually_blocking
 from tests.support.kubectl_plane import Plane, plane
-from tests.support.programs import Program, Result, eventually
+from tests.support.programs import Program, Result
 
 KUBECTL = shutil.which("kubectl") or ""
 PODS, API_SERVICES = GVR("", "v1", "pods"), GVR("apiregistration.k8s.io", "v1", "apiservices")
@@ -57,7 +58,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         background.run(populate(lab.sims["m2"], "m2"))
         background.run(without_metrics(lab.sims["m3"]))
         background.run(lab.sims["m4"].stop())
-        eventually(lambda: "both" in lab.top("pod", "-C", "m1,m2").out, 30)
+        eventually_blocking(lambda: "both" in lab.top("pod", "-C", "m1,m2").out, 30)
         yield lab
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -72,12 +71,11 @@ class Cron:
         )
 
     async def told(self, reason: str) -> list[tuple[str, str]]:
-        for _ in range(1000):
-            events = [e for e in await self.cluster.events("tick") if e[1] == reason]
-            if events:
-                return [(kind, message) for kind, _, message in events]
-            await asyncio.sleep(0.001)
-        raise AssertionError(f"no event {reason}")
+        async def recorded() -> list[tuple[str, str]]:
+            return [(kind, message) for kind, why, message in await self.cluster.events("tick") if why == reason]
+
+        found: list[tuple[str, str]] = await eventually(recorded)
+        return found
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -460,12 +459,11 @@ class Scaled:
         await eventually(condition, show=lambda: self.status(name))
 
     async def told(self, reason: str) -> tuple[str, str]:
-        for _ in range(1000):
-            for kind, why, message in await self.cluster.events("web"):
-                if why == reason:
-                    return kind, message
-            await asyncio.sleep(0.001)
-        raise AssertionError(f"no event {reason}")
+        async def recorded() -> list[tuple[str, str]]:
+            return [(kind, message) for kind, why, message in await self.cluster.events("web") if why == reason]
+
+        found: list[tuple[str, str]] = await eventually(recorded)
+        return found[0]
 
 
 CPU: Obj = {

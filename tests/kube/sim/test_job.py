@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -91,12 +90,14 @@ class Work:
 
     async def told(self, reason: str) -> list[tuple[str, str, str]]:
         """All events, as soon as there is one with this reason."""
-        for _ in range(1000):
-            events = await self.cluster.events("j")
-            if any(event[1] == reason for event in events):
-                return events
-            await asyncio.sleep(0.001)
-        raise AssertionError(f"no {reason} among {events}")
+        events: list[tuple[str, str, str]] = []
+
+        async def recorded() -> bool:
+            events[:] = await self.cluster.events("j")
+            return any(event[1] == reason for event in events)
+
+        await eventually(recorded, show=lambda: events)
+        return events
 
 
 @pytest.fixture
