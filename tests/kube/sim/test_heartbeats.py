@@ -105,7 +105,7 @@ async def test_real_heartbeats_are_written_without_anyone_looking(tmp_path: Path
 async def test_a_failed_node_is_silent_from_then_on_and_back_when_it_is_healed(tmp_path: Path) -> None:
     async with node_parts(tmp_path) as parts:
         heard: list[str] = []
-        parts.heartbeats.subscribe(heard.append)
+        parts.heartbeats.on_change(heard.append)
         await parts.pass_time(60, 10)
         last = parts.heartbeats.renewed(NODE)
         parts.heartbeats.fail([NODE])

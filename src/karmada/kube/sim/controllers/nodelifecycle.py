@@ -67,7 +67,7 @@ class NodeLifecycle(Reconciler):
         """The Ready status each node was last seen with."""
         self._add: Callable[[Key], None] = lambda _: None
         self.watches = (Watch(NODES, when=_CHANGED),)
-        liveness.subscribe(lambda name: self._add(Key("", name)))
+        liveness.on_change(lambda name: self._add(Key("", name)))
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add

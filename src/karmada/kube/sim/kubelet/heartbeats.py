@@ -45,9 +45,9 @@ class Liveness(Protocol):
         """When the node last gave a sign of life, in wall time; 0 when it never did."""
 
     def beats(self, node_name: str) -> bool:
-        """It is known to go on by itself: no resync is needed before `subscribe` reports a change."""
+        """It is known to go on by itself: no resync is needed before `on_change` reports a change."""
 
-    def subscribe(self, listener: Callable[[str], None]) -> None:
+    def on_change(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with the name of each node that fails or works again."""
 
 
@@ -75,7 +75,7 @@ class LeaseLiveness:
     def beats(self, node_name: str) -> bool:  # noqa: ARG002 - nobody announces that leases stop being renewed
         return False
 
-    def subscribe(self, listener: Callable[[str], None]) -> None:
+    def on_change(self, listener: Callable[[str], None]) -> None:
         """There is nothing to announce."""
 
 
@@ -130,7 +130,7 @@ class VirtualHeartbeats:
     def failed(self, node_name: str) -> bool:
         return node_name in self._stopped
 
-    def subscribe(self, listener: Callable[[str], None]) -> None:
+    def on_change(self, listener: Callable[[str], None]) -> None:
         self._listeners.append(listener)
 
     # notifications

@@ -54,7 +54,7 @@ class Power(Protocol):
 
     def failed(self, node_name: str) -> bool: ...
 
-    def subscribe(self, listener: Callable[[str], None]) -> None:
+    def on_change(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with the name of each node that fails or works again."""
 
 
@@ -101,7 +101,7 @@ class Kubelet(Reconciler):
         )
         behaviours.subscribe(self._rules_changed)
         if power is not None:
-            power.subscribe(self._power_changed)
+            power.on_change(self._power_changed)
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add
