@@ -25,10 +25,10 @@ def test_clusters_keep_their_slots_and_slots_are_used_again() -> None:
 
 def test_a_fleet_does_not_change() -> None:
     fleet = Fleet.of([cluster("a", summary=pods(5))])
-    assert fleet.room.pods.tolist() == [5]
+    assert fleet.capacity.pods.tolist() == [5]
     later = fleet.updated({"a": cluster("a", summary=pods(7), deleting=True)})
-    assert later.room.pods.tolist() == [7]
-    assert fleet.room.pods.tolist() == [5]
+    assert later.capacity.pods.tolist() == [7]
+    assert fleet.capacity.pods.tolist() == [5]
     assert not fleet.deleting[0]
     assert later.deleting[0]
     assert fleet.updated({"a": None}).count == 0
@@ -38,14 +38,14 @@ def test_a_fleet_does_not_change() -> None:
 def test_only_what_changed_is_called_changed() -> None:
     fleet = Fleet.of([cluster("a", summary=pods(1)), cluster("b", summary=pods(1))])
     usage = fleet.updated({"a": cluster("a", summary=pods(2))})
-    assert changed(usage, fleet.version, Facet.ROOM) == ["a"]
+    assert changed(usage, fleet.version, Facet.CAPACITY) == ["a"]
     assert changed(usage, fleet.version, Facet.ANY) == ["a"]
     assert changed(usage, fleet.version, Facet.FACTS) == []
     assert changed(usage, fleet.version, Facet.SELECTION) == []
     label = usage.updated({"b": cluster("b", summary=pods(1), labels={"x": "y"})})
     assert changed(label, usage.version, Facet.FACTS) == ["b"]
     assert changed(label, usage.version, Facet.SELECTION) == ["b"]
-    assert changed(label, usage.version, Facet.ROOM) == []
+    assert changed(label, usage.version, Facet.CAPACITY) == []
     kinds = label.updated({"b": cluster("b", summary=pods(1), labels={"x": "y"}, kinds=[])})
     assert changed(kinds, label.version, Facet.APIS) == ["b"]
     assert changed(kinds, label.version, Facet.FACTS) == []
@@ -60,15 +60,15 @@ def test_the_same_object_again_is_no_change() -> None:
 
 def test_room_is_read_only_where_it_changed() -> None:
     fleet = Fleet.of([cluster(f"m{n}", summary=pods(n)) for n in range(5)])
-    room = fleet.room
+    room = fleet.capacity
     same = fleet.updated({"m1": cluster("m1", summary=pods(1), labels={"x": "y"})})
-    assert same.room is room
+    assert same.capacity is room
     other = same.updated({"m1": None, "m2": cluster("m2", summary={"allocatable": {"pods": "9", "x/y": "3"}})})
-    assert other.room.left["x/y"][other.slots["m2"]] == 3
-    assert other.room.pods[other.slots["m4"]] == 4
+    assert other.capacity.left["x/y"][other.slots["m2"]] == 3
+    assert other.capacity.pods[other.slots["m4"]] == 4
     again = other.updated({"m9": cluster("m9", summary=pods(1))})
     assert again.slots["m9"] == same.slots["m1"]
-    assert again.room.pods[again.slots["m9"]] == 1
+    assert again.capacity.pods[again.slots["m9"]] == 1
 
 
 def test_arrays_of_the_memo_are_computed_again_only_where_needed() -> None:

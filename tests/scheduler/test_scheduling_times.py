@@ -147,7 +147,7 @@ class Far:
     def __init__(self, answer: Mapping[str, int] | EstimateError) -> None:
         self._answer = answer
 
-    async def ask(self, question: Question) -> Mapping[str, int]:  # noqa: ARG002
+    async def estimate(self, question: Question) -> Mapping[str, int]:  # noqa: ARG002
         if isinstance(self._answer, EstimateError):
             raise self._answer
         return self._answer

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from karmada.scheduler.algorithm import Profile, schedule
+from karmada.scheduler.capacity import Ints
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import UNKNOWN, Question
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
-from karmada.scheduler.room import Ints
 
 Obj = dict[str, Any]
 EVEN_UID, ODD_UID = "uid-2", "uid-1"

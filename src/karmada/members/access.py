@@ -1,8 +1,8 @@
 """From a Cluster and its Secret to how its API server is reached.
 
 Two sorts of Secrets: a token with the authority's certificate beside it, or a whole kubeconfig under the key
-`kubeconfig`, whose credentials then count. What cannot be used is told here, before anybody tries: a setting that is
-wrong must be seen in the Cluster's status and not in the retries of those who need the cluster.
+`kubeconfig`, whose credentials then count. What cannot be used is an error here, before the first request: a wrong
+setting belongs into the Cluster's status, not into the retries of the controllers that use the cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Every member cluster of the control plane with its client and informers, made when first asked for.
+"""Every member cluster of the control plane with its client and informers, made at the first use.
 
 `Members` follows Clusters and Secrets: a changed address or credential switches the member's transport in place, a
 Cluster that is gone has its informers stopped and its connections closed. Nothing here waits for a member: what a dead
-cluster costs is paid by those who ask it, each with their own time-out.
+cluster costs is paid by its callers, each with a time-out of its own.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Members:
         self._stopped = True
         for unsubscribe in self._unsubscribe:
             unsubscribe()
-        await asyncio.gather(*self._tasks, return_exceptions=True)  # they close connections; _done tells their faults
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # they close connections; _done logs their errors
         members, self._members = list(self._members.values()), {}
         await asyncio.gather(*(member.close() for member in members))
 
@@ -125,7 +125,7 @@ class Members:
         return member
 
     def known(self, name: str) -> Member | None:
-        """The member, if somebody has asked for it before."""
+        """The member, if it was used before."""
         return self._members.get(name)
 
     def _secret(self, cluster: Obj) -> Obj | None:
@@ -144,8 +144,8 @@ class Members:
         member = self._members.pop(name, None)
         if member is not None:
             self._later(member.close(), f"close {name}")
-        for tell in self.gone:
-            tell(name)
+        for callback in self.gone:
+            callback(name)
 
     def _secret_changed(self, old: Obj | None, new: Obj | None) -> None:
         secret = new or old

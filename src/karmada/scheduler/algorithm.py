@@ -1,8 +1,8 @@
 """Scheduling, from a request and the fleet to a decision.
 
-Filter, score, estimate, rank, select, assign. The only thing that may take time is asking estimators that are far away,
-so the algorithm is a generator that yields its questions: `schedule` answers them on the spot, `schedule_remotely` asks
-everybody. Nothing else differs. With several groups of clusters, they are tried in order, beginning with the one that
+Filter, score, estimate, rank, select, assign. Only requests to remote estimators take time, so the algorithm is a
+generator that yields its questions: `schedule` answers them on the spot, `schedule_remotely` also sends them to remote
+estimators. Nothing else differs. With several groups of clusters, they are tried in order, beginning with the one that
 was taken last time, until one succeeds.
 """
 
@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.assignment import NO_CLUSTERS, Division, assign
 from karmada.scheduler.candidates import FilterSet
+from karmada.scheduler.capacity import Ints
 from karmada.scheduler.decision import Attempt, Decision
 from karmada.scheduler.estimators.merge import (
     Estimate,
-    ask_locally,
     by_slot,
+    estimate_locally,
     nothing_to_estimate,
     settle,
     take,
@@ -31,7 +32,6 @@ from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import ERROR, NOBODY, SCORE, SUCCESS, UNSCHEDULABLE, Meter
 from karmada.scheduler.ranking import rank
 from karmada.scheduler.request import Request
-from karmada.scheduler.room import Ints
 from karmada.scheduler.scores.protocol import Score, ScoreError
 from karmada.scheduler.spread import select
 
@@ -62,8 +62,8 @@ def schedule(
         question = next(steps)
         while True:
             began = meter.now()
-            estimate = settle(ask_locally(question, estimators, meter), question)
-            _tell(meter, question, estimate, began)
+            estimate = settle(estimate_locally(question, estimators, meter), question)
+            _observe(meter, question, estimate, began)
             question = steps.send(estimate)
     except StopIteration as done:
         decision: Decision = done.value
@@ -84,33 +84,33 @@ async def schedule_remotely(
         question = next(steps)
         while True:
             began = meter.now()
-            estimate = ask_locally(question, estimators, meter)
+            estimate = estimate_locally(question, estimators, meter)
             await _ask_remotely(question, estimate, remote, meter)
             settle(estimate, question)
-            _tell(meter, question, estimate, began)
+            _observe(meter, question, estimate, began)
             question = steps.send(estimate)
     except StopIteration as done:
         decision: Decision = done.value
         return decision
 
 
-def _tell(meter: Meter, question: Question, estimate: Estimate, began: float) -> None:
+def _observe(meter: Meter, question: Question, estimate: Estimate, began: float) -> None:
     meter.estimated(meter.now() - began, sets=question.sets, failed=len(estimate.failures) > 0)
 
 
 async def _ask_remotely(
     question: Question, estimate: Estimate, remote: Sequence[RemoteEstimator], meter: Meter
 ) -> None:
-    async def ask(estimator: RemoteEstimator) -> Ints | EstimateError:
+    async def estimate_remotely(estimator: RemoteEstimator) -> Ints | EstimateError:
         began = meter.now()
         try:
-            return by_slot(question, await estimator.ask(question))
+            return by_slot(question, await estimator.estimate(question))
         except EstimateError as wrong:
             return wrong
         finally:
             meter.estimator(estimator.name, meter.now() - began, sets=question.sets)
 
-    for estimator, answer in zip(remote, await asyncio.gather(*map(ask, remote)), strict=True):
+    for estimator, answer in zip(remote, await asyncio.gather(*map(estimate_remotely, remote)), strict=True):
         if isinstance(answer, EstimateError):
             estimate.failures.append((estimator.name, str(answer)))
         else:

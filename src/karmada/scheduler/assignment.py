@@ -15,13 +15,13 @@ import numpy as np
 from karmada.api.matching import cluster_matches
 from karmada.kube.objects.types import Obj
 from karmada.scheduler import division
+from karmada.scheduler.capacity import Ints
 from karmada.scheduler.division import Shares
 from karmada.scheduler.failures import TIERS_SHORTAGE, Failure, error
 from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.placement import BY_AGGREGATION, BY_DUPLICATION, BY_DYNAMIC_WEIGHT, BY_STATIC_WEIGHT
 from karmada.scheduler.ranking import Ranking
 from karmada.scheduler.request import Request
-from karmada.scheduler.room import Ints
 from karmada.scheduler.webster import dispense
 
 NO_CLUSTERS = "no clusters available to schedule"

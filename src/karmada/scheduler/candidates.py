@@ -3,7 +3,7 @@
 The answers of filters that look at clusters one by one are kept in the fleet's memo, as numbers: 0 passes, others stand
 for reasons. What all of them together say is an array too, so a binding whose placement and kind have been seen costs a
 few array operations: the clusters it is in already are let through where filters spare them, and those that the filters
-of the binding itself refuse are taken out. Reasons are put together only for who asks.
+of the binding itself refuse are taken out. Reasons are put together only on request.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from functools import partial
 
 import numpy as np
 
+from karmada.scheduler.capacity import Bools, Ints
 from karmada.scheduler.filters.protocol import BindingFilter, ClusterFilter, Filter, Refusal
 from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.meter import FILTER, NOBODY, SUCCESS, UNSCHEDULABLE, Meter
 from karmada.scheduler.request import Request
-from karmada.scheduler.room import Bools, Ints
 
 _SELECTION = (Facet.FACTS, Facet.APIS, Facet.SELECTION)
 _PASS, _FAIL_BUT_SPARED, _FAIL = 0, 1, 2

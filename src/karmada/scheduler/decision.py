@@ -1,4 +1,4 @@
-"""What scheduling a request came to, with the steps it took: enough to tell later why.
+"""What scheduling a request came to, with the steps it took: enough to explain it later.
 
 A decision has one attempt, or one for each group of clusters that was tried.
 """
@@ -14,10 +14,10 @@ from karmada.scheduler.failures import Failure
 if TYPE_CHECKING:
     from karmada.scheduler.assignment import Assignment
     from karmada.scheduler.candidates import Candidates
+    from karmada.scheduler.capacity import Ints
     from karmada.scheduler.estimators.merge import Estimate
     from karmada.scheduler.ranking import Ranking
     from karmada.scheduler.request import Request
-    from karmada.scheduler.room import Ints
 
 
 @dataclass(slots=True)

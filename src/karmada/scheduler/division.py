@@ -1,9 +1,9 @@
 """How replicas are divided among the selected clusters: one pure function for each strategy.
 
 Clusters come as mappings from name to number, in cluster order (the best first); results are mappings in the order in
-which they are written to the binding. Dividing by room (dynamic weights, aggregation) is steady unless asked to be
+which they are written to the binding. Dividing by room (dynamic weights, aggregation) is steady unless it has to be
 fresh: what is placed stays, and only the difference is divided. Fewer replicas are taken from everybody in proportion
-to what each has, without asking for room; more replicas are divided by the room that is left; as many as before stay
+to what each has, whatever room there is; more replicas are divided by the room that is left; as many as before stay
 where they are. A `Failure` is returned, not raised.
 """
 

@@ -1,7 +1,7 @@
 """Why a decision is as it is, cluster by cluster, for people.
 
-Nothing of this is computed while scheduling: a decision keeps its steps, and the words are made from them when somebody
-asks. A cluster was refused by a filter, or was not selected, or was selected and got a number of replicas for a reason.
+Nothing of this is computed while scheduling: a decision keeps its steps, and the text is made from them on request.
+A cluster was refused by a filter, or was not selected, or was selected and got a number of replicas for a reason.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def explain_attempt(attempt: Attempt) -> Explanation:
 
 
 def _outcome(attempt: Attempt) -> str:
-    told = attempt.failure.text if attempt.failure is not None else f"{len(attempt.targets)} cluster(s)"
+    text = attempt.failure.text if attempt.failure is not None else f"{len(attempt.targets)} cluster(s)"
     failures = attempt.estimate.failures if attempt.estimate is not None else []
-    return told + "".join(f"; without {name}: {why}" for name, why in failures)
+    return text + "".join(f"; without {name}: {why}" for name, why in failures)
 
 
 def _refused(attempt: Attempt) -> Iterator[ClusterReason]:

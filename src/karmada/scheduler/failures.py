@@ -1,7 +1,7 @@
 """Why scheduling failed, as values: a reason that programs read and a text that people read.
 
 The reason decides what the binding's condition says and whether trying again can help. Failing to write a result is a
-failure too, and may come together with one of the algorithm; `verdict` tells what to report of all that. A binding that
+failure too, and may come together with one of the algorithm; `verdict` is what to report of all that. A binding that
 no cluster fits is not tried again: only another cluster, binding or placement changes that, and those are events.
 """
 
@@ -33,7 +33,7 @@ class Failure(NamedTuple):
     text: str
 
     def during(self, step: str) -> Failure:
-        """The same, told with the step it happened in."""
+        """The same, with the step it happened in."""
         return Failure(self.reason, f"{step}: {self.text}")
 
     def __str__(self) -> str:
@@ -50,10 +50,10 @@ class Verdict(NamedTuple):
 
 
 def no_fit(clusters: int, reasons: Iterable[str]) -> Failure:
-    """No cluster passed the filters; `reasons` has one for each cluster that was asked."""
+    """No cluster passed the filters; `reasons` has one for each cluster."""
     counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons).items())
-    told = ", ".join(counted) or "no cluster exists"
-    return Failure(Reason.NO_CLUSTER_FIT, f"0/{clusters} clusters are available: {told}.")
+    texts = ", ".join(counted) or "no cluster exists"
+    return Failure(Reason.NO_CLUSTER_FIT, f"0/{clusters} clusters are available: {texts}.")
 
 
 def shortage(room: int) -> Failure:
@@ -95,6 +95,6 @@ def is_quota_exceeded(wrong: Exception) -> bool:
 
 def together(failure: Failure | None, writes: Sequence[Exception]) -> str:
     """One text of several errors; each text once, in brackets when there are several."""
-    told = ([failure.text] if failure is not None else []) + [str(wrong) for wrong in writes]
-    distinct = list(dict.fromkeys(told))
+    texts = ([failure.text] if failure is not None else []) + [str(wrong) for wrong in writes]
+    distinct = list(dict.fromkeys(texts))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

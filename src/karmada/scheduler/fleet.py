@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.scheduler.capacity import Bools, Capacity, Ints, summary_of
 from karmada.scheduler.memo import Memo
-from karmada.scheduler.room import Bools, Ints, Room, summary_of
 
 
 class Facet(IntEnum):
@@ -27,7 +27,7 @@ class Facet(IntEnum):
     """Its labels, its spec, and whether it is being deleted."""
     APIS = 1
     """The kinds it serves."""
-    ROOM = 2
+    CAPACITY = 2
     """What it has left, and how it models its nodes."""
     SELECTION = 3
     """Its facts or the kinds it serves."""
@@ -36,8 +36,20 @@ class Facet(IntEnum):
 
 class Fleet:
     __slots__ = (
-        "_changed", "_room", "by_name", "clusters", "count", "deleting", "leaving", "memo", "named", "names", "rank",
-        "size", "slots", "version",
+        "_capacity",
+        "_changed",
+        "by_name",
+        "clusters",
+        "count",
+        "deleting",
+        "leaving",
+        "memo",
+        "named",
+        "names",
+        "rank",
+        "size",
+        "slots",
+        "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -60,7 +72,7 @@ class Fleet:
         self.leaving: Sequence[str] = ()
         """The clusters that are being deleted."""
         self._changed: Ints = np.zeros((len(Facet), 0), np.int64)
-        self._room = Room()
+        self._capacity = Capacity()
 
     @classmethod
     def of(cls, clusters: Iterable[Obj]) -> Fleet:
@@ -90,7 +102,7 @@ class Fleet:
                 new._changed[facet, slot] = new.version
             clusters[slot] = cluster
             new.deleting[slot] = cluster is not None and meta.is_deleting(cluster)
-        new.clusters, new.slots, new.count, new._room = clusters, slots, len(slots), self._room
+        new.clusters, new.slots, new.count, new._capacity = clusters, slots, len(slots), self._capacity
         new._index(self)
         new.leaving = tuple(new.names[slot] for slot in np.flatnonzero(new.deleting).tolist())
         return new
@@ -134,15 +146,15 @@ class Fleet:
         )
 
     @property
-    def room(self) -> Room:
-        """What the clusters have left; read when it is first asked for."""
-        room = self._room
-        if room.version != self.version:
-            rows = self.changed_since(room.version, Facet.ROOM)
-            if len(rows) or len(room.pods) != self.size:
-                room = room.refreshed(self.version, self.clusters, rows.tolist())
-                self._room = room
-        return room
+    def capacity(self) -> Capacity:
+        """What the clusters have left; computed at the first use."""
+        capacity = self._capacity
+        if capacity.version != self.version:
+            rows = self.changed_since(capacity.version, Facet.CAPACITY)
+            if len(rows) or len(capacity.pods) != self.size:
+                capacity = capacity.refreshed(self.version, self.clusters, rows.tolist())
+                self._capacity = capacity
+        return capacity
 
 
 def _differences(old: Obj | None, new: Obj | None) -> Iterable[Facet]:
@@ -163,5 +175,5 @@ def _differences(old: Obj | None, new: Obj | None) -> Iterable[Facet]:
     if len(found) > 1:
         found.append(Facet.SELECTION)
     if summary_of(old) != summary_of(new) or old_spec.get("resourceModels") != spec.get("resourceModels"):
-        found.append(Facet.ROOM)
+        found.append(Facet.CAPACITY)
     return found

@@ -1,8 +1,8 @@
 """Arrays with one row for each cluster, computed once for all who need them and kept up to date row by row.
 
 A fleet and all that were made from it share one `Memo`. An array remembers the version it is as new as; when it is
-asked for with a newer fleet, only the rows of clusters that have changed since, in the respect that matters, are
-computed again, into a copy: who still works with the older fleet keeps the older array. The arrays that were not asked
+read with a newer fleet, only the rows of clusters that have changed since, in the respect that matters, are
+computed again, into a copy: who still works with the older fleet keeps the older array. The arrays that were not used
 for the longest are dropped when there are too many.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karmada.scheduler.room import Ints
+from karmada.scheduler.capacity import Ints
 
 if TYPE_CHECKING:
     from karmada.scheduler.fleet import Facet, Fleet

@@ -1,6 +1,6 @@
 """A placement, read once: many bindings share one, each with a copy of its own, so plans are found by content.
 
-A `Plan` answers what the algorithm asks of a placement: which affinity applies, what is spread over how many groups,
+A `Plan` is what the algorithm needs of a placement: which affinity applies, what is spread over how many groups,
 and by which strategy replicas are divided.
 """
 

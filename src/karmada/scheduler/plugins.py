@@ -164,7 +164,7 @@ def profile_of(
     propagate_empty: bool = False,
     meter: Meter = NOBODY,
 ) -> Profile:
-    """What is switched on, put together. Divisions of other packages are asked before those that are built in."""
+    """What is switched on, put together. Divisions of other packages are tried before those that are built in."""
     from karmada.scheduler.algorithm import Profile
     from karmada.scheduler.candidates import FilterSet
 

@@ -1,4 +1,4 @@
-"""What is to be scheduled: a binding's spec, what is remembered of it, and what the filters ask about other bindings.
+"""What is to be scheduled: a binding's spec, what is remembered of it, and what the filters need of other bindings.
 
 Everything that is derived from them is derived once, here. A request never changes; `under` makes the one for another
 group of clusters.
@@ -126,6 +126,6 @@ class Request:
 
 
 def is_fresh(spec: Obj, status: Obj) -> bool:
-    """Whether a fresh start was asked for after the binding was last scheduled."""
+    """Whether a fresh start was requested after the binding was last scheduled."""
     triggered, last = spec.get("rescheduleTriggeredAt"), status.get("lastScheduledTime")
     return bool(triggered and last) and parse_time(triggered) > parse_time(last)

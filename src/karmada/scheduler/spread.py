@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from karmada.scheduler.capacity import Ints
 from karmada.scheduler.cover import Cover
 from karmada.scheduler.failures import Failure, error
 from karmada.scheduler.groups import Group, choose
 from karmada.scheduler.placement import NO_LIMIT, REGION, Bounds, Topology
 from karmada.scheduler.ranking import Ranking
 from karmada.scheduler.request import Request
-from karmada.scheduler.room import Ints
 
 IGNORE_ROOM = -1
 TOO_FEW_CLUSTERS = "the number of feasible clusters is less than spreadConstraint.MinGroups"

@@ -15,7 +15,7 @@ def test_every_failure_doubles_the_pause_up_to_a_limit() -> None:
     pauses = Doubling(FakeClock(), Limits(base_delay=0.005, max_delay=1.0, burst=100))
     assert [pauses.failed(A) for _ in range(10)] == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
     assert pauses.failed(B) == 0.005
-    pauses.news(A)
+    pauses.triggered(A)
     assert pauses.failed(A) == 1.0
     pauses.forget(A)
     assert pauses.failed(A) == 0.005
@@ -45,5 +45,5 @@ def test_with_priorities_pauses_are_short() -> None:
 def test_with_priorities_what_has_no_room_waits_for_news() -> None:
     pauses = Short()
     assert pauses.failed(A, no_room=True) == 300
-    pauses.news(A)
+    pauses.triggered(A)
     assert pauses.failed(A) == 1

@@ -228,7 +228,7 @@ class Slow:
     name = "scheduler-estimator"
     clock: FakeClock
 
-    async def ask(self, question: Question) -> Mapping[str, int]:
+    async def estimate(self, question: Question) -> Mapping[str, int]:
         await self.clock.advance(0.25)
         if question.request.replicas == 5:
             raise EstimateError("nobody there")

@@ -342,7 +342,7 @@ class Far:
     def __init__(self) -> None:
         self.answers: Mapping[str, int] | None = {"m1": 1, "m2": 5}
 
-    async def ask(self, question: Question) -> Mapping[str, int]:
+    async def estimate(self, question: Question) -> Mapping[str, int]:
         if self.answers is None:
             raise EstimateError("no answer")
         return {name: self.answers[name] for name in question.names()}

@@ -78,7 +78,7 @@ SUSPENDED: dict[str, Any] = {"suspension": {"scheduling": True}}
 def test_it_is_looked_at_when_it_becomes_ours_and_when_its_spec_changes(
     old: Obj | None, new: Obj | None, looked_at: bool
 ) -> None:
-    assert OURS.worth_a_look(old, new) is looked_at
+    assert OURS.should_schedule(old, new) is looked_at
 
 
 def version(generation: int = 1, **how: Any) -> Obj:

@@ -1,11 +1,11 @@
-"""Whether a cluster that speaks for itself is still heard of.
+"""Cluster monitor: marks Pull clusters Unknown that stop reporting.
 
 The agent of a Pull cluster posts the cluster's condition Ready and renews a Lease. Either is a sign of life, counted
-from the moment it is noticed here: clocks of clusters are not trusted, and after a restart everybody has the full time
-again. A cluster that gives no sign for the grace period becomes Unknown; one that never gave any gets a longer time,
-from its creation on. Push clusters are asked by the control plane itself and are left alone.
+from the moment it is observed here: clocks of clusters are not trusted, and after a restart every cluster has the full
+time again. A cluster that gives no sign for the grace period becomes Unknown; one that never gave any gets a longer
+time, from its creation on. Push clusters are probed by the control plane itself and are left alone.
 
-There is no round over all clusters: each has one deadline, and is looked at when it passes or when something is heard.
+There is no loop over all clusters: each has one deadline, and is reconciled when it passes or when a sign is observed.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ UNKNOWN: Final = {
 
 @dataclass(slots=True)
 class Health:
-    """The last sign of life: when it was noticed, and what it was."""
+    """The last sign of life: when it was observed, and what it was."""
 
-    heard: float
+    observed: float
     ready: Obj | None = None
     renewed: str = ""
     """When the Lease was last renewed, as it says itself; "" when none was seen since Ready last changed."""
 
 
 def observe(health: Health | None, ready: Obj | None, lease: Obj | None, now: float, created: float) -> Health:
-    """What is known of a cluster after a look at it and its Lease.
+    """What is known of a cluster from it and its Lease.
 
     `now` and `created`, the moment it was created, are of a clock that never jumps.
     """
     if ready is None:
-        health = Health(created) if health is None else Health(health.heard, None, health.renewed)
+        health = Health(created) if health is None else Health(health.observed, None, health.renewed)
     elif health is None or health.ready != ready:
         health = Health(now, ready)
     renewed = ((lease or {}).get("spec") or {}).get("renewTime") or ""
@@ -78,7 +78,7 @@ class ClusterMonitor(Reconciler):
         self._leases = context.informers.of(LEASES, NAMESPACE_CLUSTER)
         self._health: dict[str, Health] = {}
         self.watches = (
-            Watch(Cluster.gvr, when=_told),
+            Watch(Cluster.gvr, when=_reported),
             Watch(
                 LEASES, when=field_changed("spec", "renewTime"), map_to=self._cluster_of, namespace=NAMESPACE_CLUSTER
             ),
@@ -109,7 +109,7 @@ class ClusterMonitor(Reconciler):
         never = health.ready is None
         settings = self._settings
         grace = settings.cluster_startup_grace_period if never else settings.cluster_monitor_grace_period
-        remaining = health.heard + grace - now
+        remaining = health.observed + grace - now
         if remaining > 0:
             return requeue(remaining)
         await self._give_up(cluster, NEVER_UPDATED if never else UNKNOWN)
@@ -129,4 +129,4 @@ def _ready_changed(old: Obj | None, new: Obj | None) -> bool:
     return old is None or new is None or ready_condition(old) != ready_condition(new)
 
 
-_told: Predicate = all_of(matching(_is_pull), any_of(_ready_changed, field_changed("spec", "syncMode")))
+_reported: Predicate = all_of(matching(_is_pull), any_of(_ready_changed, field_changed("spec", "syncMode")))

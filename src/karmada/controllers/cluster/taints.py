@@ -1,7 +1,7 @@
 """Which taints follow from how a cluster is doing.
 
-A cluster that says no of itself, or nothing yet, is not ready; one that nobody has heard of is unreachable. Both only
-keep new work away. Taints with another effect, or with other keys, are somebody else's and stay.
+A cluster whose Ready is False, or missing, is not ready; one whose Ready is Unknown is unreachable. Both only keep new
+work away. Taints with another effect, or with other keys, are somebody else's and stay.
 """
 
 from __future__ import annotations

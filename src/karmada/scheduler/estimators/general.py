@@ -1,6 +1,6 @@
 """The estimator that is always there: room by what the clusters report of themselves.
 
-Replicas are computed for all clusters at once, from the fleet's arrays, once for each demand; bindings that ask for the
+Replicas are computed for all clusters at once, from the fleet's arrays, once for each demand; bindings that need the
 same share the answer. A cluster that models its nodes is taken at its model: so many nodes of each grade, each with no
 more than the least of its grade. Other clusters are taken as one big node. Clusters to which something was just given
 that they do not report yet are computed again with that taken off.
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from karmada.scheduler.capacity import Capacity, Ints, grades_of
 from karmada.scheduler.estimators.protocol import MAX_REPLICAS, Question
 from karmada.scheduler.estimators.resources import Demand, demand_key, demand_of
 from karmada.scheduler.estimators.sets import sets_in
 from karmada.scheduler.estimators.simulation import PODS_PER_NODE, nodes_of, on_node, place_one_set, replicas_on
 from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.request import Assumption
-from karmada.scheduler.room import Ints, Room, grades_of
 
 
 class GeneralEstimator:
@@ -38,10 +38,10 @@ class GeneralEstimator:
         demand = None if requirements is None else demand_of(requirements)
 
         def compute(fleet: Fleet, rows: Ints) -> Ints:
-            return replicas_in(fleet.room.rows(rows), demand, self._models)
+            return replicas_in(fleet.capacity.rows(rows), demand, self._models)
 
         key = ("replicas", self._models, demand_key(requirements))
-        room: Ints = fleet.memo.array(key, Facet.ROOM, fleet, compute)[question.slots]
+        room: Ints = fleet.memo.array(key, Facet.CAPACITY, fleet, compute)[question.slots]
         if question.assumed:
             self._assume(question, demand, room)
         return room
@@ -54,7 +54,7 @@ class GeneralEstimator:
                 room[place] = self._with_assumed(fleet, slot, demand, assumed)
 
     def _with_assumed(self, fleet: Fleet, slot: int, demand: Demand | None, assumed: Sequence[Assumption]) -> int:
-        here = fleet.room.rows(np.array([slot]))
+        here = fleet.capacity.rows(np.array([slot]))
         for assumption in assumed:
             for component in assumption.components:
                 _take_off(here, demand_of(component.get("replicaRequirements")), component.get("replicas") or 0)
@@ -76,7 +76,7 @@ class GeneralEstimator:
             return [sets_in(fleet.cluster(row), components, (), models=self._models) for row in rows.tolist()]
 
         keys = tuple((c.get("replicas"), demand_key(c.get("replicaRequirements"))) for c in components)
-        room: Ints = fleet.memo.array(("sets", self._models, keys), Facet.ROOM, fleet, compute)[question.slots]
+        room: Ints = fleet.memo.array(("sets", self._models, keys), Facet.CAPACITY, fleet, compute)[question.slots]
         for place, slot in enumerate(question.slots.tolist() if question.assumed else ()):
             assumed = question.assumed.get(fleet.names[slot])
             if assumed:
@@ -84,7 +84,7 @@ class GeneralEstimator:
         return room
 
 
-def replicas_in(room: Room, demand: Demand | None, models: bool) -> Ints:
+def replicas_in(room: Capacity, demand: Demand | None, models: bool) -> Ints:
     """How many replicas fit into each row."""
     if demand is None:
         return np.minimum(room.pods, MAX_REPLICAS)
@@ -94,7 +94,7 @@ def replicas_in(room: Room, demand: Demand | None, models: bool) -> Ints:
     return np.minimum(np.minimum(room.pods, most), MAX_REPLICAS)
 
 
-def _by_summary(room: Room, demand: Demand) -> Ints:
+def _by_summary(room: Capacity, demand: Demand) -> Ints:
     most = np.full(len(room.pods), MAX_REPLICAS, np.int64)
     for name, need in demand.items():
         left = room.left.get(name)
@@ -104,7 +104,7 @@ def _by_summary(room: Room, demand: Demand) -> Ints:
     return most
 
 
-def _by_model(room: Room, demand: Demand) -> Ints:
+def _by_model(room: Capacity, demand: Demand) -> Ints:
     on_each = np.full(room.counts.shape, PODS_PER_NODE, np.int64)
     for name, need in on_node(demand).items():
         least = room.grades.get(name)
@@ -113,7 +113,7 @@ def _by_model(room: Room, demand: Demand) -> Ints:
     return total
 
 
-def _take_off(room: Room, demand: Demand, replicas: int) -> None:
+def _take_off(room: Capacity, demand: Demand, replicas: int) -> None:
     if replicas <= 0:
         return
     np.maximum(room.pods - replicas, 0, out=room.pods)

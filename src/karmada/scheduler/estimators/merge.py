@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from karmada.scheduler.capacity import Ints
 from karmada.scheduler.estimators.protocol import (
     MAX_REPLICAS,
     UNKNOWN,
@@ -15,7 +16,6 @@ from karmada.scheduler.estimators.protocol import (
     Question,
 )
 from karmada.scheduler.meter import NOBODY, Meter
-from karmada.scheduler.room import Ints
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ def unlimited(question: Question) -> Estimate:
     return Estimate(np.full(len(question.slots), MAX_REPLICAS, np.int64))
 
 
-def ask_locally(question: Question, estimators: Sequence[LocalEstimator], meter: Meter = NOBODY) -> Estimate:
+def estimate_locally(question: Question, estimators: Sequence[LocalEstimator], meter: Meter = NOBODY) -> Estimate:
     """What all that compute say, not yet settled."""
     estimate = unlimited(question)
     for estimator in estimators:

@@ -1,6 +1,6 @@
-"""What an estimator is asked, and what it answers.
+"""The interface of estimators.
 
-A `LocalEstimator` computes; a `RemoteEstimator` asks somebody and is awaited. Both answer with a number for each
+A `LocalEstimator` computes; a `RemoteEstimator` sends requests and is awaited. Both return a number for each
 cluster, `UNKNOWN` where they do not know. An answer is taken as a whole or not at all: who raises `EstimateError` is
 left out for this request.
 """
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from karmada.kube.objects.types import Obj
+from karmada.scheduler.capacity import Ints
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Assumption, Request
-from karmada.scheduler.room import Ints
 
 UNKNOWN = -1
 MAX_REPLICAS = 2**31 - 1
@@ -65,7 +65,7 @@ class LocalEstimator(Protocol):
 class RemoteEstimator(Protocol):
     name: str
 
-    async def ask(self, question: Question) -> Mapping[str, int]:
+    async def estimate(self, question: Question) -> Mapping[str, int]:
         """Numbers by the name of the cluster. May raise EstimateError."""
         ...
 

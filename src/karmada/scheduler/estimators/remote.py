@@ -1,7 +1,7 @@
-"""Asks all clusters at once, under one deadline; if one does not answer, there is no answer at all.
+"""Requests an estimate for all clusters at once, under one deadline; if one fails, there is no estimate at all.
 
 Half an answer would be worse than none: clusters that are known exactly would look smaller than those that are not, and
-replicas would go to where nobody could be asked. How one cluster is asked is given from outside.
+replicas would go to clusters without an estimate. How one cluster is requested is given from outside.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.scheduler.estimators.protocol import EstimateError, Question
 
-AskOne = Callable[[str, Question], Awaitable[int]]
+EstimateOne = Callable[[str, Question], Awaitable[int]]
 """For one cluster by name: how many; raises EstimateError."""
 
 
 class FanOut:
     def __init__(
-        self, ask_one: AskOne, clock: Clock, *, timeout: float = 3.0, name: str = "scheduler-estimator"
+        self, estimate_one: EstimateOne, clock: Clock, *, timeout: float = 3.0, name: str = "scheduler-estimator"
     ) -> None:
         """A time-out of 0 means no time-out."""
         self.name = name
-        self._ask_one = ask_one
+        self._estimate_one = estimate_one
         self._clock = clock
         self._timeout = timeout
 
-    async def ask(self, question: Question) -> Mapping[str, int]:
+    async def estimate(self, question: Question) -> Mapping[str, int]:
         work = self._ask_all(question)
         try:
             return await (with_timeout(self._clock, work, self._timeout) if self._timeout else work)
@@ -45,7 +45,7 @@ class FanOut:
         return dict(zip(names, (task.result() for task in tasks), strict=True))
 
     async def _one(self, name: str, question: Question) -> int:
-        return await self._ask_one(name, question)
+        return await self._estimate_one(name, question)
 
 
 def _leaves(group: BaseExceptionGroup[EstimateError]) -> list[BaseException]:

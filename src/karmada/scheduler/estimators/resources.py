@@ -9,7 +9,7 @@ import orjson
 
 from karmada.kube.objects import names
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.room import amount, quantity
+from karmada.scheduler.capacity import amount, quantity
 
 _BASIC = ("cpu", "memory", "ephemeral-storage")
 _NATIVE = "kubernetes.io/"

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from karmada.kube.objects.quantity import Format, Quantity
 from karmada.kube.objects.types import Obj
+from karmada.scheduler.capacity import PODS, grades_of, left_over, quantity, summary_of
 from karmada.scheduler.estimators.protocol import MAX_REPLICAS
 from karmada.scheduler.estimators.simulation import Component, Simulation, nodes_of, place_one_set
 from karmada.scheduler.request import Assumption
-from karmada.scheduler.room import PODS, grades_of, left_over, quantity, summary_of
 
 
 def _as_written(amount: Quantity) -> int:

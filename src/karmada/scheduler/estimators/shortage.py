@@ -7,9 +7,9 @@ grade, which may be far below what it has. Other clusters count as one node with
 from __future__ import annotations
 
 from karmada.kube.objects.types import Obj
+from karmada.scheduler.capacity import PODS, amount, grades_of, left_over, quantity, summary_of
 from karmada.scheduler.estimators.resources import Demand, demand_of
 from karmada.scheduler.estimators.simulation import on_node
-from karmada.scheduler.room import PODS, amount, grades_of, left_over, quantity, summary_of
 
 
 def shortage(cluster: Obj, requirements: Obj | None, *, models: bool = True) -> str:

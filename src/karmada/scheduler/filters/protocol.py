@@ -1,7 +1,7 @@
 """What a filter is. There are two sorts, by what the answer depends on.
 
 A `ClusterFilter` looks at one cluster at a time, and its answers are kept: they hold for all requests for which `key`
-is the same, until the cluster changes in the respect that `facet` names. A `BindingFilter` is asked anew for every
+is the same, until the cluster changes in the respect that `facet` names. A `BindingFilter` is called anew for every
 request and answers for all clusters at once, by name.
 """
 

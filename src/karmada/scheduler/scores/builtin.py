@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from karmada.scheduler.capacity import Ints
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
-from karmada.scheduler.room import Ints
 from karmada.scheduler.scores.protocol import MOST
 
 

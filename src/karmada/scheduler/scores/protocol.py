@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from karmada.scheduler.request import Request
 
 if TYPE_CHECKING:
+    from karmada.scheduler.capacity import Ints
     from karmada.scheduler.fleet import Fleet
-    from karmada.scheduler.room import Ints
 
 MOST = 100
 

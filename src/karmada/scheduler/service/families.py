@@ -1,7 +1,7 @@
 """Counters and histograms by labels, for what is counted at every decision.
 
 All of a process is counted in one thread, so nothing is locked: counting takes a fraction of a microsecond, and what a
-scraper gets is put together when it asks.
+scraper gets is put together at the scrape.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a scheduler tells about itself, under the names that dashboards know.
+"""The metrics of a scheduler, under the names that dashboards know.
 
 Filters and scores are timed once for all clusters of a decision. An estimate counts as a request to estimators, and
 each estimator as a plug-in that takes part in it.
@@ -62,7 +62,7 @@ class SchedulerMetrics:
         )
         self._plugins = Histograms(
             f"{scheduler}_plugin_execution_duration_seconds",
-            "One filter or score, for all clusters that it was asked about",
+            "One filter or score, for all clusters",
             ["plugin", "extension_point", "result"],
             _PLUGINS,
         )

@@ -44,7 +44,7 @@ def need_of(binding: Obj, request: Request, deleting: Iterable[str], *, componen
         return Need.RECONCILE
     targets = request.previous
     if request.plan.terms and targets and not observed:
-        return Need.RECONCILE  # whoever wrote the clusters did not come to tell which group they are of
+        return Need.RECONCILE  # the clusters were written, the group that they are of was not
     return Need.RECONCILE if any(name in targets for name in deleting) else Need.NONE
 
 

@@ -2,8 +2,8 @@
 
 Usually every failure doubles its pause, and all bindings together are tried again no faster than a bucket of tokens
 allows: a fleet that is full must not keep the scheduler busy with what does not fit. With priorities the pauses are
-short, and a binding for which there is no room waits long: it is clusters that must change, and those announce
-themselves. There, news of a binding make it count from the beginning.
+short, and a binding for which there is no room waits long: it is clusters that must change, and those
+trigger it. There, a change of the binding resets its count.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Pauses(ABC):
     def _pause(self, failures: int, no_room: bool) -> float:
         """After so many failures before this one."""
 
-    def news(self, key: Key) -> None:
-        """Something that concerns the binding has changed: it is looked at at once."""
+    def triggered(self, key: Key) -> None:
+        """Something that concerns the binding has changed: it is scheduled at once."""
         self._waiting.pop(key, None)
 
     def over(self, key: Key) -> None:
-        """It is being looked at."""
+        """It is being scheduled."""
         self._waiting.pop(key, None)
 
     def forget(self, key: Key) -> None:
-        """It is fine, or gone."""
+        """It succeeded, or is gone."""
         self._failures.pop(key, None)
         self._waiting.pop(key, None)
 
@@ -67,7 +67,7 @@ class Pauses(ABC):
 
 
 class Doubling(Pauses):
-    """News of a binding do not end the growing of its pause."""
+    """A change of a binding does not reset its pause."""
 
     def __init__(self, clock: Clock, limits: Limits | None = None) -> None:
         super().__init__()
@@ -95,5 +95,5 @@ class Short(Pauses):
     def _pause(self, failures: int, no_room: bool) -> float:
         return _WITHOUT_ROOM if no_room else min(_LONGEST, _FIRST * 2.0 ** min(failures, _DOUBLINGS))
 
-    def news(self, key: Key) -> None:
+    def triggered(self, key: Key) -> None:
         self.forget(key)

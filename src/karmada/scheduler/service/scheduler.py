@@ -1,8 +1,8 @@
 """The schedulers of ResourceBindings and ClusterResourceBindings: from a key to a written decision.
 
-Decisions are made one after the other; writing them down overlaps, so that many wait for the disk together. What was
-written counts at once, before the informer shows it, and news of it is no news. A failure that trying again may mend
-comes back after a pause; a binding that no cluster fits waits until something changes.
+Decisions are made one after the other; their writes overlap, so that many wait for the disk together. A write counts at
+once, before the informer has it, and its own event triggers nothing. A failure that a retry may fix is requeued after a
+pause; a binding that no cluster fits waits until something changes.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class BindingScheduler(Reconciler):
         self._decided: dict[Key, tuple[str, int]] = {}
         """Per binding, the uid and the generation that the last decision made: its event needs no other decision.
 
-        Set before the write, whose event may come before its response. `_bindings` cannot tell: it knows the newest
-        state, while this asks what was decided on, and the generation outlives later writes of the status.
+        Set before the write, whose event may come before its response. `_bindings` cannot decide that: it knows the
+        newest state, not what was decided on, and the generation outlives later writes of the status.
         """
         self._touched: set[Key] = set()
         """Bindings that a changed cluster may concern."""
@@ -110,18 +110,18 @@ class BindingScheduler(Reconciler):
 
     @property
     def waiting(self) -> int:
-        """How many are to be looked at now."""
+        """How many bindings are ready to be scheduled."""
         return 0 if self._queue is None else len(self._queue)
 
-    # what wakes it
+    # triggers
 
     def _counted(self, old: Obj | None, new: Obj | None) -> bool:
-        if new is None or not self._ours.worth_a_look(old, new):
+        if new is None or not self._ours.should_schedule(old, new):
             return False
         key = key_of(new)
         if _made(new) == self._decided.get(key):
             return False
-        self._core.pauses.news(key)
+        self._core.pauses.triggered(key)
         self.metrics.incoming("BindingAdd" if old is None or not self._ours(old) else "BindingUpdate")
         return True
 
@@ -153,7 +153,7 @@ class BindingScheduler(Reconciler):
         for key in sorted(found):
             binding = self._informer.get(key)
             self._touched.add(key)
-            self._core.pauses.news(key)
+            self._core.pauses.triggered(key)
             self._add(key, 0 if binding is None else self._priority(binding))
             self.metrics.incoming("ClusterChanged")
 
@@ -167,7 +167,7 @@ class BindingScheduler(Reconciler):
         self._decided.pop(key, None)
         self._core.pauses.over(key)
         try:
-            report = await self._look_at(key, binding)
+            report = await self._schedule(key, binding)
         except NotFound:
             return self._settled(key)
         except (ApiError, ConnectionFailed, TimeoutError) as error:
@@ -182,8 +182,8 @@ class BindingScheduler(Reconciler):
     def _is_decided(self, key: Key, binding: Obj) -> bool:
         return self._decided.get(key) == _made(binding) and key not in self._touched
 
-    async def _look_at(self, key: Key, binding: Obj) -> Verdict | None:
-        """What is reported of a decision; None when there was nothing to decide."""
+    async def _schedule(self, key: Key, binding: Obj) -> Verdict | None:
+        """The outcome of a decision; None when there was nothing to decide."""
         if meta.is_deleting(binding):
             return None
         if binding["spec"].get("placement") is None:
@@ -210,7 +210,7 @@ class BindingScheduler(Reconciler):
 
     async def _decide(self, key: Key, binding: Obj, request: Request) -> Verdict:
         decision = await self._core.decide(binding, request)
-        self._tell_of_groups(key, binding, request, decision)
+        self._emit_failed_groups(key, binding, request, decision)
         written, wrong = await self._write_result(key, binding, request, decision)
         report = verdict(decision.failure, wrong)
         current = writing.is_about(binding, written)
@@ -273,32 +273,32 @@ class BindingScheduler(Reconciler):
         if after is not before:
             self._bindings.wrote(after)
 
-    # what it tells
+    # events
 
-    def _tell_of_groups(self, key: Key, binding: Obj, request: Request, decision: Decision) -> None:
+    def _emit_failed_groups(self, key: Key, binding: Obj, request: Request, decision: Decision) -> None:
         for attempt in decision.failed_attempts if request.plan.terms else ():
             assert attempt.failure is not None
             where = f"{self._kind.gvk.kind}({key})"
             text = f"failed to schedule {where} with clusterAffiliates index({attempt.index}): {attempt.failure.text}"
-            self._tell(binding, WARNING, FAILED, text)
+            self._emit(binding, WARNING, FAILED, text)
 
     def _report(self, binding: Obj, after: Obj, request: Request, decision: Decision, report: Verdict) -> None:
-        """Success is news only when something was written; of groups that failed, each has been told of already."""
+        """Success is an event only when something was written; groups that failed have had theirs already."""
         if report.status == "True":
             if after is not binding:
                 colon = ":" if self._kind is ResourceBinding else ""
                 targets = decision.targets
-                self._tell(
+                self._emit(
                     binding,
                     NORMAL,
                     SUCCEEDED,
                     lambda: f"{report.message} Result{colon} {writing.result_text(targets)}",
                 )
         elif not request.plan.terms or decision.failure is None or decision.failure.reason is Reason.NO_CLUSTER_FIT:
-            self._tell(binding, WARNING, FAILED, report.message)
+            self._emit(binding, WARNING, FAILED, report.message)
 
-    def _tell(self, binding: Obj, sort: str, reason: str, text: str | Callable[[], str]) -> None:
-        """To the binding, and to the resource it is about. In a rush, success is not told."""
+    def _emit(self, binding: Obj, sort: str, reason: str, text: str | Callable[[], str]) -> None:
+        """On the binding, and on its resource. Success is minor: left out when many events wait."""
         minor = sort == NORMAL
         self._recorder.event(binding, sort, reason, text, minor=minor)
         resource = binding["spec"].get("resource") or {}
@@ -311,7 +311,7 @@ class BindingScheduler(Reconciler):
         kind = self._kind.gvk.kind
         return kind[0].lower() + kind[1:]
 
-    # when to look again
+    # retries
 
     def _settled(self, key: Key) -> Result:
         self._core.pauses.forget(key)

@@ -1,6 +1,6 @@
-"""Which bindings a scheduler looks at: those that are its own, and those that a changed cluster may concern.
+"""Which bindings a scheduler reconciles: those that are its own, and those that a changed cluster may concern.
 
-A binding is looked at when it becomes ours (made, let go on, given to this scheduler) and when its spec changed. A
+A binding is reconciled when it becomes ours (created, resumed, given to this scheduler) and when its spec changed. A
 cluster whose labels or spec changed, or that begins to go, concerns the bindings whose affinity selects it as it was or
 as it is. Those are found by their placement: bindings of one policy share it, so it is judged once for all of them.
 A cluster that serves a kind anew concerns the bindings of that kind whose affinity selects it: a custom resource is
@@ -116,11 +116,11 @@ class Ours:
         return self.named(binding) and not is_suspended(binding)
 
     def __call__(self, binding: Obj) -> bool:
-        """Whether its changes are heard."""
+        """Whether its changes trigger scheduling."""
         labels = meta.labels(binding)
         return self.served(binding) and any(labels.get(mark) for mark in _MARKS)
 
-    def worth_a_look(self, old: Obj | None, new: Obj | None) -> bool:
+    def should_schedule(self, old: Obj | None, new: Obj | None) -> bool:
         """A predicate for changes of bindings."""
         if new is None or is_known(old, new) or not self(new):
             return False
@@ -128,7 +128,7 @@ class Ours:
 
 
 def is_known(old: Obj | None, new: Obj) -> bool:
-    """Whether all that can tell whose a binding is, and what it wants, is as it was."""
+    """Whether all that decides whose a binding is, and what it wants, is as it was."""
     return old is not None and _identity(old) == _identity(new) and meta.labels(old) == meta.labels(new)
 
 
@@ -149,7 +149,7 @@ def concerns_bindings(old: Obj | None, new: Obj | None) -> list[Obj]:
 
 
 def bindings_for(cluster: Obj, bindings: Informer, ours: Ours) -> Iterable[Key]:
-    """The bindings that may want to know of this cluster."""
+    """The bindings that this cluster may concern."""
     for placement in list(bindings.cache.index_values(BY_PLACEMENT)):
         parsed: Any = orjson.loads(placement)
         selects = _Selects(parsed, cluster)

@@ -1,9 +1,8 @@
 """How a decision is written down: first where to (annotation and spec), then how it went (status), then events.
 
-Only differences are written. The status tells the generation that the decision itself made, so that looking at the
-binding again, which its own change brings about, finds nothing left to do. If somebody else changed the binding between
-the decision and its being written, the decision is not about what the binding says now: then the status tells the
-generation that was looked at.
+Only differences are written. The status has the generation that the decision itself made, so that the reconcile which
+its own change triggers finds nothing to do. If the binding was changed between the decision and its write, the decision
+is not about what the binding says now: then the status has the generation that was decided on.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ async def write_status(
     affinity_name: str = "",
     again: bool = False,
 ) -> Obj:
-    """The condition, and on success what was observed; `again`: the time is told even if nothing else changed."""
+    """The condition, and on success what was observed; `again`: the time is written even if nothing else changed."""
     status: Obj = binding.get("status") or {}
     condition = {"type": SCHEDULED, "status": report.status, "reason": report.reason, "message": report.message}
     new = {**status, "conditions": meta.set_condition(status.get("conditions"), condition, now)}
@@ -91,8 +90,8 @@ async def write_status(
 async def write_observed(client: Client, gvr: GVR, binding: Obj, now: float) -> Obj:
     """Nothing has to be scheduled: this generation is as good as scheduled.
 
-    That is all there is to say, unless the status says nothing yet, or that scheduling failed: then the writer of the
-    clusters did not come to tell, or the binding asks no longer for what could not be had.
+    The condition is written, too, if there is none yet, or if it says that scheduling failed: then the status of the
+    clusters was not written, or the binding no longer wants what failed.
     """
     status: Obj = binding.get("status") or {}
     scheduled = meta.has_condition(status.get("conditions"), SCHEDULED)

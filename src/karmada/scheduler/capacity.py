@@ -1,8 +1,8 @@
 """What every cluster has left, as arrays: one row for each slot of the fleet, one array for each resource.
 
 Amounts are counted in thousandths for cpu and in whole units for everything else, and never below zero. A cluster that
-models its nodes also has, for each grade, how many nodes are of it and what such a node has at least. A `Room` never
-changes: `refreshed` makes the next one, reading only the rows that are other than before.
+models its nodes also has, for each grade, how many nodes are of it and what such a node has at least. A `Capacity` is
+immutable: `refreshed` makes the next one, reading only the rows that changed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _grade(model: Obj) -> int:
     return model.get("grade") or 0
 
 
-class Room:
+class Capacity:
     __slots__ = ("counts", "grades", "known", "left", "modelled", "pods", "version")
 
     def __init__(self) -> None:
@@ -89,12 +89,12 @@ class Room:
         self.grades: dict[str, Ints] = {}
         """By resource: what a node of each grade has at least, a row for each cluster."""
 
-    def refreshed(self, version: int, clusters: Sequence[Obj | None], rows: Iterable[int]) -> Room:
+    def refreshed(self, version: int, clusters: Sequence[Obj | None], rows: Iterable[int]) -> Capacity:
         """With these rows read anew, for so many clusters."""
         changed = list(rows)
         grades = {row: _grades_or_none(clusters[row]) for row in changed}
         size, width = len(clusters), max([self.counts.shape[1], *(len(found or ()) for found in grades.values())])
-        new = Room()
+        new = Capacity()
         new.version = version
         new.known, new.modelled, new.pods = (_resized(a, size) for a in (self.known, self.modelled, self.pods))
         new.left = {name: _resized(values, size) for name, values in self.left.items()}
@@ -130,9 +130,9 @@ class Room:
             columns[name] = np.zeros(shape, np.int64)
         return columns[name]
 
-    def rows(self, rows: Ints) -> Room:
+    def rows(self, rows: Ints) -> Capacity:
         """A copy of some rows, for what is true of one binding only."""
-        new = Room()
+        new = Capacity()
         new.version = self.version
         new.known, new.modelled = self.known[rows], self.modelled[rows]
         new.pods, new.counts = self.pods[rows], self.counts[rows]
