@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
+from karmada.controllers import unified_auth
 from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.unified_auth import (
     CLUSTER_ROLE_BINDINGS,
@@ -19,11 +21,14 @@ from karmada.controllers.unified_auth import (
     impersonation_rules,
     proxied_clusters,
 )
+from karmada.joining.join import JoinError
+from karmada.joining.objects import SECRETS
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import EVENTS, ControlPlane, running
 from tests.support.eventually import eventually
+from tests.support.member_server import MemberServer, member_server
 
 ROLE_WORK, BINDING_WORK = "karmada-impersonator-7cbb6bd5c9", "karmada-impersonator-84f8c8f8c6"
 SUCCEED = ("Normal", "SyncImpersonationConfigSucceed", "Sync impersonation config succeed.")
@@ -223,3 +228,52 @@ async def test_the_works_go_with_the_cluster(plane: ControlPlane) -> None:
     queue = plane.manager.controllers["unified-auth-controller"].queue
     await eventually(lambda: queue.idle)
     assert allowed(plane, "m1") == []
+
+
+# clusters that were registered without an impersonator
+
+
+async def registered(plane: ControlPlane, member: MemberServer) -> None:
+    """By a manifest: a Secret with a kubeconfig, and a Cluster that refers to it."""
+    text = base64.b64encode(member.kubeconfig.read_bytes()).decode()
+    metadata = {"name": "manifest", "namespace": "default"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"kubeconfig": text}}
+    await plane.client.create(SECRETS, secret)
+    ref = {"namespace": "default", "name": "manifest"}
+    await plane.add_cluster("m1", apiEndpoint=member.config.server, secretRef=ref)
+
+
+async def test_a_cluster_without_an_impersonator_gets_one_when_it_is_ready(plane: ControlPlane, tmp_path: Path) -> None:
+    clusters = plane.context.informers.of(Cluster.gvr)
+    async with member_server(tmp_path / "member") as member:
+        await registered(plane, member)
+        await plane.set_ready("m1", "True")
+        spec = await eventually(
+            lambda: (clusters.get(Key("", "m1")) or {"spec": {}})["spec"].get("impersonatorSecretRef"), within=20
+        )
+        assert spec == {"namespace": "karmada-cluster", "name": "m1-impersonator"}
+        token = (await plane.client.get(SECRETS, "m1-impersonator", "karmada-cluster"))["data"]["token"]
+        theirs = await member.client.get(SECRETS, "karmada-impersonator", "karmada-cluster")
+        assert token == theirs["data"]["token"]
+        await eventually(lambda: cached(plane, "m1", BINDING_WORK))
+
+
+async def test_credentials_that_do_not_allow_an_impersonator_are_reported_and_left(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = 0
+
+    async def refused(*_: object, **__: object) -> None:
+        nonlocal tried
+        tried += 1
+        raise JoinError("may not create accounts") from Forbidden("no")
+
+    monkeypatch.setattr(unified_auth, "provide_impersonator", refused)
+    async with member_server(tmp_path / "member") as member:
+        await registered(plane, member)
+        await plane.set_ready("m1", "True")
+        await eventually(lambda: tried)
+        queue = plane.manager.controllers["unified-auth-controller"].queue
+        await eventually(lambda: queue.idle)
+        assert ("Warning", "ProvideImpersonatorFailed", "may not create accounts") in await plane.events("m1")
+        assert queue.retries(Key("", "m1")) == 0

@@ -4,6 +4,8 @@ The proxy reaches a cluster as one ServiceAccount and impersonates the caller. F
 impersonate exactly those who are granted the proxy in the control plane. Two Works per cluster carry that right: a
 ClusterRole with their names, and the ClusterRoleBinding for the account.
 
+A cluster that was registered without an impersonator gets one once it is Ready, if its credentials allow that.
+
 Who is granted the proxy is worked out once for every change of roles or bindings, by indexes that hold only the roles
 which grant it; only clusters for which somebody came or went are looked at then.
 """
@@ -17,14 +19,17 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.controllers.context import Context
 from karmada.controllers.works import Works
+from karmada.joining.impersonator import provide_impersonator
+from karmada.joining.join import JoinError
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.errors import ApiError, Forbidden
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, any_of, deletion_changed, field_changed, matching
+from karmada.members.access import NoAccess
 
 CONTROLLER: Final = "unified-auth-controller"
 IMPERSONATOR: Final = "karmada-impersonator"
@@ -111,6 +116,8 @@ class UnifiedAuth(Reconciler):
         self.workers = context.settings.concurrent_cluster_syncs
         self._events = context.recorder(CONTROLLER)
         self._works = Works(context)
+        self._client, self._clock = context.client, context.clock
+        self._members = context.members
         self._clusters = informers.of(Cluster.gvr)
         self._namespaces = informers.of(NAMESPACES)
         self._roles = informers.of(CLUSTER_ROLES, indexes={_GRANTING: _grants_index})
@@ -119,7 +126,10 @@ class UnifiedAuth(Reconciler):
         self._add: Callable[[Key], None] = lambda _key: None
         changed = any_of(field_changed("subjects"), field_changed("roleRef"))
         self.watches = (
-            Watch(Cluster.gvr, when=any_of(deletion_changed, field_changed("spec", "impersonatorSecretRef"))),
+            Watch(
+                Cluster.gvr,
+                when=any_of(deletion_changed, field_changed("spec", "impersonatorSecretRef"), _became_ready),
+            ),
             Watch(NAMESPACES, when=added, map_to=_cluster_of_namespace),
             Watch(CLUSTER_ROLES, when=all_of(field_changed("rules"), matching(_grants_proxy)), map_to=_all_grants),
             Watch(CLUSTER_ROLE_BINDINGS, when=all_of(changed, matching(self._may_grant)), map_to=_all_grants),
@@ -140,8 +150,11 @@ class UnifiedAuth(Reconciler):
             self._work_out_grants()
             return Done
         cluster = self._clusters.get(key)
-        if cluster is None or meta.is_deleting(cluster) or not cluster["spec"].get("impersonatorSecretRef"):
+        if cluster is None or meta.is_deleting(cluster):
             return Done
+        if not cluster["spec"].get("impersonatorSecretRef"):
+            await self._provide_impersonator(cluster)
+            return Done  # the changed Cluster is the sign to come again
         if self._namespaces.get(Key("", well_known.execution_namespace(key.name))) is None:
             return Done  # its creation is the sign to come again
         try:
@@ -152,6 +165,17 @@ class UnifiedAuth(Reconciler):
         if written:
             self._events.event(cluster, NORMAL, "SyncImpersonationConfigSucceed", "Sync impersonation config succeed.")
         return Done
+
+    async def _provide_impersonator(self, cluster: Obj) -> None:
+        spec, name = cluster["spec"], meta.name(cluster)
+        if spec.get("syncMode") != "Push" or not spec.get("secretRef") or not _is_ready(cluster):
+            return
+        try:
+            await provide_impersonator(self._client, self._members.get(name).client, cluster, clock=self._clock)
+        except (JoinError, ApiError, NoAccess) as error:
+            self._events.event(cluster, WARNING, "ProvideImpersonatorFailed", str(error))
+            if not isinstance(error.__cause__ or error, Forbidden):
+                raise
 
     # grants
 
@@ -192,6 +216,15 @@ class UnifiedAuth(Reconciler):
             for manifest in (_role(rules), _binding(account_namespace))
         ]
         return any(write.outcome != "unchanged" for write in writes)
+
+
+def _is_ready(cluster: Obj) -> bool:
+    ready = meta.get_condition((cluster.get("status") or {}).get("conditions"), "Ready")
+    return ready is not None and ready.get("status") == "True"
+
+
+def _became_ready(old: Obj | None, new: Obj | None) -> bool:
+    return new is not None and _is_ready(new) and (old is None or not _is_ready(old))
 
 
 def _all_grants(_obj: Obj) -> Iterable[Key]:

@@ -104,12 +104,8 @@ async def check_unique(control: Client, name: str, cluster_id: str) -> None:
 
 async def prepare_member(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> tuple[Obj, Obj]:
     """The Secrets with the tokens: to impersonate with, and to work with."""
-    await _ensure_namespace(member, namespace, clock)
+    await ensure_namespace(member, namespace, clock)
     account = well_known.service_account_name(cluster)
-
-    async def impersonating() -> Obj:
-        why = f"failed to get serviceAccount secret for impersonation from cluster({cluster}), error: "
-        return await _account_with_token(member, namespace, IMPERSONATOR, why, clock)
 
     async def working() -> Obj:
         why = f"failed to get serviceAccount secret from cluster({cluster}), error: "
@@ -120,8 +116,16 @@ async def prepare_member(member: Client, cluster: str, namespace: str, *, clock:
         await ensure(member, objects.CLUSTER_ROLES, objects.everything_role(role))
         await ensure(member, objects.CLUSTER_ROLE_BINDINGS, objects.role_binding(role, namespace, account))
 
-    impersonator, (secret, _) = await _both(impersonating(), _both(working(), rights()))
+    impersonator, (secret, _) = await _both(
+        impersonator_token(member, cluster, namespace, clock=clock), _both(working(), rights())
+    )
     return impersonator, secret
+
+
+async def impersonator_token(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> Obj:
+    """The Secret with the token of the account that the control plane impersonates users with."""
+    why = f"failed to get serviceAccount secret for impersonation from cluster({cluster}), error: "
+    return await _account_with_token(member, namespace, IMPERSONATOR, why, clock)
 
 
 async def _account_with_token(member: Client, namespace: str, name: str, why: str, clock: Clock) -> Obj:
@@ -149,7 +153,7 @@ async def _token_of(member: Client, account: Obj, clock: Clock) -> Obj:
             return secret
 
 
-async def _ensure_namespace(client: Client, name: str, clock: Clock) -> None:
+async def ensure_namespace(client: Client, name: str, clock: Clock) -> None:
     found = await ensure(client, NAMESPACES, objects.namespace(name))
     if not meta.is_deleting(found):
         return
@@ -178,7 +182,7 @@ async def register(
     progress: Progress = quiet,
 ) -> Obj:
     """The Cluster, made together with its Secrets from those of the member."""
-    await _ensure_namespace(control, joining.namespace, clock)
+    await ensure_namespace(control, joining.namespace, clock)
     name, where = joining.name, joining.namespace
     token = {"token": impersonator["data"]["token"]}
     whole = {"caBundle": account["data"].get("ca.crt", ""), "token": account["data"]["token"]}
