@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from karmada.kube.runtime.leader import LEASES
 from karmada.kube.runtime.manager import Manager
 from karmada.kube.server.config import ServerConfig
 from karmada.scheduler.service.core import Options
+from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually
 
 NAMESPACES = GVR("", "v1", "namespaces")
@@ -104,6 +106,25 @@ async def test_a_crashed_all_in_one_takes_its_own_leases_over_at_once(tmp_path: 
     async with all_in_one(tmp_path, storage) as plane:
         assert [await holder(plane, lease) for lease in (CONTROLLERS, SCHEDULER)] == before
         assert works(plane.manager, SCHEDULING)
+
+
+async def test_of_two_on_one_etcd_each_lease_has_one_holder_and_the_other_takes_over(tmp_path: Path) -> None:
+    etcd = EtcdCluster(tmp_path / "etcd")
+    etcd.start()
+    try:
+        async with AsyncExitStack() as stack:
+            first = await stack.enter_async_context(all_in_one(tmp_path / "a", etcd.url))
+            await eventually(lambda: works(first.manager, SCHEDULING), within=20)
+            shutil.copytree(tmp_path / "a" / "pki", tmp_path / "b" / "pki")
+            async with all_in_one(tmp_path / "b", etcd.url) as second:
+                await eventually(lambda: second.manager is not None and second.manager._stood.is_set(), within=20)
+                assert not works(second.manager, SCHEDULING)
+                assert not works(second.manager, "binding-controller")
+                await stack.aclose()  # it releases its leases
+                await eventually(lambda: works(second.manager, SCHEDULING), within=20)
+                await eventually(lambda: works(second.manager, "binding-controller"), within=20)
+    finally:
+        etcd.stop()
 
 
 @pytest.mark.parametrize(
