@@ -18,6 +18,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import Forbidden
+from karmada.kube.objects.meta import is_owned_by
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
@@ -46,8 +47,11 @@ async def member(folder: Path) -> AsyncIterator[MemberServer]:
 
 async def joined(plane: ControlPlane, member: MemberServer) -> None:
     await join(plane.client, member.client, Joining.to(member.config, "m1"))
-    clusters = plane.context.informers.of(Cluster.gvr)
+    clusters, secrets = plane.context.informers.of(Cluster.gvr), plane.context.informers.of(SECRETS)
     await eventually(lambda: (clusters.get(Key("", "m1")) or {"metadata": {}})["metadata"].get("finalizers"))
+    cluster = clusters.get(Key("", "m1"))
+    assert cluster is not None
+    await eventually(lambda: is_owned_by(secrets.get(Key("karmada-cluster", "m1")) or {"metadata": {}}, cluster))
 
 
 async def held(plane: ControlPlane, name: str = "w") -> None:
@@ -167,7 +171,7 @@ async def test_force_goes_on_when_something_cannot_be_let_go(
     steps: list[str] = []
     task = await timed_out(plane, member, force=True, steps=steps)
     await task
-    assert "a work was not let go: not this one" in steps
+    assert "the finalizer of a work was not removed: not this one" in steps
     assert await plane.get(Cluster.gvr, "m1") is None
 
 

@@ -1,4 +1,4 @@
-"""The one rule of a ClusterAffinity: which fields of a cluster its field selector may look at, and how."""
+"""Validation of ClusterAffinity: the fields and operators its field selector may use."""
 
 from __future__ import annotations
 

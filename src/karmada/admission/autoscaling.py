@@ -1,6 +1,6 @@
 """FederatedHPA: the defaults and rules of a HorizontalPodAutoscaler, less what cannot be measured over clusters.
 
-When somebody says anything about the behaviour, both directions are written out in full, because what scales reads them
+When a behavior is set, both directions are written out in full, because what scales reads them
 unchecked; a tolerance is not among what is taken over. What has the wrong shape stays as it is: the schema says
 what is wrong with it.
 """

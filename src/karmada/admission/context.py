@@ -1,4 +1,4 @@
-"""What a rule may know besides the object it looks at, and how it says no.
+"""The input of a rule besides its object, and how it refuses a write.
 
 `Settings` are the same for all requests of a process; a `Context` is one request. A rule that finds fields wrong
 returns them; one that refuses for any other reason, or with another code, raises `Refusal`.
@@ -43,7 +43,7 @@ class Settings:
     """The same for all requests of a process."""
 
     client: Client | None = None
-    """For the few rules that look at other objects; without one they see none."""
+    """For the few rules that read other objects; without it they see none."""
     gates: FeatureGates = field(default_factory=default_gates)
     allow_no_execute_taint_policy: bool = False
     clock: Clock = field(default_factory=_system_clock)

@@ -1,4 +1,4 @@
-"""Objects that carry a label are not deleted until somebody takes the label away."""
+"""Objects with the protection label cannot be deleted until the label is removed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Running a hook, in-process or as a webhook: the errors of its rules become one refusal.
 
 Rules take it for granted that an object has the shape of its kind. Where one does not (nothing has checked that before
-a mutating hook), a rule stumbles; only then the object is held against the type of its kind, so that a well-formed one
+a mutating hook), a rule raises; only then the object is checked against the type of its kind, so that a well-formed one
 never pays for the check, and the refusal says what is wrong with the shape.
 """
 
@@ -18,7 +18,7 @@ from karmada.kube.objects.types import Obj
 if TYPE_CHECKING:
     from karmada.api.kind import Resource
 
-_STUMBLES = (AttributeError, KeyError, IndexError, TypeError, ValueError)
+_MALFORMED = (AttributeError, KeyError, IndexError, TypeError, ValueError)
 
 
 def run_mutating(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> None:
@@ -26,7 +26,7 @@ def run_mutating(hook: Hook, obj: Obj, old: Obj | None, context: Context) -> Non
     assert hook.mutate is not None
     try:
         hook.mutate(obj, old, context)
-    except _STUMBLES as error:
+    except _MALFORMED as error:
         _check_shape(obj, error)
         raise
 
@@ -37,7 +37,7 @@ async def run_validating(hook: Hook, obj: Obj, old: Obj | None, context: Context
     try:
         found = hook.validate(obj, old, context)
         errors = found if isinstance(found, list) else await found
-    except _STUMBLES as error:
+    except _MALFORMED as error:
         _check_shape(obj, error)
         raise
     if errors:

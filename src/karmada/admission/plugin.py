@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karmada.kube.server.admission.interface import Plugin
 
 WEBHOOK_GROUP = "admissionregistration.k8s.io"
-"""Whose objects no webhook may protect, so that nobody is locked out."""
+"""Objects of this group are never protected, so that administrators are not locked out."""
 
 
 def admission_plugins(settings: Settings) -> list[Plugin]:

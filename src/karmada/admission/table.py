@@ -22,7 +22,7 @@ Mutate: TypeAlias = Callable[[Obj, "Obj | None", Context], None]
 """(obj, old, context): completes the object in place."""
 Found: TypeAlias = list[FieldError]
 Validate: TypeAlias = Callable[[Obj, "Obj | None", Context], "Found | Awaitable[Found]"]
-"""(obj, old, context): what is wrong; awaited where other objects are looked at. `obj` is {} for a deletion."""
+"""(obj, old, context): the errors; awaited where other objects are read. `obj` is {} for a deletion."""
 
 
 class Rule:

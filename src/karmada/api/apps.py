@@ -29,13 +29,13 @@ class WorkloadRebalancerSpec(Struct):
     """Which resources."""
 
     workloads: Annotated[list[ObjectReference], Meta(min_length=1)]
-    """The resources to schedule afresh."""
+    """The resources to reschedule."""
     ttl_seconds_after_finished: Int32 | None = None
     """How long this object is kept once all is done; for ever when absent."""
 
 
 class ObservedWorkload(Struct):
-    """What became of one resource."""
+    """The result for one resource."""
 
     workload: ObjectReference
     """The resource."""
@@ -46,10 +46,10 @@ class ObservedWorkload(Struct):
 
 
 class WorkloadRebalancerStatus(Struct):
-    """What became of the resources."""
+    """The results."""
 
     observed_workloads: list[ObservedWorkload] = []
-    """What became of each resource."""
+    """The result for each resource."""
     observed_generation: Int64 = 0
     """The generation that this is about."""
     finish_time: Time | None = None
@@ -63,4 +63,4 @@ class WorkloadRebalancer(Resource, kw_only=True):
     spec: WorkloadRebalancerSpec
     """Which resources."""
     status: WorkloadRebalancerStatus = field(default_factory=WorkloadRebalancerStatus)
-    """What became of them."""
+    """The observed status."""

@@ -78,7 +78,7 @@ class CronFederatedHPARule(Struct):
     """What happens when."""
 
     name: Annotated[str, Meta(min_length=1, max_length=32)]
-    """The name of the rule, unlike that of any other."""
+    """The name of the rule, unique among its siblings."""
     schedule: str
     """When, in the form of cron: minute, hour, day of the month, month, day of the week."""
     target_replicas: Int32 | None = None
@@ -133,7 +133,7 @@ class FailedExecution(Struct):
 
 
 class ExecutionHistory(Struct):
-    """What became of one rule."""
+    """The executions of one rule."""
 
     rule_name: str
     """The rule."""
@@ -146,10 +146,10 @@ class ExecutionHistory(Struct):
 
 
 class CronFederatedHPAStatus(Struct):
-    """What became of the rules."""
+    """The executions of the rules."""
 
     execution_histories: list[ExecutionHistory] = []
-    """What became of each rule."""
+    """The executions of each rule."""
 
 
 @kind(
@@ -166,4 +166,4 @@ class CronFederatedHPA(Resource, kw_only=True):
     spec: CronFederatedHPASpec
     """What is scaled, and when."""
     status: CronFederatedHPAStatus = field(default_factory=CronFederatedHPAStatus)
-    """What became of it."""
+    """The observed status."""

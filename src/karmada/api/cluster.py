@@ -45,7 +45,7 @@ class ClusterSpec(Struct):
     """How a cluster is reached, and where it is."""
 
     sync_mode: Literal["Push", "Pull"]
-    """Who brings resources to the cluster: the control plane (Push), or an agent in the cluster, which fetches them
+    """Who applies resources to the cluster: the control plane (Push), or an agent in the cluster, which fetches them
     (Pull)."""
     id: str = ""
     """What makes the cluster itself, whatever its name here: two clusters never have the same. At most 128000
@@ -56,15 +56,15 @@ class ClusterSpec(Struct):
     """The Secret with the credentials for the cluster, under the keys token and caBundle."""
     impersonator_secret_ref: SecretReference | None = None
     """The Secret with the token (under the key token) by which users are impersonated in the cluster. Without it,
-    nobody reaches the cluster through the proxy."""
+    the cluster cannot be reached through the proxy."""
     insecure_skip_tls_verification: bool = field(default=False, name="insecureSkipTLSVerification")
-    """Whether the certificate of the cluster's API server is not checked. Then anybody in between can read along."""
+    """Whether the certificate of the cluster's API server is not checked. The connection is then insecure."""
     proxy_url: str = field(default="", name="proxyURL")
     """The proxy in front of the cluster: a URL with the scheme http, https or socks5."""
     proxy_header: dict[str, str] = {}
     """Headers that are sent to the proxy; commas part several values of one."""
     provider: str = ""
-    """Who runs the machines of the cluster."""
+    """The cloud provider of the cluster."""
     region: str = ""
     """The region the cluster is in."""
     zone: str = ""
@@ -72,7 +72,7 @@ class ClusterSpec(Struct):
     zones: list[str] = []
     """The zones the cluster is in."""
     taints: list[Taint] = []
-    """What keeps resources away (effect NoSchedule) or drives them out (NoExecute) unless they tolerate it."""
+    """Taints that keep resources away (effect NoSchedule) or evict them (NoExecute) unless they tolerate them."""
     resource_models: list[ResourceModel] = []
     """Grades by which the nodes of the cluster are counted, so that it is known how many replicas of a given size fit.
     In the order of their grades, each beginning where the one before ends."""
@@ -169,7 +169,7 @@ class Cluster(Resource, kw_only=True):
     spec: ClusterSpec
     """How it is reached, and where it is."""
     status: ClusterStatus = field(default_factory=ClusterStatus)
-    """How it is doing."""
+    """The observed status."""
 
 
 _STEPS = (

@@ -93,7 +93,7 @@ class Condition(Struct):
     status: Literal["True", "False", "Unknown"]
     """Whether the aspect holds."""
     last_transition_time: Time
-    """When the status last became another."""
+    """When the status last changed."""
     reason: Annotated[str, Meta(min_length=1, max_length=1024, pattern=REASON)]
     """Why, in one CamelCase word for programs."""
     message: Annotated[str, Meta(max_length=32768)]

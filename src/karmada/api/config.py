@@ -28,7 +28,7 @@ class LuaCustomization(Struct):
 
 
 class CustomizationRules(Struct):
-    """What the control plane wants to know about a kind, each answered by a function."""
+    """The operations on a kind, each implemented by a function."""
 
     retention: LuaCustomization | None = None
     """Which values the cluster's own changes keep: Retain(desiredObj, observedObj) returns the object to apply."""
@@ -51,12 +51,12 @@ class CustomizationRules(Struct):
 
 
 class ResourceInterpreterCustomizationSpec(Struct):
-    """Which kind, and what there is to know about it."""
+    """The kind and the operations on it."""
 
     target: CustomizationTarget
     """The kind."""
     customizations: CustomizationRules
-    """What there is to know about it."""
+    """The operations."""
 
 
 @kind(
@@ -72,11 +72,11 @@ class ResourceInterpreterCustomizationSpec(Struct):
     subresources=(),
 )
 class ResourceInterpreterCustomization(Resource, kw_only=True):
-    """What there is to know about one kind of resources, as Lua functions. It comes before interpreter webhooks and
+    """The operations on one kind of resources, as Lua functions. It comes before interpreter webhooks and
     before what is built in."""
 
     spec: ResourceInterpreterCustomizationSpec
-    """Which kind, and what there is to know about it."""
+    """The kind and the operations on it."""
 
 
 class ServiceReference(Struct):
@@ -108,8 +108,8 @@ class RuleWithOperations(Struct):
     """Which operations a webhook handles for which kinds."""
 
     operations: list[str]
-    """The questions: InterpretReplica, InterpretComponent, ReviseReplica, Retain, AggregateStatus, InterpretDependency,
-    InterpretStatus, InterpretHealth, or * for all."""
+    """The operations: InterpretReplica, InterpretComponent, ReviseReplica, Retain, AggregateStatus,
+    InterpretDependency, InterpretStatus, InterpretHealth, or * for all."""
     api_groups: list[str]
     """The groups of the kinds; an empty string for the core group, * for all."""
     api_versions: list[str]
@@ -119,7 +119,7 @@ class RuleWithOperations(Struct):
 
 
 class ResourceInterpreterWebhook(Struct):
-    """A webhook that knows about kinds of resources."""
+    """A webhook that interprets kinds of resources."""
 
     name: str
     """The webhook's name, in the form of a domain name."""
@@ -130,12 +130,12 @@ class ResourceInterpreterWebhook(Struct):
     rules: list[RuleWithOperations] = []
     """Which operations it handles for which kinds."""
     timeout_seconds: Int32 | None = None
-    """How long to wait for its answer, from 1 to 30 seconds."""
+    """The timeout of a request, from 1 to 30 seconds."""
 
 
 @kind(V1ALPHA1, plural="resourceinterpreterwebhookconfigurations", scope="Cluster")
 class ResourceInterpreterWebhookConfiguration(Resource, kw_only=True):
-    """Webhooks that know about kinds of resources."""
+    """Webhooks that interpret kinds of resources."""
 
     webhooks: list[ResourceInterpreterWebhook]
     """The webhooks."""

@@ -14,7 +14,7 @@ _AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 
 class ServiceExportStatus(Struct):
-    """How the export is going."""
+    """The status of the export."""
 
     conditions: Annotated[list[Condition], keyed_by("type")] = []
     """Whether the Service is offered."""
@@ -33,7 +33,7 @@ class ServiceExport(Resource, kw_only=True):
     """Offers the Service of the same name to other clusters."""
 
     status: ServiceExportStatus = field(default_factory=ServiceExportStatus)
-    """How it is going."""
+    """The observed status."""
 
 
 class ServicePort(Struct):
@@ -42,7 +42,7 @@ class ServicePort(Struct):
     port: Int32
     """The number of the port."""
     name: str = ""
-    """The name of the port, unlike that of any other."""
+    """The name of the port, unique among its siblings."""
     protocol: str = ""
     """TCP, UDP or SCTP; TCP by default."""
     app_protocol: str | None = None

@@ -82,7 +82,7 @@ class ServiceLoadBalancerStatus(Struct):
 
 
 class MultiClusterServiceStatus(Struct):
-    """How a Service is doing over all clusters."""
+    """The status of a Service over all clusters."""
 
     conditions: Annotated[list[Condition], keyed_by("type")] = []
     """Whether the Service and its endpoints are where they are wanted."""
@@ -97,7 +97,7 @@ class MultiClusterService(Resource, kw_only=True):
     spec: MultiClusterServiceSpec
     """How it is used from other clusters."""
     status: MultiClusterServiceStatus = field(default_factory=MultiClusterServiceStatus)
-    """How it is doing."""
+    """The observed status."""
 
 
 _NETWORKING = "io.k8s.api.networking.v1."
@@ -157,7 +157,7 @@ class ServiceLocation(Struct):
 
 
 class MultiClusterIngressStatus(Struct):
-    """How an ingress is doing over all clusters."""
+    """The status of an ingress over all clusters."""
 
     load_balancer: IngressLoadBalancerStatus = field(default_factory=IngressLoadBalancerStatus)
     """The load balancer."""
@@ -169,9 +169,9 @@ class MultiClusterIngressStatus(Struct):
 
 @kind(V1ALPHA1, plural="multiclusteringresses", scope="Namespaced", short=["mci"], subresources=["status"])
 class MultiClusterIngress(Resource, kw_only=True):
-    """Brings requests from outside to Services in several clusters."""
+    """Routes requests from outside to Services in several clusters."""
 
     spec: MultiClusterIngressSpec = field(default_factory=MultiClusterIngressSpec)
     """Where the requests go."""
     status: MultiClusterIngressStatus = field(default_factory=MultiClusterIngressStatus)
-    """How it is doing."""
+    """The observed status."""

@@ -29,7 +29,7 @@ class ImageOverrider(Struct):
     predicate: ImagePredicate | None = None
     """The image to change; when absent, those of all containers of the well-known workload kinds."""
     value: str = ""
-    """What is added, or put in its place; not looked at for remove."""
+    """What is added, or put in its place; ignored for remove."""
 
 
 class CommandArgsOverrider(Struct):

@@ -38,14 +38,14 @@ class OverflowAffinity(ClusterAffinity, kw_only=True):
     """A further group of clusters, for replicas that do not fit into the groups before it."""
 
     affinity_name: Annotated[str, Meta(min_length=1, max_length=32)]
-    """The name of the group, unlike that of any other."""
+    """The name of the group, unique among its siblings."""
 
 
 class ClusterAffinityTerm(ClusterAffinity, kw_only=True):
     """One of several groups of clusters to choose from."""
 
     affinity_name: Annotated[str, Meta(min_length=1, max_length=32)]
-    """The name of the group, unlike that of any other."""
+    """The name of the group, unique among its siblings."""
     overflow_affinities: list[OverflowAffinity] = []
     """Groups that are added to this one, in this order, while replicas do not fit; they are removed in reverse order
     when replicas become fewer. A cluster in several groups counts for the first. For divided replicas only."""
@@ -81,7 +81,7 @@ class ClusterPreferences(Struct):
     """Weights that are given here. A cluster that several entries select has the greatest of their weights."""
     dynamic_weight: Literal["AvailableReplicas"] | None = None
     """Weights that are measured: AvailableReplicas is how many more replicas fit into a cluster. The list is then
-    not looked at."""
+    ignored."""
 
 
 class ReplicaScheduling(Struct):

@@ -26,7 +26,7 @@ class ResourceSelector(Struct):
     name: str = ""
     """The name of the resource; empty for all."""
     label_selector: LabelSelector | None = None
-    """Selects resources by their labels. Not looked at when there is a name."""
+    """Selects resources by their labels. Ignored when there is a name."""
 
 
 class SchedulePriority(Struct):
@@ -61,8 +61,8 @@ class PropagationSpec(Struct):
     failover: Failover | None = None
     """What to do when a resource or its cluster fails."""
     conflict_resolution: Literal["Abort", "Overwrite"] = "Abort"
-    """What to do when a cluster already has the resource and nobody manages it from here: leave it alone (Abort) or
-    take it over (Overwrite)."""
+    """What to do when a cluster already has the resource and it is not managed by the control plane: leave it alone
+    (Abort) or take it over (Overwrite)."""
     activation_preference: Literal["Lazy"] | None = None
     """When a change of this policy takes effect: at once, or (Lazy) with the next change of the resource itself."""
     suspension: Suspension | None = None
@@ -222,13 +222,13 @@ class PolicyTaint(Struct):
     key: str
     """The taint's key."""
     effect: str
-    """NoSchedule keeps new resources away, NoExecute drives out those that are there."""
+    """NoSchedule keeps new resources away, NoExecute evicts those that are there."""
     value: str = ""
     """The taint's value."""
 
 
 class ClusterTaintPolicySpec(Struct):
-    """When which clusters get which taints."""
+    """Which taints are added to which clusters, and when."""
 
     taints: Annotated[list[PolicyTaint], Meta(min_length=1)]
     """The taints."""
@@ -245,11 +245,11 @@ class ClusterTaintPolicy(Resource, kw_only=True):
     """When clusters are tainted because of their conditions. Taints stay when the policy is deleted."""
 
     spec: ClusterTaintPolicySpec
-    """When which clusters get which taints."""
+    """Which taints are added to which clusters, and when."""
 
 
 class RescheduleThreshold(Struct):
-    """How full is too full."""
+    """Thresholds of utilisation."""
 
     cpu_utilization: Int32 | None = None
     """Percent of a cluster's CPUs in use."""
@@ -258,14 +258,14 @@ class RescheduleThreshold(Struct):
 
 
 class ReschedulePolicy(Struct):
-    """Moving replicas away from clusters that are too full."""
+    """Moves replicas away from clusters above the thresholds."""
 
     enabled: bool = False
-    """Whether it is done at all."""
+    """Whether replicas are moved."""
     interval: str = ""
-    """How often clusters are looked at, as a duration such as 60s."""
+    """How often clusters are checked, as a duration such as 60s."""
     threshold: RescheduleThreshold | None = None
-    """When a cluster is too full."""
+    """The thresholds above which replicas are moved away."""
 
 
 class ReplicaSchedulingSpec(Struct):
@@ -278,7 +278,7 @@ class ReplicaSchedulingSpec(Struct):
     preferences: ClusterPreferences | None = None
     """The weights of the clusters."""
     reschedule_policy: ReschedulePolicy | None = None
-    """Moving replicas away from clusters that are too full."""
+    """Moves replicas away from clusters above the thresholds."""
 
 
 @kind(V1ALPHA1, plural="replicaschedulingpolicies", scope="Namespaced", short=["rsp"])

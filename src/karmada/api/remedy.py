@@ -41,7 +41,7 @@ class RemedySpec(Struct):
 
 @kind(V1ALPHA1, plural="remedies", scope="Cluster")
 class Remedy(Resource, kw_only=True):
-    """What is done about clusters whose conditions say that they are not well."""
+    """What is done about clusters whose conditions say that they are unhealthy."""
 
     spec: RemedySpec
     """What is done about which clusters, and when."""

@@ -53,7 +53,7 @@ class ResourceRegistrySpec(Struct):
 
 
 class ResourceRegistryStatus(Struct):
-    """How it is going."""
+    """The observed status."""
 
     conditions: list[Condition] = []
     """Whether resources are being gathered."""
@@ -68,9 +68,9 @@ class ResourceRegistryStatus(Struct):
     aggregated=True,
 )
 class ResourceRegistry(Resource, kw_only=True):
-    """Which resources of the member clusters are kept at hand."""
+    """Which resources of the member clusters are cached."""
 
     spec: ResourceRegistrySpec | None = None
     """Which resources of which clusters."""
     status: ResourceRegistryStatus = field(default_factory=ResourceRegistryStatus)
-    """How it is going."""
+    """The observed status."""

@@ -81,7 +81,7 @@ class Component(Struct):
     """One of several kinds of Pods that make up a resource."""
 
     name: Annotated[str, Meta(max_length=32)]
-    """The name of the component, unlike that of any other."""
+    """The name of the component, unique among its siblings."""
     replicas: Int32
     """How many of its replicas there are."""
     replica_requirements: ComponentReplicaRequirements | None = None
@@ -185,7 +185,7 @@ class ResourceBindingSpec(Struct):
     failover: Failover | None = None
     """What to do when the resource or its cluster fails."""
     conflict_resolution: Literal["Abort", "Overwrite"] = "Abort"
-    """What to do when a cluster already has the resource and nobody manages it from here."""
+    """What to do when a cluster already has the resource and it is not managed by the control plane."""
     reschedule_triggered_at: Time | None = None
     """When this is later than the last scheduling, everything is scheduled afresh."""
     suspension: BindingSuspension | None = None
@@ -249,7 +249,7 @@ class ResourceBinding(Resource, kw_only=True):
     spec: ResourceBindingSpec
     """The decision and what it was made from."""
     status: ResourceBindingStatus = field(default_factory=ResourceBindingStatus)
-    """What became of it."""
+    """The observed status."""
 
 
 @kind(
@@ -266,7 +266,7 @@ class ClusterResourceBinding(Resource, kw_only=True):
     spec: ResourceBindingSpec
     """The decision and what it was made from."""
     status: ResourceBindingStatus = field(default_factory=ResourceBindingStatus)
-    """What became of it."""
+    """The observed status."""
 
 
 class WorkloadTemplate(Struct):
@@ -307,7 +307,7 @@ class ResourceIdentifier(Struct):
 
 
 class ManifestStatus(Struct):
-    """How one object is doing in the cluster."""
+    """The status of one object in the cluster."""
 
     identifier: ResourceIdentifier
     """Which object."""
@@ -318,12 +318,12 @@ class ManifestStatus(Struct):
 
 
 class WorkStatus(Struct):
-    """What became of the objects."""
+    """The observed status of the objects."""
 
     conditions: list[Condition] = []
     """Whether the cluster has the objects."""
     manifest_statuses: list[ManifestStatus] = []
-    """How each object is doing."""
+    """The status of each object."""
 
 
 @kind(
@@ -344,4 +344,4 @@ class Work(Resource, kw_only=True):
     spec: WorkSpec
     """What is sent."""
     status: WorkStatus = field(default_factory=WorkStatus)
-    """What became of it."""
+    """The observed status."""

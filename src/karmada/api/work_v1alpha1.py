@@ -81,7 +81,7 @@ class ResourceBinding(Resource, kw_only=True):
     spec: ResourceBindingSpec
     """What was decided."""
     status: ResourceBindingStatus = field(default_factory=ResourceBindingStatus)
-    """What became of it."""
+    """The observed status."""
 
 
 @kind(
@@ -98,7 +98,7 @@ class ClusterResourceBinding(Resource, kw_only=True):
     spec: ResourceBindingSpec
     """What was decided."""
     status: ResourceBindingStatus = field(default_factory=ResourceBindingStatus)
-    """What became of it."""
+    """The observed status."""
 
 
 # Conversion.

@@ -1,7 +1,7 @@
 """Taking a cluster out that the control plane pushes to.
 
 The Cluster is deleted, which makes the controllers clean up: its Works, and with them what they put into the cluster.
-When that does not come to an end in time, force lets go of everything that holds the deletion up; what is in the
+When that does not come to an end in time, force removes every finalizer that blocks the deletion; what is in the
 cluster then stays there. At last the cluster itself is rid of what joining made there, if it can be reached.
 """
 
@@ -112,7 +112,7 @@ async def _force(control: Client, name: str, clock: Clock, progress: Progress) -
         )
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
-                progress(f"a work was not let go: {outcome}")
+                progress(f"the finalizer of a work was not removed: {outcome}")
 
     async def namespace() -> None:
         await _remove_finalizer(control, NAMESPACES, await control.get(NAMESPACES, space), _KUBERNETES, clock)
@@ -122,7 +122,7 @@ async def _force(control: Client, name: str, clock: Clock, progress: Progress) -
         await _remove_finalizer(control, Cluster.gvr, found, well_known.CLUSTER_FINALIZER, clock)
 
     for what, step in ((f"the works in {space}", works), (f"namespace {space}", namespace), ("the cluster", cluster)):
-        await _try(step(), f"{what}: not let go", progress)
+        await _try(step(), f"{what}: finalizer not removed", progress)
 
 
 async def _remove_finalizer(client: Client, kind: GVR, obj: Obj, finalizer: str, clock: Clock) -> None:

@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 Subject = tuple[str, str, str, str, Mapping[str, str]]
-"""What selectors look at: apiVersion, kind, namespace, name and labels of an object."""
+"""What selectors match on: apiVersion, kind, namespace, name and labels of an object."""
 
 
 def subject_of(obj: Obj) -> Subject:

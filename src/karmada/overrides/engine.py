@@ -28,7 +28,7 @@ from karmada.overrides.identity import check_identity
 SELECTED: Final = "override-selected"
 """Policies by what they select: `namespace|apiVersion|kind|name`, each part empty where it is not given."""
 SELECTS_CLUSTERS: Final = "override-selects-clusters"
-"""Policies with a rule that looks at more of a cluster than its name."""
+"""Policies with a rule that matches on more than the name of a cluster."""
 YES: Final = "yes"
 _RESOURCE: Final = Cluster.gvr.group_resource
 
@@ -172,7 +172,7 @@ class Overrides:
 
     @classmethod
     def of_objects(cls, objects: Iterable[Obj]) -> Overrides:
-        """With policies and clusters that somebody has at hand, and no others."""
+        """For given policies and clusters, without informers."""
         caches = {kind.gvk.kind: Cache(_INDEXES) for kind in (ClusterOverridePolicy, OverridePolicy)}
         caches["Cluster"] = Cache()
         for obj in objects:

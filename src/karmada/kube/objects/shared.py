@@ -1,8 +1,8 @@
 """Objects that are kept as bytes and parsed on demand, for all who hold them at the same time; and who changes them.
 
 A parsed object takes five times the memory of its bytes. So `Packed` keeps the bytes, parses them on access
-and forgets the result when nobody holds it any more: a `SharedObject` is a plain dict that can be referred to weakly,
-and knows the bytes it came from. What nobody has changed for a while a `Press` makes smaller still: objects of a kind
+and drops the result when it is no longer referenced: a `SharedObject` is a plain dict that can be referred to weakly,
+and knows the bytes it came from. What has not changed for a while is compressed by a `Press`: objects of a kind
 resemble one another, so what differs from a sample of them is a few per cent (4 kB become 150 bytes in 16 µs, and are
 back in 5).
 
@@ -80,7 +80,7 @@ class Packed:
         return self._share(orjson.loads(raw), raw)
 
     def adopt(self, obj: Obj) -> SharedObject:
-        """Take this, which is what the bytes say and which nobody will change any more, as the parsed object."""
+        """Use this as the parsed object; it must equal the bytes and is not changed any more."""
         return self._share(obj, self.raw if _detecting else b"")
 
     def _share(self, obj: Obj, raw: bytes) -> SharedObject:
@@ -96,7 +96,7 @@ P = TypeVar("P", bound=Packed)
 class Press(Generic[P]):
     """Squeezes objects when so many others have come after them.
 
-    Those that nobody keeps by then, or that are no longer worth it, cost nothing.
+    Those that are gone by then, or that are no longer worth it, cost nothing.
     """
 
     def __init__(self, recent: int = 2_048, worth: Callable[[P], bool] = lambda _packed: True) -> None:
