@@ -209,3 +209,8 @@ def test_two_stores_are_refused() -> None:
 @pytest.mark.parametrize("arguments", [["--anonymous-auth=false"], ["--no-anonymous-auth"]])
 def test_anonymous_requests_can_be_refused_in_either_form(arguments: list[str]) -> None:
     assert not server_config(given(*arguments, program=apiserver.main)).anonymous
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_the_help_names_no_empty_default(program: click.Command) -> None:
+    assert '[default: ""]' not in CliRunner().invoke(program, ["--help"]).output

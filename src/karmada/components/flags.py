@@ -46,7 +46,7 @@ def together(*flags: Callable[[Any], Any]) -> Callable[[F], F]:
 
 def duration(name: str, default: str, text: str, *, cls: type[click.Option] = click.Option) -> Callable[[F], F]:
     """Seconds, given as 10s or 1m30s."""
-    return click.option(name, cls=cls, callback=_seconds, default=default, help=text)
+    return click.option(name, cls=cls, callback=_seconds, default=default, metavar="DURATION", help=text)
 
 
 def switch(name: str, default: bool, text: str) -> Callable[[F], F]:
@@ -55,7 +55,7 @@ def switch(name: str, default: bool, text: str) -> Callable[[F], F]:
 
 
 def address(name: str, default: str, text: str) -> Callable[[F], F]:
-    return click.option(name, callback=_address, default=default, help=text)
+    return click.option(name, callback=_address, default=default, metavar="HOST:PORT", help=text)
 
 
 def file(name: str, text: str) -> Callable[[F], F]:

@@ -19,6 +19,12 @@ class Ignored(click.Option):
 class Program(click.Command):
     """A program that takes flags only, and prints its version when the first word is `version`."""
 
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        for param in self.params:
+            if isinstance(param, click.Option) and param.default == "":
+                param.show_default = False  # the help says what it means when it matters
+
     def main(self, args: Sequence[str] | None = None, *settings: Any, **more: Any) -> Any:
         words = list(sys.argv[1:] if args is None else args)
         if words[:1] != ["version"] or "--help" in words or "-h" in words:
