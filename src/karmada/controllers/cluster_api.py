@@ -2,7 +2,7 @@
 
 The management cluster is watched over its own kubeconfig. A cluster that is provisioned joins with the kubeconfig that
 Cluster API keeps for it in the Secret <name>-kubeconfig; the Cluster remembers in an annotation where it came from, so
-that only what came this way leaves this way. A management cluster that is away keeps nobody waiting.
+that only what came this way leaves this way. An unreachable management cluster blocks nothing else.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ClusterApi:
 
     async def _run(self) -> None:
         await self._controller.start()
-        for key in origins(self._clusters.list()):  # some may have been deleted while nobody looked
+        for key in origins(self._clusters.list()):  # some may have been deleted while this process was down
             self._controller.add(key)
 
     async def stop(self) -> None:

@@ -1,9 +1,9 @@
-"""Namespaces go to every cluster by themselves, so that what is propagated into them finds them there.
+"""Namespace sync: every namespace goes to every cluster, so that what is propagated into it finds it there.
 
-A namespace that changes is brought to all clusters, a cluster that joins gets all namespaces: two sorts of keys, one
-way to write a Work. A cluster takes part from the moment its execution namespace exists, which is the sign to start; it
-is left out when it is on its way out. Works that were made stay when a namespace is later marked to be left out: it may
-be in use. They go with the namespace, which owns them.
+A namespace that changes goes to all clusters, a cluster that joins gets all namespaces: two sorts of keys, one way to
+write a Work. A cluster takes part from the moment its execution namespace exists until it is being deleted. Works that
+were made stay when a namespace is later marked to be left out: it may be in use. They go with the namespace, which owns
+them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Follows the replicas that autoscalers in member clusters have set: a Deployment's spec is brought to its status.
 
 Only Deployments are followed that are marked to keep their replicas in the members and are divided among clusters. The
-status counts once it is what all clusters together report for what was scheduled last; until then it is looked at again
-every second.
+status counts once it is what all clusters together report for what was scheduled last; until then it is
+read again every second.
 """
 
 from __future__ import annotations

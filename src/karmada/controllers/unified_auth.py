@@ -7,7 +7,7 @@ ClusterRole with their names, and the ClusterRoleBinding for the account.
 A cluster that was registered without an impersonator gets one once it is Ready, if its credentials allow that.
 
 Who is granted the proxy is worked out once for every change of roles or bindings, by indexes that hold only the roles
-which grant it; only clusters for which somebody came or went are looked at then.
+which grant it; only clusters whose subjects changed are reconciled then.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Grants(NamedTuple):
 
 
 def impersonation_rules(subjects: Iterable[Subject]) -> list[Obj] | None:
-    """At most one rule for each sort of subject; None when there is nobody."""
+    """At most one rule for each sort of subject; None when there is no subject."""
     rules = []
     named = list(subjects)
     for kind, resource in _KINDS:

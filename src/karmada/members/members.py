@@ -157,7 +157,7 @@ class Members:
                 self._refresh(cluster)
 
     def _refresh(self, cluster: Obj) -> None:
-        """Take the new way, if there is one; broken settings leave the old way until they are mended."""
+        """Switch to the new access, if there is one; invalid settings leave the old one in place."""
         member = self._members.get(cluster["metadata"]["name"])
         if member is None:
             return

@@ -1,8 +1,8 @@
-"""What of an object in a member cluster stays when it is applied again, and when nothing has to be sent at all.
+"""Retention: what a member's object keeps when it is applied again, and when nothing has to be sent at all.
 
 The member's own additions stay: finalizers, owners, and labels and annotations that did not come from here. An object
-notes which of its labels and annotations did (see karmada.admission.work), so one that was taken away here goes there,
-too. Everything is a new object that shares its parts with those it was made from.
+records which of its labels and annotations did (see karmada.admission.work), so one that was removed here is removed
+there, too. Everything is a new object that shares its parts with those it was made from.
 """
 
 from __future__ import annotations

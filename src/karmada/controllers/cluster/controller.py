@@ -1,12 +1,12 @@
-"""Clusters, from the day they join to the day they leave.
+"""Cluster controller: execution namespace, taints and finalizer of each Cluster.
 
 A living cluster gets an execution namespace (where its Works are), the taints that follow from its condition Ready, and
 a finalizer. A cluster that is being deleted loses its execution namespace first, which takes the Works and with them
 what they put into the cluster; then every binding has to be moved away by the scheduler; only then may the Cluster go.
-Whatever it waits for (the namespace, the last binding) wakes it when it happens; the fixed pause is a safety net.
+What it waits for (the namespace, the last binding) triggers it; the fixed pause is a safety net.
 
-The Works of a Pull cluster are cleaned up by its agent. When that cluster is not ready, the agent is taken for dead and
-its Works are let go.
+The Works of a Pull cluster are cleaned up by its agent. When that cluster is not ready, the agent is assumed dead and
+its Works are released.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from karmada.kube.runtime.writes import remove_finalizer
 NAMESPACES: Final = GVR("", "v1", "namespaces")
 CONTROLLER: Final = "cluster-controller"
 RECHECK: Final = 10.0
-"""Seconds until a cluster on its way out is looked at again, whatever happens meanwhile."""
+"""Seconds until a cluster that is being deleted is reconciled again, whatever happens meanwhile."""
 
 
 class Clusters(Reconciler):
@@ -114,7 +114,7 @@ class Clusters(Reconciler):
         try:
             await self._client.update(Cluster.gvr, changed)
         except Conflict:
-            raise  # somebody was faster: looked at again with what they wrote
+            raise  # a lost race: reconciled again from the new state
         except ApiError as error:
             if taints != before:
                 self._events.event(cluster, WARNING, "TaintClusterFailed", error.message)

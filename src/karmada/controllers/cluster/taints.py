@@ -1,7 +1,7 @@
-"""Which taints follow from how a cluster is doing.
+"""Which taints follow from a cluster's condition Ready.
 
 A cluster whose Ready is False, or missing, is not ready; one whose Ready is Unknown is unreachable. Both only keep new
-work away. Taints with another effect, or with other keys, are somebody else's and stay.
+work away. Taints with another effect, or with other keys, belong to others and stay.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Collector:
             self._on_synced()
 
     def summary(self, models: Sequence[Obj]) -> Summary | None:
-        """Graded by these models; None as long as not everything was heard of."""
+        """Graded by these models; None until everything was listed."""
         if self._summary is None or not self._synced:
             self._complain()
             return None
@@ -101,7 +101,7 @@ class Collector:
         return Facts(await self._version(), await self._enablements.read())
 
     async def _version(self) -> str:
-        """Empty when the member does not tell."""
+        """Empty when the member does not report it."""
         try:
             answer = await self.member.client.raw("GET", "/version")
         except (ApiError, ConnectionFailed) as error:

@@ -1,13 +1,13 @@
-"""Cluster status controller: looks at every member again and again, and says in its Cluster's status what it found.
+"""Cluster status controller: probes every member periodically and reports its status in the Cluster.
 
-One pass over a cluster: probe its health, hold the result against the thresholds, and, if the cluster counts as ready,
-collect its version, kinds and summary; then write the status if it has become another. The first pass runs as soon as a
-Cluster is there, the next ones at the update frequency, measured from start to start; when in that period a cluster has
-its turn follows from its name, so that not all are asked at once. A member that does not answer keeps one worker busy
-until its probe times out; there are so many workers that the others do not notice.
+One pass: probe the health, apply the thresholds, and, if the cluster counts as ready, collect its version, kinds and
+summary; then write the status if it changed. The first pass runs as soon as the Cluster exists, the next ones at the
+update frequency, measured from start to start; when in that period a cluster is probed follows from its name, so that
+not all are probed at once. A member that does not respond keeps one worker busy until its probe times out; there are
+enough workers for the others.
 
-This is for clusters in mode Push. `handles` says which ones; an agent, which looks after one cluster in mode Pull, can
-pass another function and members of its own.
+This is for clusters in mode Push. `handles` selects them; an agent, which reports one cluster in mode Pull, can pass
+another function and members of its own.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ClusterStatus(Reconciler):
         ]
 
     def _clusters_with(self, secret: Obj) -> Iterable[Key]:
-        """Those whose credentials are in it: they are looked at as soon as these are mended, or broken."""
+        """Clusters whose credentials are in it: they are probed as soon as these change."""
         users = self._clusters.by_index(_BY_SECRET, str(key_of(secret)))
         return [key_of(cluster) for cluster in users if self._handles(cluster)]
 
@@ -117,7 +117,7 @@ class ClusterStatus(Reconciler):
             self._forget(key.name)
             return Done
         if CLUSTER_FINALIZER not in finalizers(cluster):
-            return Done  # whoever adds it wakes this controller
+            return Done  # its creation triggers this controller
         if await self._secret_is_on_its_way(cluster):
             return Retry
         known = self._of(cluster)
@@ -175,7 +175,7 @@ class ClusterStatus(Reconciler):
         return requeue(max(self._frequency / 10, pause))
 
     def _later(self, cluster: Obj, known: _Known, error: Exception) -> Result:
-        """When the control plane cannot be written to, health is looked at all the same, at the usual pace at most."""
+        """When the status cannot be written, the cluster is still probed, at most at the usual frequency."""
         log.error("The status of a cluster cannot be written", error, cluster=cluster["metadata"]["name"])
         pause = min(self._frequency, _FIRST_PAUSE * 2 ** min(known.failures, 10))
         known.failures += 1
@@ -192,7 +192,7 @@ class ClusterStatus(Reconciler):
             await self._write(cluster, partial(self._with_ready, self._settled(cluster, known, no_access(error))))
             return
         health, why = await probe(member.transport, self._clock, self._timeout)
-        self._tell(member.name, known, health, why)
+        self._emit(member.name, known, health, why)
         ready = self._settled(cluster, known, CONDITIONS[health])
         if health is not Health.HEALTHY or ready["status"] != "True":
             await self._write(cluster, partial(self._with_ready, ready))
@@ -201,13 +201,13 @@ class ClusterStatus(Reconciler):
         try:
             facts = await with_timeout(self._clock, collector.facts(), TIMEOUT)
         except TimeoutError as error:
-            log.error("A cluster is healthy but tells nothing", error, cluster=member.name)
+            log.error("The status of a healthy cluster could not be collected", error, cluster=member.name)
             await self._write(cluster, partial(self._with_ready, ready))
             return
         summary = collector.summary(self._models(cluster))
         await self._write(cluster, partial(self._with_everything, ready, facts, summary))
 
-    def _tell(self, name: str, known: _Known, health: Health, why: str) -> None:
+    def _emit(self, name: str, known: _Known, health: Health, why: str) -> None:
         before, known.health = known.health, health
         if before is health:
             return

@@ -1,11 +1,11 @@
 """Which kinds a member serves: the status field apiEnablements and the condition CompleteAPIEnablements.
 
-Discovery is asked on every pass, so it has to be cheap: the two aggregated pages are asked for with their ETags, and
-only a page that has changed is sent and read anew. Servers without aggregated discovery need a request for every
-group-version; those are walked through once a minute, or on every pass as long as something of it fails.
+Discovery is read on every pass, so it has to be cheap: the two aggregated pages are requested with their ETags, and
+only a page that has changed is sent and parsed. Servers without aggregated discovery need a request for every
+group-version; those are read once a minute, or on every pass as long as some of them fail.
 
-What cannot be read is taken to be as it was: a member that fails some of its requests for a moment must not look as if
-it had lost kinds, since workloads would be moved for it. The condition says that the list may not be complete.
+What cannot be read is taken to be as it was: a member that fails some requests for a moment must not seem to have lost
+kinds, since workloads would be moved for it. The condition says that the list may not be complete.
 """
 
 from __future__ import annotations

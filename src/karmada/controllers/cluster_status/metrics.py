@@ -1,7 +1,7 @@
-"""Prometheus metrics of the member clusters; a cluster that is gone leaves the page.
+"""Prometheus metrics of the member clusters; those of a cluster that is gone are removed.
 
-The gauges are read from what was last written about a cluster when somebody scrapes: they cost nothing in between.
-Register a `ClusterMetrics` with the registry of the process.
+The gauges are read from the last status of each cluster at every scrape: they cost nothing in between. Register a
+`ClusterMetrics` with the registry of the process.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _GAUGES: tuple[tuple[str, str, Callable[[Obj], float]], ...] = (
     ("cluster_memory_allocatable_bytes", "Memory for Pods", _amount("allocatable", "memory")),
     ("cluster_cpu_allocatable_number", "CPUs for Pods", _amount("allocatable", "cpu")),
     ("cluster_pod_allocatable_number", "Places for Pods", _amount("allocatable", "pods")),
-    ("cluster_memory_allocated_bytes", "Memory that Pods on nodes ask for", _amount("allocated", "memory")),
-    ("cluster_cpu_allocated_number", "CPUs that Pods on nodes ask for", _amount("allocated", "cpu")),
+    ("cluster_memory_allocated_bytes", "Memory that Pods on nodes request", _amount("allocated", "memory")),
+    ("cluster_cpu_allocated_number", "CPUs that Pods on nodes request", _amount("allocated", "cpu")),
     ("cluster_pod_allocated_number", "Pods on nodes", _amount("allocated", "pods")),
 )
 
@@ -52,7 +52,7 @@ class ClusterMetrics(Collector):
         self._bound: dict[str, Any] = {}
         self._duration = Histogram(
             "cluster_sync_status_duration_seconds",
-            "Seconds for looking at a cluster once",
+            "Seconds for one pass over a cluster",
             [_LABEL],
             buckets=_BUCKETS,
             registry=None,

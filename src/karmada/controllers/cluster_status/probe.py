@@ -1,9 +1,9 @@
-"""The probe: is a member's API server there, and does it say it is ready?
+"""The probe: is a member's API server reachable, and is it ready?
 
-`/readyz` is asked, or `/healthz` where that page does not exist. No answer and answers outside 200 to 206 mean that
-the cluster is not reached; 200 is health; anything between is a server that is there and does not call itself ready.
-The question has a time-out of its own, far shorter than that of other requests: a server that needs longer for this is
-of no use to workloads, and a worker is kept busy no longer than until the next probe would be due.
+It requests `/readyz`, or `/healthz` where that page does not exist. No response and codes outside 200 to 206 mean that
+the cluster is not reachable; 200 is ready; anything between is a server that is reachable and not ready. The request
+has a time-out of its own, far shorter than that of others: a server that needs longer for this is of no use to
+workloads, and a worker is busy no longer than until the next probe is due.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CONDITIONS = {
 
 
 def no_access(why: Exception) -> Obj:
-    """The condition of a cluster whose settings do not even allow to ask."""
+    """The condition of a cluster whose settings do not allow a request."""
     return _ready("False", "StatusCollectionFailed", f"failed to create a ClusterClient: {why}")
 
 

@@ -2,7 +2,7 @@
 
 What a pod reserves on its node: its containers and sidecars together, or its greediest init container with the
 sidecars started before it, whichever is more; plus the overhead of its runtime. Each pod is computed by itself. Pods
-of one workload ask for the same, so equal amounts are one object in memory.
+of one workload request the same, so equal amounts are one object in memory.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Handlers of the member's node and pod informers feed a `Summary`; it remembers what each object counts for, takes that
 away and adds the new count. So a change costs the same in a cluster of any size, and reading costs as much as there
-are resources and grades. Pods may be heard of before their node is, and nodes may leave before their pods do.
+are resources and grades. Pods may come before their node, and nodes may leave before their pods.
 
 The informers keep next to nothing of the objects: `slim_node` and `slim_pod` say what.
 """
@@ -121,7 +121,7 @@ class Summary:
         self._drop_if_unused(name, node)
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
-        """What the pod counted for is what was remembered: the last words of a deleted one may tell otherwise."""
+        """What the pod counted for is what was remembered: the final state of a deleted one may differ."""
         obj = new if new is not None else old
         assert obj is not None
         uid = obj["metadata"]["uid"]

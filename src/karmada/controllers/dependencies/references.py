@@ -1,7 +1,7 @@
 """What a template depends on: references by name or by labels, how they are noted on its binding and looked up again.
 
-The note is JSON in an annotation of the binding. An index over those notes answers which bindings have to be looked at
-when an object changes; a reference by labels is indexed under its kind and namespace only.
+The note is JSON in an annotation of the binding. An index over those notes finds the bindings to reconcile when
+an object changes; a reference by labels is indexed under its kind and namespace only.
 """
 
 from __future__ import annotations

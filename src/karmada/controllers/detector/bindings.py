@@ -34,7 +34,7 @@ _OTHER_OWNER: Final = (
 
 
 class OtherOwner(ApiError):
-    """The binding there belongs to an earlier template of the same name, and has to go first."""
+    """The existing binding belongs to an earlier template of the same name and must be deleted first."""
 
     code = 409
 
@@ -87,7 +87,7 @@ def affinity_groups(policy: Obj, template: Obj) -> Obj | None:
 
 
 def suspended(policy_part: Obj | None, current: Obj | None) -> Obj | None:
-    """The policy decides on dispatching; that scheduling is suspended is somebody else's word and stays."""
+    """The policy decides on dispatching; a suspension of scheduling is set by others and stays."""
     scheduling = (current or {}).get("scheduling")
     if policy_part is None:
         return None if scheduling is None else {"scheduling": scheduling}

@@ -1,7 +1,7 @@
 """Preemption: a policy takes the templates it names away from policies with a lower priority.
 
 A policy of a namespace takes them from a cluster-wide one whatever its priority; a cluster-wide one never from one of a
-namespace. When a policy's priority falls, those that it kept from taking something are looked at again.
+namespace. When a policy's priority falls, those that it kept from taking something are requeued.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Preemption:
         self._detector = detector
         self._kind = kind
         self._priorities: dict[Key, int] = {}
-        """As they were when a policy was last looked at."""
+        """As they were when a policy was last reconciled."""
         self._add: Callable[[Key], None] | None = None
 
     def attach(self, add: Callable[[Key], None]) -> None:
@@ -45,7 +45,7 @@ class Preemption:
     # a priority that falls
 
     def noticed(self, policy: Obj) -> None:
-        """Have those looked at that could not take anything from this policy before, the highest first."""
+        """Requeue those that could not take anything from this policy before, the highest first."""
         if not self._enabled:
             return
         key, now = key_of(policy), explicit_priority(policy)

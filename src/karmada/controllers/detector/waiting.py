@@ -37,7 +37,7 @@ class Waiting:
         self._names.pop(gvk, None)
 
     def near(self, selectors: Iterable[Obj]) -> list[Ref]:
-        """Those that the selectors may select, each once: by kind, namespace and name; labels are not looked at."""
+        """Those that the selectors may select, each once: by kind, namespace and name; labels are not compared."""
         return list(dict.fromkeys(ref for selector in selectors for ref in self._near(selector)))
 
     def _near(self, selector: Obj) -> Iterator[Ref]:

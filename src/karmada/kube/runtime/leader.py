@@ -74,7 +74,7 @@ class LeaderElector:
 
     @property
     def leading(self) -> bool:
-        """True only as long as nobody else can have taken the lease."""
+        """True only as long as no other candidate can have taken the lease."""
         renewed = self._renewed_at
         return renewed is not None and self._clock.monotonic() < renewed + self._renew_deadline
 
@@ -153,7 +153,7 @@ class LeaderElector:
     # one try
 
     async def _attempt(self, seconds: float) -> bool:
-        """Take or renew the lease; False when somebody else has it or the server did not help in time."""
+        """Take or renew the lease; False when another has it or the server did not respond in time."""
         started = self._clock.monotonic()
         try:
             won = await with_timeout(self._clock, self._take_or_renew(), seconds)

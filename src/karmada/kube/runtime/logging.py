@@ -55,7 +55,7 @@ class Logger:
         self._write(logging.ERROR, message, pairs if error is None else {"err": str(error), **pairs})
 
     def exception(self, message: str, error: BaseException, **pairs: Any) -> None:
-        """An error nobody expected: with its traceback."""
+        """An unexpected error, with its traceback."""
         self._write(logging.ERROR, message, {"err": repr(error), **pairs}, error)
 
     def _write(self, level: int, message: str, pairs: dict[str, Any], error: BaseException | None = None) -> None:

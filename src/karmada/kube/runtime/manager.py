@@ -86,7 +86,7 @@ class Manager:
         self.health.add_ready("informer-sync", lambda: self.informers.synced)
         self.health.add_live("controllers", lambda: all(c.healthy for c in self.controllers.values()))
 
-    # putting together
+    # assembly
 
     def team(self, elector: LeaderElector) -> Team:
         """A team with a lease of its own, for `add` and its like; without one they add to the manager's first team."""
@@ -230,7 +230,7 @@ class Manager:
             component = self._started.pop()
             try:
                 if lost and isinstance(component, Controller):
-                    await component.stop(grace=0)  # somebody else may lead already
+                    await component.stop(grace=0)  # another process may lead already
                 else:
                     await component.stop()
             except Exception as error:

@@ -62,7 +62,7 @@ class Queue(Generic[K]):
         self._max_delay = max_delay
         self._metrics = metrics
         self.on_ready: Callable[[], None] | None = None
-        """Called for a key that becomes ready while nobody waits in `get`; whoever is called takes it with `take`."""
+        """Called for a key that becomes ready while no caller waits in `get`; it is taken with `take`."""
         self._ready: dict[int, deque[_Entry[K]]] = {}
         self._priorities: list[int] = []
         self._waiting: dict[K, _Entry[K]] = {}

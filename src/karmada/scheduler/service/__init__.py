@@ -1,1 +1,1 @@
-"""The scheduler at work: which bindings are looked at and when, and how a decision is written down."""
+"""The scheduler as a controller: which bindings are scheduled and when, and how a decision is written."""

@@ -1,6 +1,6 @@
-"""The algorithm put together: plug-ins and estimators by flags and gates.
+"""How the algorithm is assembled: plug-ins and estimators by flags and gates.
 
-The same for a scheduler that works and for somebody who only wants to know what one would do.
+The same for a running scheduler and for a prediction of what one would do.
 """
 
 from __future__ import annotations

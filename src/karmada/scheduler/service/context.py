@@ -1,4 +1,4 @@
-"""What a scheduler needs around it, whoever puts the process together."""
+"""What a scheduler needs from the process it runs in."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Context(Protocol):
         ...
 
     def recorder(self, component: str) -> EventRecorder:
-        """One for each name; whoever puts the process together starts and stops it."""
+        """One for each name; the assembly of the process starts and stops it."""
         ...

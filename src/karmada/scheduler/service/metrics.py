@@ -52,7 +52,7 @@ class SchedulerMetrics:
             _DECISIONS,
         )
         self._incoming = Counters(
-            f"{scheduler}_queue_incoming_bindings", "Bindings to be looked at, by what made it necessary", ["event"]
+            f"{scheduler}_queue_incoming_bindings", "Bindings to be scheduled, by what triggered it", ["event"]
         )
         self._points = Histograms(
             f"{scheduler}_framework_extension_point_duration_seconds",

@@ -1,7 +1,7 @@
 """Whether a binding needs to be scheduled, and why: the first of the reasons below that holds.
 
 A workload whose replicas are divided stays where it is unless it has changed itself or loses a cluster; everything else
-is scheduled anew whenever it is looked at, which is cheap and changes nothing if nothing else has changed.
+is scheduled anew at every reconcile, which is cheap and changes nothing if nothing else has changed.
 """
 
 from __future__ import annotations

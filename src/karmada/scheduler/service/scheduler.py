@@ -99,7 +99,7 @@ class BindingScheduler(Reconciler):
         self._clusters.add_handler(self._cluster_changed)
         self.watches = (
             Watch(self._kind.gvr, when=self._counted, priority=self._priority),
-            Watch(Cluster.gvr, map_to=_nobody),
+            Watch(Cluster.gvr, map_to=_no_keys),
         )
 
     def attach(self, add: Callable[[Key, int], None]) -> None:
@@ -148,7 +148,7 @@ class BindingScheduler(Reconciler):
         found: set[Key] = set()
         for cluster in concerns_bindings(old, new):
             found.update(bindings_for(cluster, self._informer, self._ours))
-        if new is not None and self._clusters.synced:  # of what is listed at the start, every binding is looked at
+        if new is not None and self._clusters.synced:  # at the start every binding is reconciled anyway
             found.update(bindings_of_kinds(new, served_kinds(old, new), self._informer, self._ours))
         for key in sorted(found):
             binding = self._informer.get(key)
@@ -326,5 +326,5 @@ def _made(binding: Obj) -> tuple[str, int]:
     return meta.uid(binding), meta.generation(binding)
 
 
-def _nobody(_cluster: Obj) -> Iterable[Key]:
+def _no_keys(_cluster: Obj) -> Iterable[Key]:
     return ()
