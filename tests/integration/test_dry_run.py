@@ -105,4 +105,4 @@ async def test_all_is_the_only_value(http: Http, method: str) -> None:
     path = CONFIGMAPS if method == "POST" else f"{CONFIGMAPS}/c"
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     answer = await http(method, f"{path}?dryRun=Maybe", configmap(), content_type=kind)
-    refused(answer, 422, "Invalid", 'dryRun: Unsupported value: "Maybe": supported values: "All"')
+    refused(answer, 422, "Invalid", 'dryRun: Unsupported value: ["Maybe"]: supported values: "All"')

@@ -72,15 +72,14 @@ async def test_a_new_quota_says_at_once_what_is_used(tmp_path: Path) -> None:
         }
 
 
-async def test_usage_follows_pods_and_bursts_are_one_write(tmp_path: Path) -> None:
+async def test_usage_grows_at_admission_and_shrinks_with_pods_that_end(tmp_path: Path) -> None:
     async with running(tmp_path, parts) as cluster:
         await cluster.client.create(QUOTAS, quota({"pods": "30", "requests.cpu": "9"}))
         await settled(cluster)
-        first = await cluster.client.get(QUOTAS, "q", "default")
         made = [await cluster.client.create(PODS, pod(f"p{number}")) for number in range(20)]
+        counted = await cluster.client.get(QUOTAS, "q", "default")
+        assert counted["status"]["used"] == {"pods": "20", "requests.cpu": "2"}
         await settled(cluster)
-        now = await cluster.client.get(QUOTAS, "q", "default")
-        assert now["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
         assert await used(cluster) == {"pods": "20", "requests.cpu": "2"}
         await cluster.set_pod_status(made[0], {"phase": "Succeeded"})
         await cluster.client.delete(PODS, "p1", "default", grace_period=0)

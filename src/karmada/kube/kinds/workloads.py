@@ -377,7 +377,7 @@ def validate_status(obj: Obj, old: Obj) -> list[FieldError]:
     if replicas is not None:
         over = [key for key in _WITHIN_REPLICAS if (status.get(key) or 0) > replicas]
         detail = "cannot be greater than status.replicas"
-        errors.extend(invalid(f"status.{key}", status[key], detail) for key in over)
+        errors.extend(invalid(f"status.{key}", status.get(key) or 0, detail) for key in over)
     before = (old.get("status") or {}).get("collisionCount")
     count = status.get("collisionCount")
     if before is not None and (count is None or count < before):

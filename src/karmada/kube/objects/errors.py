@@ -212,7 +212,7 @@ class MethodNotAllowed(ApiError):
     def __init__(
         self, message: str = "the server does not allow this method on the requested resource", **kwargs: Any
     ) -> None:
-        super().__init__(message, **kwargs)
+        super().__init__(message, **{"details": {}, **kwargs})
 
 
 class NotAcceptable(ApiError):

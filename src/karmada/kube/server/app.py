@@ -24,6 +24,7 @@ from karmada.kube.server.addresses.service_routing import ServiceRouter
 from karmada.kube.server.admission.chain import Chain, default_chain
 from karmada.kube.server.admission.mutating_policies import MutatingPolicies
 from karmada.kube.server.admission.policies import ValidatingPolicies
+from karmada.kube.server.admission.quota_status import record_usage
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.aggregation.aggregator import Aggregator
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file
@@ -112,6 +113,7 @@ class ApiServer(ServerCore):
             disabled=config.disabled_admission,
             clock=clock,
             configuration=config.admission_configuration,
+            record_usage=lambda quota, extra: record_usage(self.client(), quota, extra),
             others=[
                 *(hook(cache, self.registry, self.webhooks, self.authorizer) for hook in hooks),
                 MutatingPolicies(cache, self.registry, self.authorizer),

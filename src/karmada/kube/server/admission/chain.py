@@ -24,7 +24,7 @@ from karmada.kube.server.admission.plugin import BuiltinPlugin
 from karmada.kube.server.admission.pod_security.plugin import PodSecurity
 from karmada.kube.server.admission.pod_security.policy import Configuration
 from karmada.kube.server.admission.priority import Priority
-from karmada.kube.server.admission.resource_quota import ResourceQuota
+from karmada.kube.server.admission.resource_quota import RecordUsage, ResourceQuota
 from karmada.kube.server.admission.runtime_class import RuntimeClass
 from karmada.kube.server.admission.service_account import ServiceAccount
 from karmada.kube.server.admission.storage import (
@@ -166,12 +166,13 @@ def default_plugins(
     clock: Clock | None = None,
     disabled: Iterable[str] = (),
     configuration: Mapping[str, Obj] | None = None,
+    record_usage: RecordUsage | None = None,
 ) -> list[Plugin]:
     """The plug-ins that need nothing but current state and their configuration, without those that are disabled."""
     plugins: list[Plugin] = [plugin(reader) for plugin in _BUILTIN]
     plugins.append(PodSecurity(reader, Configuration.of((configuration or {}).get(PodSecurity.name))))
     plugins.append(ServiceAccount(reader, clock or RealClock()))
-    plugins.append(ResourceQuota(reader, clock or RealClock()))
+    plugins.append(ResourceQuota(reader, clock or RealClock(), record_usage))
     off = frozenset(disabled)
     return [plugin for plugin in plugins if plugin.name not in off]
 
@@ -184,10 +185,16 @@ def default_chain(
     clock: Clock | None = None,
     others: Iterable[Plugin] = (),
     configuration: Mapping[str, Obj] | None = None,
+    record_usage: RecordUsage | None = None,
 ) -> Chain:
-    """The chain of a server; `others` (webhooks, policies) go to the places that their names have in the order."""
+    """The chain of a server; `others` (webhooks, policies) go to the places that their names have in the order.
+
+    `record_usage` updates the status of a quota with what a request adds to it.
+    """
     off = frozenset(disabled)
-    chain = Chain(default_plugins(reader, clock=clock, disabled=off, configuration=configuration))
+    chain = Chain(
+        default_plugins(reader, clock=clock, disabled=off, configuration=configuration, record_usage=record_usage)
+    )
     more: list[Plugin] = list(others)
     if authorizer is not None:
         more += [CertificateGuard(authorizer), EscalationGuard(authorizer)]

@@ -1,13 +1,14 @@
 """ResourceQuota: no write takes a namespace beyond what its quotas allow.
 
-What is used is the larger of what a quota's status says (someone counts it, a little late) and what is there now,
-plus what writes in flight were promised. A promise is made in the same breath as the check, so that two creates never
-share the last free place; it is kept until the object shows up, the write is told to have failed, or it grew too old.
+What is used is the larger of what a quota's status says and what the objects in the cache use, plus what writes in
+flight reserve. A reservation is made without awaiting after the check, so that two creates never share the last free
+place; it ends when the object is in the cache, when the write failed, or when it expires. Then the status is updated;
+a reservation that the status already includes is not added to it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from karmada.kube.kinds import checks
@@ -33,6 +34,12 @@ class _Promise(NamedTuple):
     version: str
     """The version of the object that is to be replaced; empty: it is to be created."""
     until: float
+    recorded: bool = False
+    """The status of the quotas includes it, or is about to."""
+
+
+RecordUsage = Callable[[Obj, Usage], Awaitable[None]]
+"""(quota, additional usage): update the quota's status."""
 
 
 class _Counted(NamedTuple):
@@ -44,8 +51,9 @@ class ResourceQuota(BuiltinPlugin):
     name = "ResourceQuota"
     mutates = False
 
-    def __init__(self, reader: Reader, clock: Clock | None = None) -> None:
+    def __init__(self, reader: Reader, clock: Clock | None = None, record: RecordUsage | None = None) -> None:
         super().__init__(reader)
+        self._record = record
         self._clock = clock or RealClock()
         self._promises: dict[Place, dict[str, _Promise]] = {}
         self._counted: dict[Place, dict[str, _Counted]] = {}
@@ -75,6 +83,21 @@ class ResourceQuota(BuiltinPlugin):
                 self._check_room(attributes, quota, extra)
             if matching and not attributes.dry_run:
                 self._promise(attributes, obj, extra)
+                await self._record_in(matching, attributes, extra)
+
+    async def _record_in(self, matching: list[Obj], attributes: Attributes, extra: Usage) -> None:
+        """Add the usage to the status of every quota that limits it; a create of what exists will fail."""
+        exists = attributes.operation == CREATE and self.reader.get(
+            attributes.resource.storage_resource, attributes.namespace, _name(attributes)
+        )
+        if self._record is None or exists:
+            return
+        promises = self._promises[_place(attributes)]
+        promises[_name(attributes)] = promises[_name(attributes)]._replace(recorded=True)
+        for quota in matching:
+            limited = quotas.limited_resources(quotas.constrained(quota), extra)
+            if limited:
+                await self._record(quota, {name: extra[name] for name in limited})
 
     def finish(self, attributes: Attributes, stored: bool | None) -> None:
         """The write ended: if it failed its promise is void, if it is stored the object itself counts from now on.
@@ -105,11 +128,13 @@ class ResourceQuota(BuiltinPlugin):
         if not limited:
             return
         stated = (quota.get("status") or {}).get("used") or {}
-        live, promised = self._live(attributes, quota, limited), self._promised(attributes, quota, limited)
+        live = self._live(attributes, quota, limited)
+        promised, unrecorded = self._promised(attributes, quota, limited)
         over = []
         for name in limited:
             most = checks.quantity(hard[name]) or ZERO
-            used = max(checks.quantity(stated.get(name, "0")) or ZERO, live[name]) + promised[name]
+            reported = (checks.quantity(stated.get(name, "0")) or ZERO) + unrecorded[name]
+            used = max(reported, live[name] + promised[name])
             if used + extra[name] > most:
                 over.append((name, extra[name], used, most))
         if over:
@@ -151,8 +176,12 @@ class ResourceQuota(BuiltinPlugin):
         until = self._clock.monotonic() + PROMISE_SECONDS
         self._promises.setdefault(_place(attributes), {})[_name(attributes)] = _Promise(obj, extra, version, until)
 
-    def _promised(self, attributes: Attributes, quota: Obj, names: Iterable[str]) -> dict[str, Quantity]:
+    def _promised(
+        self, attributes: Attributes, quota: Obj, names: Iterable[str]
+    ) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
+        """What writes in flight reserve: all of it, and what the status does not include yet."""
         totals = dict.fromkeys(names, ZERO)
+        unrecorded = dict(totals)
         place = _place(attributes)
         promises = self._promises.get(place, {})
         for name, promise in list(promises.items()):
@@ -160,10 +189,13 @@ class ResourceQuota(BuiltinPlugin):
                 del promises[name]
             elif name != _name(attributes) and quotas.in_scope(quota, attributes.group_resource, promise.obj):
                 for key in totals:
-                    totals[key] += promise.extra.get(key, ZERO)
+                    amount = promise.extra.get(key, ZERO)
+                    totals[key] += amount
+                    if not promise.recorded:
+                        unrecorded[key] += amount
         if not promises:
             self._promises.pop(place, None)
-        return totals
+        return totals, unrecorded
 
     def _is_over(self, attributes: Attributes, name: str, promise: _Promise) -> bool:
         """Kept (the object is there, or has changed since) or too old."""

@@ -237,6 +237,8 @@ class Writes:
         version = meta.get("resourceVersion") or ""
         if version == "0":
             version = ""
+        if version and not (version.isascii() and version.isdigit()):
+            raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
         if version and version != live["resourceVersion"]:
             raise Conflict.stale(resource.group_resource, name)
         if not version and not patch and not resource.strategy.unconditional_update:

@@ -83,7 +83,7 @@ def _refuse(kind: str, errors: list[FieldError]) -> None:
 
 
 def _dry_run_errors(values: list[str]) -> list[FieldError]:
-    return [not_supported("dryRun", value, ["All"]) for value in values if value != "All"]
+    return [not_supported("dryRun", values, ["All"])] if any(value != "All" for value in values) else []
 
 
 def write_options(query: Query, kind: str, *, applying: bool = False) -> WriteOptions:
