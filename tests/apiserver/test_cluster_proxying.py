@@ -203,7 +203,7 @@ async def test_a_client_that_goes_ends_the_request_to_the_member(http: Http, mem
     member.reply = forever
     async with http.stream(f"{M1}/watch") as response:
         await response.content.readline()
-    await asyncio.wait_for(gone.wait(), 5)
+    await asyncio.wait_for(gone.wait(), 30)
 
 
 async def test_the_proxy_itself_is_a_folder(http: Http, member: FakeMember) -> None:

@@ -49,7 +49,7 @@ async def test_a_start_that_waits_says_for_what_and_ends_when_told(folder: Path,
     await eventually(lambda: never_served, within=20)
     assert never_served[-1]["missing"] == "phantoms.apps.karmada.io"
     stopping.set()
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(running, 30)
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", plane.server.port)) != 0
 
@@ -61,7 +61,7 @@ async def test_a_start_can_be_given_up_at_any_time(folder: Path, turns: int) -> 
     for _ in range(turns):
         await asyncio.sleep(0)
     stopping.set()
-    await asyncio.wait_for(running, 20)
+    await asyncio.wait_for(running, 30)
 
 
 async def test_what_goes_wrong_at_the_start_is_told() -> None:

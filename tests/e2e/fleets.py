@@ -26,6 +26,7 @@ from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
 from tests.e2e.sim_fleet import SimFleet
 from tests.support.background import Background
+from tests.support.eventually import LIMIT
 from tests.support.programs import Program, Result, ServerProcess
 
 QUICK = (
@@ -99,16 +100,16 @@ class Fleet:
         assert found is not None, f"there is no cluster {name}"
         return found
 
-    def until(self, name: str, check: Callable[..., Any], seconds: float = 20.0) -> Obj:
+    def until(self, name: str, check: Callable[..., Any], seconds: float = LIMIT) -> Obj:
         """The Cluster, once `check` says yes of it."""
         return self.until_object(Cluster.gvr, name, check, seconds=seconds)
 
-    def until_condition(self, name: str, reason: str, kind: str = "Ready", seconds: float = 20.0) -> Obj:
+    def until_condition(self, name: str, reason: str, kind: str = "Ready", seconds: float = LIMIT) -> Obj:
         """The condition, once it has this reason."""
         found = self.until(name, lambda cluster: condition(cluster, kind).get("reason") == reason, seconds)
         return condition(found, kind)
 
-    def until_ready(self, *names: str, seconds: float = 20.0) -> None:
+    def until_ready(self, *names: str, seconds: float = LIMIT) -> None:
         for name in names:
             self.until_condition(name, "ClusterReady", seconds=seconds)
 
@@ -124,7 +125,7 @@ class Fleet:
         return self._background.run(look())
 
     def until_object(
-        self, kind: GVR, name: str, check: Callable[[Obj], Any], namespace: str = "", seconds: float = 20.0
+        self, kind: GVR, name: str, check: Callable[[Obj], Any], namespace: str = "", seconds: float = LIMIT
     ) -> Obj:
         last: Obj | None = None
 
@@ -139,7 +140,7 @@ class Fleet:
         except TimeoutError:
             raise AssertionError(f"{kind.resource} {name} did not become so within {seconds:g} s: {last}") from None
 
-    def until_gone(self, kind: GVR, name: str, namespace: str = "", seconds: float = 20.0) -> None:
+    def until_gone(self, kind: GVR, name: str, namespace: str = "", seconds: float = LIMIT) -> None:
         def look(found: Obj | None) -> bool | None:
             return True if found is None else None
 

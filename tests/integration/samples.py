@@ -217,7 +217,7 @@ async def watching(http: Http, path: str, since: str) -> AsyncIterator[Callable[
         assert response.status == 200
 
         async def following() -> Any:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 return json.loads(await response.content.readline())
 
         yield following

@@ -96,7 +96,7 @@ async def test_a_body_is_not_read_from_somebody_without_rights(server: ApiServer
     http = Http(server)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=http.anonymous_tls)
     writer.write(b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert b" 403 " in await reader.readline()
     writer.close()
     await http.close()

@@ -182,7 +182,7 @@ async def watched(http: Http, since: str, until: str, most: int) -> list[bytes]:
     marker = int(ok(await http("POST", DEPLOYMENTS, deployment("zz-end")), 201)["metadata"]["resourceVersion"])
     assert marker > int(until)
     lines: list[bytes] = []
-    async with http.stream(f"{DEPLOYMENTS}?watch=1&resourceVersion={since}") as response, asyncio.timeout(10):
+    async with http.stream(f"{DEPLOYMENTS}?watch=1&resourceVersion={since}") as response, asyncio.timeout(30):
         while len(lines) <= most:
             line = await response.content.readline()
             if json.loads(line)["object"]["metadata"]["name"] == "zz-end":

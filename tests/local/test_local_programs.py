@@ -45,7 +45,7 @@ def python(text: str, name: str = KARMADA) -> Program:
 
 async def test_a_program_tells_when_it_serves(folder: Folder, started: list[Running]) -> None:
     started.append(start(folder, python(SERVES), detached=False))
-    await asyncio.wait_for(started[0].served(), 10)
+    await asyncio.wait_for(started[0].served(), 30)
     assert not started[0].ended.done()
     holder = found(folder)[KARMADA]
     assert holder.pid > 0
@@ -59,7 +59,7 @@ async def test_the_end_of_a_program_is_heard_and_told_with_its_last_words(
 ) -> None:
     folder.log(KARMADA).write_text("of an earlier run\n")
     started.append(start(folder, python(FAILS), detached=False))
-    await asyncio.wait_for(started[0].ended, 10)
+    await asyncio.wait_for(started[0].ended, 30)
     said = started[0].exit_report()
     assert said.startswith("karmada ended with exit code 3; the last lines of ")
     assert said.endswith("karmada.log:\n  bad weather")
@@ -68,15 +68,15 @@ async def test_the_end_of_a_program_is_heard_and_told_with_its_last_words(
 
 async def test_a_program_that_was_killed_is_said_to_have_been(folder: Folder, started: list[Running]) -> None:
     started.append(start(folder, python(SERVES), detached=False))
-    await asyncio.wait_for(started[0].served(), 10)
+    await asyncio.wait_for(started[0].served(), 30)
     os.kill(found(folder)[KARMADA].pid, signal.SIGKILL)
-    await asyncio.wait_for(started[0].ended, 10)
+    await asyncio.wait_for(started[0].ended, 30)
     assert "karmada was killed by SIGKILL; the last lines of" in started[0].exit_report()
 
 
 async def test_a_program_that_does_not_listen_is_killed(folder: Folder, started: list[Running]) -> None:
     started.append(start(folder, python(STUBBORN), detached=False))
-    await asyncio.wait_for(started[0].served(), 10)
+    await asyncio.wait_for(started[0].served(), 30)
     await started[0].stop(0.1)
     assert found(folder) == {}
 
@@ -97,7 +97,7 @@ async def test_a_program_that_does_not_exist_is_refused(folder: Folder) -> None:
 async def test_programs_that_others_have_started_are_stopped(folder: Folder, started: list[Running]) -> None:
     started += [start(folder, python(SERVES), detached=True), start(folder, python(STUBBORN, SIM), detached=True)]
     for running in started:
-        await asyncio.wait_for(running.served(), 10)
+        await asyncio.wait_for(running.served(), 30)
     assert found(folder)[SIM].detached
     assert await stop_found(folder, [KARMADA, SIM], 0.3) == [KARMADA, SIM]
     assert await stop_found(folder, [KARMADA, SIM]) == []
@@ -111,7 +111,7 @@ async def test_logs_are_for_their_owner_alone_and_a_long_one_is_put_aside(
     log = folder.log(KARMADA)
     log.write_text("quite a lot of text")
     started.append(start(folder, python(FAILS), detached=False))
-    await asyncio.wait_for(started[0].ended, 10)
+    await asyncio.wait_for(started[0].ended, 30)
     assert log.read_text() == "bad weather\n"
     assert log.stat().st_mode & 0o777 == 0o600
     assert log.with_name("karmada.log.1").read_text() == "quite a lot of text"

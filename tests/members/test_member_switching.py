@@ -28,7 +28,7 @@ async def following(config: RestConfig) -> AsyncIterator[tuple[Member, Informer]
     member = Member("m1", SwitchingTransport(config), RealClock())
     informer = member.informers.of(CONFIG_MAPS, "default")
     try:
-        await asyncio.wait_for(informer.wait_synced(), 10)
+        await asyncio.wait_for(informer.wait_synced(), 30)
         yield member, informer
     finally:
         await member.close()

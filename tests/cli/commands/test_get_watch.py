@@ -65,7 +65,7 @@ async def told(server: Server, count: int) -> tuple[list[tuple[str, str]], list[
     task = asyncio.create_task(get_watch._follow(source, QUESTION, queue))
     news: list[tuple[str, str]] = []
     troubles: list[Trouble] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(news) < count and not task.done():
             item = await queue.get()
             if isinstance(item, Trouble):

@@ -34,7 +34,7 @@ async def test_pieces_come_in_order_and_then_the_end(keyboard: int) -> None:
         os.write(keyboard, b"one")
         os.write(keyboard, b"two")
         os.close(keyboard)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await ended.wait()
     assert b"".join(taken) == b"onetwo"
 
@@ -43,7 +43,7 @@ async def test_input_that_never_comes_keeps_nobody(keyboard: int) -> None:
     async def take(_piece: bytes) -> None:
         raise AssertionError("nothing was written")
 
-    async with asyncio.timeout(5), Input(take):
+    async with asyncio.timeout(30), Input(take):
         pass
     os.close(keyboard)
 
@@ -55,7 +55,7 @@ async def test_input_that_nobody_takes_keeps_nobody(keyboard: int) -> None:
         busy.set()
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(5), Input(take):
+    async with asyncio.timeout(30), Input(take):
         os.write(keyboard, b"x")
         await busy.wait()
     os.close(keyboard)

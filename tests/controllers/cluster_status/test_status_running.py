@@ -60,7 +60,7 @@ async def test_a_new_cluster_is_ready_and_summed_up_without_any_waiting(
     before = plane.clock.now()
     await plane.join("m1", member)
     await eventually(lambda: brief(stored(plane, "m1"), "Ready") == ("True", "ClusterReady"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while "nodeSummary" not in stored(plane, "m1"):
             await plane.clock.advance(0.001)  # a write that met another one pauses
     assert plane.clock.now() < before + 1
@@ -104,7 +104,7 @@ async def test_every_cluster_is_looked_at_once_in_a_period(
 
 async def plane_settles(plane: Plane, controller: Controller) -> None:
     clusters = plane.informers.of(Cluster.gvr)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not all("nodeSummary" in (c.get("status") or {}) for c in clusters.list()) or not controller.queue.idle:
             await plane.clock.advance(0.001)
 

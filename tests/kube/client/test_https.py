@@ -309,7 +309,7 @@ async def test_closing_a_watch_tells_the_server(serve: Serve, connect: Open, fak
     await anext(stream)
     assert len(fake.watchers) == 1
     await stream.aclose()  # type: ignore[attr-defined]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while fake.watchers:
             await client.create(CONFIG_MAPS, {"metadata": {"generateName": "b", "namespace": "ns"}})
 
@@ -324,7 +324,7 @@ async def test_closing_ends_a_watch_that_waits(serve: Serve, connect: Open, fake
     await asyncio.sleep(0)
     await transport.close()
     with pytest.raises(ConnectionFailed, match="closed on this side"):
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 30)
     with pytest.raises(ConnectionFailed, match="closed on this side"):
         await client.list(CONFIG_MAPS)
 

@@ -180,7 +180,7 @@ async def test_with_the_last_who_asks_a_place_its_connections_end() -> None:
             await staying.call(GET)
         await leaving.call(GET)
         await leaving.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await ended.wait()
         await staying.close()
 

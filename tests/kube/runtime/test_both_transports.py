@@ -187,7 +187,7 @@ async def test_a_custom_resource_is_found_as_soon_as_it_is_served(client: Client
     await client.patch(CRDS, "widgets.example.io", "", {"status": accepted}, subresource="status")
     informer = Informer(client, kind, "default")
     informer.start()
-    await asyncio.wait_for(informer.wait_synced(), 10)
+    await asyncio.wait_for(informer.wait_synced(), 30)
     widget = {"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}}
     await client.create(kind, widget)
     await eventually(lambda: informer.get(Key("default", "w")))
@@ -257,7 +257,7 @@ async def test_of_two_candidates_one_leads_and_the_other_takes_over(connect: Cal
     assert lease["spec"]["holderIdentity"] == "one"
     assert one.leading
     holding.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not waiting.done():
             assert not (one.leading and two.leading)
             await asyncio.sleep(0.005)

@@ -71,7 +71,7 @@ async def test_a_paged_informer_that_lists_again_tells_only_what_changed(
     await client.create(CONFIG_MAPS, config_map("new", ""))
     await client.delete(CONFIG_MAPS, "c0", "default")
     fake.compact()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(seen) < 2:
             await clock.advance(1)
     names = {(old or {}).get("metadata", {}).get("name"): new is None for old, new in seen}

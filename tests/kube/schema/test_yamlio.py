@@ -138,10 +138,10 @@ def test_bad_documents_are_refused(text: str, problem: str) -> None:
 def test_a_document_of_aliases_of_aliases_is_refused_at_once() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ValueError, match="excessive aliasing"):
         load_yaml("\n".join(lines))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_bottomless_nesting_is_refused() -> None:

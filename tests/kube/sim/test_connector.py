@@ -452,7 +452,7 @@ async def spdy(server: ApiServer, path: str, protocol: str) -> AsyncIterator[Spd
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"
     writer.write(f"{head}X-Stream-Protocol-Version: {protocol}\r\n\r\n".encode())
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             yield Spdy(reader, writer, await reader.readuntil(b"\r\n\r\n"))
     finally:
         writer.close()

@@ -36,7 +36,7 @@ from tests.kube.sim.whole_cluster import (
     deployment,
     whole_cluster,
 )
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 A_MOMENT = 0.15
 """Long enough that an answer would have come."""
@@ -61,7 +61,7 @@ async def reaches(client: Client) -> bool:
 
 
 async def eventually_reaches(client: Client, wanted: bool) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while True:
             if await reaches(client) == wanted:
                 return
@@ -575,7 +575,7 @@ async def test_a_cluster_with_requests_that_hang_stops_at_once(tmp_path: Path) -
         waiting = await hangs(whole.admin.get(NODES, "small-node-1"))
         began = time.monotonic()
         await whole.sim.stop()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < LIMIT
         with suppress(ConnectionFailed, ApiError):
             await waiting
 

@@ -441,7 +441,7 @@ async def test_an_upgrade_becomes_a_pipe_for_bytes(server: ApiServer, toys: Toys
     [seen] = toys.seen
     assert (seen.headers["Upgrade"], seen.headers["X-Remote-User"]) == ("SPDY/3.1", "system:admin")
     writer.close()
-    await asyncio.wait_for(toys.hung_up.wait(), 5)
+    await asyncio.wait_for(toys.hung_up.wait(), 30)
 
 
 @pytest.mark.usefixtures("served")

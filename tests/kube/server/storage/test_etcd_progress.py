@@ -100,14 +100,14 @@ async def test_history_watches_no_more_than_its_prefix_and_asks_for_the_end(newe
 
 async def test_a_watch_asks_only_when_somebody_was_told_of_more(newer: NewerEtcd, store: EtcdStore) -> None:
     watch = store.watch("", since=10)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         [event] = await anext(watch)
     assert event.revision == 12
     waiting = asyncio.ensure_future(anext(watch))
     await asyncio.sleep(0.3)  # longer than it would take to ask
     assert newer.progress_requests == 0
     assert (await store.range("\0")).revision == LATEST
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         batch = await waiting
     assert isinstance(batch, Progress)
     assert batch.revision == LATEST

@@ -32,7 +32,7 @@ from karmada.kube.server.storage.shared_read import SharedRead
 from karmada.kube.server.watchcache.cache import Cache, encode_value
 from tests.support.certificates import Authority
 from tests.support.etcd_cluster import Certificates, EtcdCluster, free_ports
-from tests.support.eventually import eventually
+from tests.support.eventually import LIMIT, eventually
 
 Send = Callable[[Method, Any, float], Awaitable[Any]]
 
@@ -226,7 +226,7 @@ async def test_without_etcd_calls_fail_in_time_and_work_again_when_it_is_back(ow
     for answer in await asyncio.gather(*(call() for call in calls), return_exceptions=True):
         assert isinstance(answer, StoreUnavailable), answer
         assert member.address in str(answer)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < LIMIT
     assert not store.healthy
     own_etcd.restart(member)
     await eventually(lambda: store.healthy, within=15)
@@ -240,7 +240,7 @@ async def test_opening_without_etcd_fails_and_says_where_it_was_looked_for(tmp_p
     started = time.monotonic()
     with pytest.raises(StoreUnavailable, match=f"etcd at 127.0.0.1:{port} cannot be reached: .*refused"):
         await store.open()
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < LIMIT
     assert not store.healthy
 
 
@@ -323,7 +323,7 @@ async def test_a_minority_does_not_answer(three: EtcdCluster) -> None:
         await store.range("\0")
     with pytest.raises(StoreUnavailable):
         await store.write("unanswered", b"", expected=0)  # it may happen all the same when a second member is back
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < LIMIT
     assert not store.healthy
     three.restart(three.members[0])
     await eventually(lambda: store.healthy, within=15)
@@ -373,7 +373,7 @@ async def test_a_watch_tells_how_far_it_is_when_only_others_write(etcd: EtcdClus
         etcd.ctl("put", "/somebody/else", str(i))
     latest = (await store.range("\0")).revision
     assert latest >= ours + 3
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         batch = await anext(watch)
     assert isinstance(batch, Progress)
     assert batch.revision >= latest

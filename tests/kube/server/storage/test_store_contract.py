@@ -27,7 +27,7 @@ from karmada.kube.server.storage.local import LocalStore
 
 async def take(watch: AsyncIterator[list[Event]], count: int) -> list[Event]:
     events: list[Event] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(events) < count:
             events += await anext(watch)
     assert len(events) == count

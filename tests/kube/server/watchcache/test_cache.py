@@ -134,7 +134,7 @@ def seen(changes: list[Change]) -> list[tuple[str, str, int]]:
 
 
 async def next_batch(subscription: Subscription) -> list[Change]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return await anext(subscription)
 
 
