@@ -67,7 +67,7 @@ def test_the_tour_of_the_api_server(own_server: ServerProcess, tmp_path: Path) -
         "deployment.apps/web scaled",
         "3 nginx:1.28",
         'Apply failed with 1 conflict: conflict with "team-a": .data.colour',
-        'The Ship "petrel" is invalid: spec: Invalid value: "object": every mast needs a sailor',
+        'The Ship "petrel" is invalid: spec: Invalid value: every mast needs a sailor',
         "ship.harbour.example.com/petrel created",
         "system:serviceaccount:default:reader",
         "no",

@@ -16,7 +16,7 @@ _SCRIPT = "#!{python}\nimport sys\nfrom karmada.cli.{module} import main\nsys.ex
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    for name, module in (("kubectl-karmada", "karmadactl"), ("kubectl_complete-karmada", "complete")):
+    for name, module in (("kubectl-karmada", "karmadactl"), ("kubectl_complete-karmada", "parsing.complete")):
         path = tmp_path / "bin" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(_SCRIPT.format(python=sys.executable, module=module))

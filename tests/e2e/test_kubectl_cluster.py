@@ -226,7 +226,7 @@ def test_a_custom_resource_from_definition_to_deletion(kubectl: Program, kn: Kub
     assert "ship.harbour.example.com/petrel" in kn("get", "fleet", "-o", "name").lines
     assert "How the ship is fitted out." in kubectl("explain", "ship.spec").out
     few = kn("apply", "-f", "-", stdin=ship("small", crew=1, masts=3), check=False)
-    assert 'The Ship "small" is invalid: spec: Invalid value: "object": every mast needs a sailor' in few.err
+    assert 'The Ship "small" is invalid: spec: Invalid value: every mast needs a sailor' in few.err
     pirate = kn("apply", "-f", "-", stdin=ship("rogue", crew=9, flag="black"), check=False)
     assert 'spec.flag: Unsupported value: "black": supported values: "dutch", "danish"' in pirate.err
     flag = kn("patch", "ship", "petrel", "--type=merge", "-p", '{"spec":{"flag":"danish"}}', check=False)
