@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from karmada.kube.client.client import Client
-from karmada.kube.client.transport import Call, WatchEvent
+from karmada.kube.client.client import Client, ListPage
+from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired
 from karmada.kube.objects.gvk import GVR
@@ -178,6 +178,37 @@ async def test_a_write_to_a_server_that_was_restored_from_a_backup_ends_with_the
     await eventually(lambda: (own.get(key) or {})["data"]["value"] == "1")
     assert own.pending() == []
     await informer.stop()
+
+
+class BreaksOff:
+    """A client whose first list breaks off after a page, and whose second does not get to one."""
+
+    def __init__(self, page: ListPage) -> None:
+        self._page = page
+        self.lists = 0
+
+    async def pages(self, *_: Any, **__: Any) -> AsyncIterator[ListPage]:
+        self.lists += 1
+        if self.lists == 1:
+            yield self._page
+            raise ConnectionFailed("broken")
+        await asyncio.Event().wait()
+
+
+async def test_a_list_that_breaks_off_counts_for_the_objects_that_it_stored(
+    own: OwnWrites, informer: FakeInformer
+) -> None:
+    """Their events were delivered, and the next list will not deliver them again."""
+    own.wrote(made(5))
+    client = informer._client = BreaksOff(ListPage([made(7)], "8", first=True))  # type: ignore[assignment]
+    with pytest.raises(ConnectionFailed):
+        await informer._list()
+    assert own.get(KEY) == made(7)
+    again = asyncio.create_task(informer._list())
+    await eventually(lambda: client.lists == 2)
+    own.wrote(made(6))
+    assert own.get(KEY) == made(7)
+    again.cancel()
 
 
 # any history
