@@ -85,7 +85,7 @@ class Apart(Propagation):
         """The definitions and the webhook configurations, as a user puts them there."""
         url, authority = webhook.line.split()[-1], str(self.root / "certs" / "ca.crt")
         crds = self.ctl("crds", "--all", "--webhook-url", f"{url}/convert", "--webhook-ca", authority)
-        self.kubectl("create", "-f", "-", stdin=crds.out)
+        self.kubectl("apply", "--server-side", "-f", "-", stdin=crds.out)
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         self.kubectl("create", "namespace", NAMESPACE)
         hooks = self.ctl("webhook-config", "--url", url, "--ca", authority)

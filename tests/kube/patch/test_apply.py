@@ -540,3 +540,30 @@ def test_a_forced_apply_makes_its_configuration_true(before: Obj, config: Obj) -
     live = update(None, before, "creator")
     result = ssa(live, config, now=T2, force=True)
     assert ssa(result, config, "other", T3) is not None, "a second manager with the same wishes meets no conflict"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": {"type": "string"}},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "object", "additionalProperties": True},
+    ],
+)
+def test_a_definition_is_applied_whatever_stands_in_the_place_of_a_schema(schema: Obj) -> None:
+    gvk = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+    def definition(of: Obj) -> Obj:
+        version = {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": of}}}}
+        head = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": "things.example.io"}}
+        return {**head, "spec": {"group": "example.io", "versions": [version]}}
+
+    def applied(live: Obj | None, of: Obj) -> Obj:
+        node = DEFINITIONS.node_for(gvk)
+        return apply(live, definition(of), node, manager="me", api_version=gvk.api_version, now=T1)
+
+    first = applied(None, schema)
+    assert without_entries(first)["spec"] == definition(schema)["spec"]
+    again = applied(first, {"type": "array", "items": {"type": "integer"}})
+    changed = again["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["a"]
+    assert changed == {"type": "array", "items": {"type": "integer"}}
