@@ -160,12 +160,6 @@ async def raw(client: Client, method: str, path: str, body: Obj | None = None) -
 # errors
 
 
-def usage(message: str) -> connect.Failure:
-    """A failure with a pointer to the help."""
-    path = click.get_current_context().command_path
-    return connect.failure(f"{message}\nSee '{path} -h' for help and examples")
-
-
 class Failures:
     """Collects the errors of several objects; they are raised together at the end."""
 

@@ -41,7 +41,7 @@ class _Apply(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _SUBCOMMANDS:
             with ctx:
-                raise writing.usage(f"Unexpected args: [{' '.join(args)}]")
+                raise connect.usage(f"Unexpected args: [{' '.join(args)}]")
         return super().resolve_command(ctx, args)
 
 

@@ -14,7 +14,7 @@ import click
 from karmada.cli.changing import writing
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.files import file_flags, read_files
-from karmada.cli.targeting.selection import Chosen, Selection, choose
+from karmada.cli.targeting.selection import NOTHING_GIVEN, Chosen, Selection, choose
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 
 _CASCADES = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
 _OLD_CASCADES = {"true": "background", "false": "orphan"}
-_NOTHING = """You must provide one or more resources by argument or filename.
-Example resource specifications include:
-   '-f rsrc.yaml'
-   '--filename=rsrc.json'
-   '<resource> <name>'
-   '<resource>'"""
 _FORCED = (
     "Warning: Immediate deletion does not wait for confirmation that the running resource has been terminated. "
     "The resource may continue to run on the cluster indefinitely."
@@ -96,7 +90,7 @@ def delete(words: tuple[str, ...], **flags: Any) -> None:
         return
     sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
     if not words and not flags["filenames"] and not flags["kustomize"]:
-        raise connect.failure(_NOTHING)
+        raise connect.failure(NOTHING_GIVEN)
     if flags["force"] and flags["grace_period"] <= 0:
         click.echo(_FORCED, err=True)
     connect.run(_Deletion(flags).run(words, sources))

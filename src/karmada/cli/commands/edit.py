@@ -17,18 +17,11 @@ from karmada.cli.changing.editor import Draft, Rejected, as_text, edit_until_acc
 from karmada.cli.output.printing import qualified_name
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.files import Source, file_flags, read_files
-from karmada.cli.targeting.selection import Chosen, Selection, choose
+from karmada.cli.targeting.selection import NOTHING_GIVEN, Chosen, Selection, choose
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
     from karmada.kube.objects.types import Obj
-
-_NOTHING = """You must provide one or more resources by argument or filename.
-Example resource specifications include:
-   '-f rsrc.yaml'
-   '--filename=rsrc.json'
-   '<resource> <name>'
-   '<resource>'"""
 
 
 @click.command()
@@ -56,7 +49,7 @@ def edit(words: tuple[str, ...], **flags: Any) -> None:
         raise connect.failure("The flag 'output' must be one of yaml|json")
     sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
     if not words and not sources:
-        raise connect.failure(_NOTHING)
+        raise connect.failure(NOTHING_GIVEN)
     connect.run(_Editing(flags).run(words, sources))
 
 

@@ -40,7 +40,7 @@ def exec_(
     """
     command = behind_dashes()
     if command is None and len(words) + bool(filenames) > 1:
-        pods.usage_error("exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+        raise connect.usage("exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
     if not words and not filenames:
         raise connect.failure("pod, type/name or --filename must be specified")
     if not command:

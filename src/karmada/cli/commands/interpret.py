@@ -14,6 +14,7 @@ import click
 from karmada.cli.output.printing import print_flags
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.files import read_documents, read_files
+from karmada.cli.targeting.selection import NOTHING_GIVEN
 
 if TYPE_CHECKING:
     from karmada.api.interpreter_context import Operation
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
 
 KIND, API_VERSION = "ResourceInterpreterCustomization", "config.karmada.io/v1alpha1"
 _RULE = "-" * 35
-_NOTHING = """You must provide one or more resources by argument or filename.
-Example resource specifications include:
-   '-f rsrc.yaml'
-   '--filename=rsrc.json'
-   '<resource> <name>'
-   '<resource>'"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +77,7 @@ def interpret(names: tuple[str, ...], **flags: Any) -> None:
     if flags["check"] and flags["edit"]:
         raise connect.failure("you can only set one of --check and --edit options")
     if not names and not flags["filenames"]:
-        raise connect.failure(_NOTHING)
+        raise connect.failure(NOTHING_GIVEN)
     if names and flags["filenames"]:
         raise connect.failure(
             "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well"

@@ -148,9 +148,9 @@ def logs(
 
 def _check_words(words: tuple[str, ...], selector: str) -> None:
     if len(words) > 2 or not (words or selector):
-        pods.usage_error(f"expected '{_USAGE}'.\nPOD or TYPE/NAME is a required argument for the logs command")
+        raise connect.usage(f"expected '{_USAGE}'.\nPOD or TYPE/NAME is a required argument for the logs command")
     if len(words) == 1 and selector:
-        pods.usage_error("only a selector (-l) or a POD name is allowed")
+        raise connect.usage("only a selector (-l) or a POD name is allowed")
 
 
 async def _cluster_missing(kubeconfig: str, context: str, namespace: str, word: str) -> connect.Failure:

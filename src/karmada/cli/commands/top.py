@@ -54,10 +54,8 @@ def _flags(command: F) -> F:
 
 
 def _one_name(names: Sequence[str], usage: str) -> str:
-    from karmada.cli.changing.writing import usage as misused
-
     if len(names) > 1:
-        raise misused(usage)
+        raise connect.usage(usage)
     name = names[0] if names else ""
     connect.check_name(name)
     return name

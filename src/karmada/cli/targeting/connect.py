@@ -50,6 +50,12 @@ def failure(message: str) -> Failure:
     return Failure(f"error: {message}")
 
 
+def usage(message: str) -> Failure:
+    """A failure with a pointer to the help."""
+    path = click.get_current_context().command_path
+    return failure(f"{message}\nSee '{path} -h' for help and examples")
+
+
 # flags
 
 

@@ -7,7 +7,7 @@ for a shell the healthiest. The default container and the message about it are k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -36,15 +36,9 @@ def pods_gvr() -> GVR:
     return GVR("", "v1", "pods")
 
 
-def usage_error(message: str) -> NoReturn:
-    """A usage error, with a pointer to the help."""
-    path = click.get_current_context().command_path
-    raise connect.failure(f"{message}\nSee '{path} -h' for help and examples")
-
-
 def require_time(seconds: float) -> None:
     if seconds <= 0:
-        usage_error("--pod-running-timeout must be higher than zero")
+        raise connect.usage("--pod-running-timeout must be higher than zero")
 
 
 # what is named

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from karmada.kube.client.discovery import Mapping
     from karmada.kube.objects.types import Obj
 
+NOTHING_GIVEN = """You must provide one or more resources by argument or filename.
+Example resource specifications include:
+   '-f rsrc.yaml'
+   '--filename=rsrc.json'
+   '<resource> <name>'
+   '<resource>'"""
 NO_NAME = "resource(s) were provided, but no name was specified"
 
 

@@ -12,18 +12,11 @@ from karmada.cli.output.printing import print_flags, printer, qualified_name
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.files import Source, file_flags, read_files
-from karmada.cli.targeting.selection import Chosen, Selection, choose
+from karmada.cli.targeting.selection import NOTHING_GIVEN, Chosen, Selection, choose
 
 if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
     from karmada.kube.objects.types import Obj
-
-_NOTHING = """You must provide one or more resources by argument or filename.
-Example resource specifications include:
-   '-f rsrc.yaml'
-   '--filename=rsrc.json'
-   '<resource> <name>'
-   '<resource>'"""
 
 
 def _annotation(obj: Obj) -> str:
@@ -67,10 +60,10 @@ def view_last_applied(words: tuple[str, ...], **flags: Any) -> None:
       karmadactl apply view-last-applied -f web.yaml -o json
     """
     if flags["output"] not in ("yaml", "json"):
-        raise writing.usage(f"Unexpected -o output mode: {flags['output']}, the flag 'output' must be one of yaml|json")
+        raise connect.usage(f"Unexpected -o output mode: {flags['output']}, the flag 'output' must be one of yaml|json")
     sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
     if not words and not sources:
-        raise connect.failure(_NOTHING)
+        raise connect.failure(NOTHING_GIVEN)
     connect.run(_view(words, sources, flags))
 
 
@@ -127,7 +120,7 @@ def set_last_applied(**flags: Any) -> None:
     """
     sources = read_files(flags["filenames"])
     if not sources:
-        raise connect.failure(_NOTHING)
+        raise connect.failure(NOTHING_GIVEN)
     connect.run(_set(sources, flags))
 
 
@@ -198,7 +191,7 @@ def edit_last_applied(words: tuple[str, ...], **flags: Any) -> None:
         raise connect.failure("The flag 'output' must be one of yaml|json")
     sources = read_files(flags["filenames"], flags["kustomize"], flags["recursive"])
     if not words and not sources:
-        raise connect.failure(_NOTHING)
+        raise connect.failure(NOTHING_GIVEN)
     connect.run(_edit(words, sources, flags))
 
 

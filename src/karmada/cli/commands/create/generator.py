@@ -83,7 +83,7 @@ def generator(
             if missing:
                 raise connect.failure(f"required flag(s) {', '.join(missing)} not set")
             if len(names) != 1:
-                raise writing.usage(f"exactly one NAME is required, got {len(names)}")
+                raise connect.usage(f"exactly one NAME is required, got {len(names)}")
             made = recipe(names[0], **flags)
             place = (group[0] if group else "", version, plural)
             _finish(settings, made, place, namespaced, word or name)

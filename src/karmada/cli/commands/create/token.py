@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karmada.cli.changing import writing
 from karmada.cli.commands.create.generator import split_commas
 from karmada.cli.output.printing import print_flags, printer
 from karmada.cli.targeting import connect
@@ -40,7 +39,7 @@ def token(names: tuple[str, ...], **flags: Any) -> None:
       karmadactl create token robot --duration=10m --audience=https://vault.example.com
     """
     if len(names) != 1:
-        raise writing.usage(f"exactly one NAME is required, got {len(names)}")
+        raise connect.usage(f"exactly one NAME is required, got {len(names)}")
     request = _request(flags)
     write = printer(
         flags["output"], flags["template"], flags["allow_missing_template_keys"], flags["show_managed_fields"]
