@@ -78,7 +78,7 @@ def _name_items(answer: Obj) -> None:
 
 
 def watch_event(base: str, line: bytes) -> WatchEvent:
-    """One line of a watch; ApiError when it tells an error, ConnectionFailed when it tells nothing."""
+    """One line of a watch; ApiError when it is an ERROR event, ConnectionFailed when it is no event."""
     try:
         event = orjson.loads(line)
         kind, obj = event["type"], event["object"]
@@ -92,7 +92,7 @@ def watch_event(base: str, line: bytes) -> WatchEvent:
 
 
 def retry_after(status: int, headers: Mapping[str, str]) -> float | None:
-    """How long a server wants to be left alone before it is asked again; None when that is not what it says."""
+    """The seconds of a Retry-After header; None when the response does not request a retry."""
     if status != 429 and status < 500:
         return None
     value = str(headers.get("Retry-After", ""))
@@ -122,10 +122,10 @@ def elsewhere(status: int, headers: Mapping[str, str]) -> str:
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """The error of an answer: its Status, or what its code alone tells."""
-    told = status_of(body)
-    if told is not None:
-        return error_from_status(told, http_code=status)
+    """The error of a response: its Status, or one made from its code alone."""
+    status_object = status_of(body)
+    if status_object is not None:
+        return error_from_status(status_object, http_code=status)
     message = _GENERIC.get(status) or body.decode(errors="replace").strip()[:2048] or f"the server answered {status}"
     pause = retry_after(status, headers)
     details = {"retryAfterSeconds": int(pause)} if pause is not None else None
@@ -137,10 +137,10 @@ def status_of(body: bytes) -> Obj | None:
     if body[:1] != b"{":
         return None
     try:
-        told: Obj = orjson.loads(body)
+        status_object: Obj = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    return told if told.get("kind") == "Status" and _is_readable(told) else None
+    return status_object if status_object.get("kind") == "Status" and _is_readable(status_object) else None
 
 
 def _is_readable(status: Obj) -> bool:

@@ -1,6 +1,6 @@
-"""Whether a way to a server can be gone at all, told before anybody tries: for settings that people write.
+"""Validation of connection settings before they are used, for settings that people write.
 
-Nothing is asked of the network or of files. The texts say which setting is wrong and how, and never what it holds.
+Neither the network nor files are accessed. The texts name the setting and the error, and never show its value.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _check_certificates(config: RestConfig) -> None:
         client_context(ca, certificate, key, config.insecure)
         return
     except (ValueError, OSError):
-        pass  # which of them it was is told below
+        pass  # reported below, with the setting that is wrong
     try:
         client_context(ca, b"", b"", config.insecure)
     except (ValueError, OSError):

@@ -1,6 +1,6 @@
 """The client: the verbs of the Kubernetes API over any Transport.
 
-A resource is named by its GVR, which is the URL, or by its GVK, which the REST mapper turns into one (and asks
+A resource is named by its GVR, which is the URL, or by its GVK, which the REST mapper turns into one (and requests
 discovery again when it does not know a kind yet). Objects are plain dicts; what comes back may be shared with the
 server and its caches and must not be changed. Failures are the typed errors of objects.errors.
 """
@@ -70,7 +70,7 @@ def delete_options(
     resource_version: str = "",
     dry_run: bool = False,
 ) -> Obj | None:
-    """A DeleteOptions body; None when nothing is asked for."""
+    """A DeleteOptions body; None when no option is set."""
     options: Obj = {}
     if propagation:
         options["propagationPolicy"] = propagation
@@ -198,7 +198,7 @@ class Client:
     ) -> AsyncIterator[ListPage]:
         """A list page by page (see `list_all`), so that never more than one of them is in memory.
 
-        Pages are asked for only where they mean the same snapshot: a limit together with N would mean exactly N.
+        Pages are requested only where they mean the same snapshot: a limit together with N would mean exactly N.
         When the snapshot expires between two pages, the list begins again, in one piece.
         """
         gvr = await self.resource(kind)

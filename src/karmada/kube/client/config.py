@@ -74,7 +74,7 @@ class RestConfig:
     tls_server_name: str = ""
     proxy_url: str = ""
     proxy_headers: Sequence[tuple[str, str]] = ()
-    """What an HTTP proxy is told besides, when it is asked to connect."""
+    """Additional headers of a CONNECT request to an HTTP proxy."""
     disable_compression: bool = False
     token: str = field(default="", repr=False)
     token_file: str = ""

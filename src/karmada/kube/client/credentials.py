@@ -42,7 +42,7 @@ class Credentials(Protocol):
     async def get(self) -> Credential: ...
 
     def rejected(self, credential: Credential) -> bool:
-        """The server said 401 to it: True when asking `get` again may give a better one."""
+        """The server answered 401 to it: True when another `get` may return a better one."""
 
 
 class StaticCredentials:
@@ -94,8 +94,8 @@ class ExecCredentials:
 
     def _read(self, answer: Obj) -> Credential:
         if answer.get("kind") != "ExecCredential" or answer.get("apiVersion") != self._plugin.api_version:
-            told = f"{answer.get('apiVersion')}, {answer.get('kind')}"
-            raise CredentialError(f"exec plug-in {self._plugin.command}: expected ExecCredential, got {told}")
+            shown = f"{answer.get('apiVersion')}, {answer.get('kind')}"
+            raise CredentialError(f"exec plug-in {self._plugin.command}: expected ExecCredential, got {shown}")
         status = answer.get("status") or {}
         token = status.get("token") or ""
         certificate = (status.get("clientCertificateData") or "").encode()
@@ -130,8 +130,8 @@ class ExecCredentials:
             raise CredentialError(f"exec plug-in {plugin.command}: {error.strerror}{hint}") from error
         output, complaints = await process.communicate()
         if process.returncode != 0:
-            told = complaints.decode(errors="replace").strip()[-500:]
-            raise CredentialError(f"exec plug-in {plugin.command} failed with exit code {process.returncode}: {told}")
+            shown = complaints.decode(errors="replace").strip()[-500:]
+            raise CredentialError(f"exec plug-in {plugin.command} failed with exit code {process.returncode}: {shown}")
         try:
             answer: Obj = orjson.loads(output)
         except orjson.JSONDecodeError as error:

@@ -1,8 +1,8 @@
 """Discovery and the REST mapper: which kinds a server has, and what their resources are called.
 
 The mapper reads aggregated discovery (two requests for everything) and falls back to the legacy walk (one request per
-group-version). It keeps what it learned until a kind is asked for that it does not know: CRDs appear at run time, so a
-miss asks again, but not more often than once in `min_interval`, and never twice at the same time. A group-version
+group-version). It keeps the result until an unknown kind is looked up: CRDs appear at run time, so a miss causes
+another discovery, but not more often than once in `min_interval`, and never twice at the same time. A group-version
 whose backend is down is remembered as failed and does not hide the others.
 """
 
@@ -28,7 +28,7 @@ AGGREGATED = (
 
 
 class NoMatch(LookupError):
-    """The server has no such kind or resource (as far as discovery tells)."""
+    """The server has no such kind or resource (according to discovery)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ async def read_page(transport: AnswerTransport, path: str, tag: str = "") -> Dis
     For those who look again and again: an unchanged page is neither sent nor parsed.
     """
     headers = {"If-None-Match": tag} if tag else None
-    status, told, body = await transport.answer(Call("GET", path, accept=AGGREGATED), headers)
+    status, received, body = await transport.answer(Call("GET", path, accept=AGGREGATED), headers)
     if status == 304 and tag:
         return None
     if status in (404, 406):
@@ -161,7 +161,7 @@ async def read_page(transport: AnswerTransport, path: str, tag: str = "") -> Dis
         raise error_from_status({"code": 500, "message": f"the answer at {path} is no JSON: {error}"}) from error
     if not isinstance(page, dict) or page.get("kind") != "APIGroupDiscoveryList":
         return DiscoveryPage("", None)
-    return DiscoveryPage(told.get("ETag", ""), page.get("items") or [])
+    return DiscoveryPage(received.get("ETag", ""), page.get("items") or [])
 
 
 def _read_aggregated(catalog: Catalog, item: Obj) -> None:
@@ -258,7 +258,7 @@ class RESTMapper:
         return self._catalog if self._catalog is not None else await self.refresh()
 
     async def refresh(self) -> Catalog:
-        """Ask the server now; callers at the same time share one reading."""
+        """Request discovery now; concurrent callers share one request."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._read(), name="discovery")
         return await asyncio.shield(self._reading)
@@ -272,7 +272,7 @@ class RESTMapper:
             self._reading = None
 
     def invalidate(self) -> None:
-        """Forget everything; the next question asks the server."""
+        """Forget everything; the next lookup requests discovery."""
         self._catalog = None
 
     async def mapping(self, kind: GVK | GroupKind) -> Mapping:
@@ -291,7 +291,7 @@ class RESTMapper:
         return await self._find(lambda catalog: catalog.named(word), word)
 
     def known(self, kind: GVK) -> Mapping | None:
-        """Without asking the server."""
+        """Without a request to the server."""
         return self._catalog.by_gvk.get(kind) if self._catalog else None
 
     async def _find(self, look: Any, what: str) -> Mapping:

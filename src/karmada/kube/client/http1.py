@@ -24,7 +24,7 @@ from karmada.kube.client.limits import readable
 _HEAD_BYTES = 1 << 18
 _PIECE = 1 << 16
 _ROOM = 1 << 18
-"""How much may have come before it is asked for."""
+"""Bytes that may be received before they are read."""
 _IDLE_SECONDS = 60.0
 """A connection that waited longer may be about to be closed by the server."""
 _NEXT_ADDRESS_SECONDS = 0.25
@@ -84,7 +84,7 @@ class Headers(Mapping[str, str]):
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time; what comes is kept until it is asked for, and no more of it than that is worth."""
+    """One request at a time; received bytes are buffered until they are read, up to a limit."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
         self._full: asyncio.Future[None] | None = None
         self._finished = True
 
-    # what the event loop tells
+    # callbacks of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """Not if it has ended, or has said what nobody asked for."""
+        """Not if it has ended, or has received something without a request."""
         return self._finished and not self._ended and not self._data and self._transport is not None
 
     def close(self) -> None:
@@ -374,7 +374,7 @@ class Answered:
 
 
 class Connections:
-    """The connections of an event loop, shared by all who ask the same places."""
+    """The connections of an event loop, shared by all clients of the same server."""
 
     def __init__(self) -> None:
         self._idle: dict[Place, deque[Connection]] = {}

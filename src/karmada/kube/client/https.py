@@ -24,21 +24,21 @@ from karmada.kube.client.answers import (
     status_of,
     target,
 )
-from karmada.kube.client.asking import CLOSED, Asking
 from karmada.kube.client.bodies import read_body
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential
 from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.client.limits import OBJECT_BYTES
+from karmada.kube.client.network_transport import CLOSED, NetworkTransport
 from karmada.kube.client.socks import SCHEMES, SocksConnector, is_socks
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, UpgradeRefused
 from karmada.kube.objects.clock import SYSTEM, Clock
 
 _TLS_OBJECT = re.compile(r" ssl:(<[^>]*>|\w+)")
-"""What aiohttp tells of its settings in the middle of a message."""
+"""How aiohttp describes its settings within a message."""
 
 
-class HttpsTransport(Asking):
+class HttpsTransport(NetworkTransport):
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
         super().__init__(config, clock=clock, limiter=limiter)
         self._secure = self._base.startswith("https://")
@@ -62,7 +62,7 @@ class HttpsTransport(Asking):
 
     # requests
 
-    async def _ask(
+    async def _exchange(
         self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
     ) -> Answer:
         with self._reaching():
@@ -251,7 +251,7 @@ def _proxy_for(config: RestConfig) -> str:
         try:
             parts = urlsplit(config.server)
         except ValueError:
-            return ""  # no address that could be reached either way, as every request will tell
+            return ""  # no address that could be reached either way, as every request will report
         if parts.hostname and not urllib.request.proxy_bypass(parts.hostname):
             proxy = urllib.request.getproxies().get(parts.scheme, "")
     if proxy and urlsplit(proxy).scheme not in ("http", "https", *SCHEMES):
@@ -275,7 +275,7 @@ def _reason(error: BaseException) -> str:
 
 
 class _NoSocket(Exception):
-    """An answer where a WebSocket was asked for."""
+    """A response that is no WebSocket upgrade."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.status)

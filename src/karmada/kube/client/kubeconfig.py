@@ -89,7 +89,7 @@ class Kubeconfig:
 
 
 def load_config(path: str | Path | None = None, context: str = "") -> RestConfig:
-    """The default context of the default files, or of the ones asked for."""
+    """The default context of the default files, or of the given ones."""
     return Kubeconfig.load(path).resolve(context)
 
 

@@ -1,8 +1,8 @@
 """The shape of a kubeconfig: what is text, what is a list, and what has fields of its own.
 
-A table of fields is held against a document before anybody reads it, so that those who do need not ask again. What is
-null counts as not there; fields that are not in the table are nobody's business. Texts never show a value: it may be a
-secret.
+A table of fields is held against a document before anybody reads it, so that the code that reads it need not check
+again. What is null counts as not there; fields that are not in the table are nobody's business. Texts never show a
+value: it may be a secret.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig that cannot be read or does not have what was asked for."""
+    """A kubeconfig that cannot be read or does not have what was requested."""
 
 
 Shape: TypeAlias = "type | Mapping[str, Shape] | tuple[Shape]"

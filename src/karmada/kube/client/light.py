@@ -1,9 +1,9 @@
 """HttpsTransport without an HTTP library: for commands, whose import of one takes longer than they do, and for members,
 to which objects go by the thousand.
 
-Requests, watches and streams go over http1; connections are shared by all transports of an event loop that ask the same
-place with the same credentials, so that members behind a control plane's proxy need no new ones. WebSockets are left to
-HttpsTransport, made when one is asked for, and so are servers behind proxies: `transport_for` chooses.
+Requests, watches and streams go over http1; connections are shared by all transports of an event loop that use the same
+server with the same credentials, so that members behind a control plane's proxy need no new ones. WebSockets are left
+to HttpsTransport, made when one is needed, and so are servers behind proxies: `transport_for` chooses.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from karmada.kube.client import answers
-from karmada.kube.client.asking import CLOSED, Asking
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential
 from karmada.kube.client.http1 import Answered, Connection, Connections, OpeningTimedOut, Place, open_connection
 from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.client.limits import OBJECT_BYTES
+from karmada.kube.client.network_transport import CLOSED, NetworkTransport
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket
 from karmada.kube.objects.clock import SYSTEM, Clock
 
@@ -65,7 +65,7 @@ def _address(base: str) -> _Address:
     return _Address(secure, parts.hostname, port, parts.path, parts.netloc.rpartition("@")[2])
 
 
-class LightTransport(Asking):
+class LightTransport(NetworkTransport):
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
         super().__init__(config, clock=clock, limiter=limiter)
         self._fixed_headers = answers.fixed_headers(config)
@@ -87,7 +87,7 @@ class LightTransport(Asking):
 
     # requests
 
-    async def _ask(
+    async def _exchange(
         self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
     ) -> Answer:
         with self._reaching():

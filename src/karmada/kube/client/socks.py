@@ -33,7 +33,7 @@ _REFUSALS = {
 
 
 class SocksError(OSError):
-    """The proxy will not, or speaks something else."""
+    """The proxy will not, or uses another protocol."""
 
 
 def is_socks(proxy: str) -> bool:
@@ -94,8 +94,8 @@ class SocksConnector(aiohttp.BaseConnector):
         if version != _VERSION:
             raise SocksError(f"unexpected protocol version {version}")
         if method == _PASSWORD and self._user:
-            told = bytes((1, len(self._user))) + self._user + bytes((len(self._password),)) + self._password
-            await loop.sock_sendall(made, told)
+            login = bytes((1, len(self._user))) + self._user + bytes((len(self._password),)) + self._password
+            await loop.sock_sendall(made, login)
             if (await _read(made, 2))[1] != 0:
                 raise SocksError("username/password authentication failed")
         elif method != _NOTHING:

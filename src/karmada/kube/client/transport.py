@@ -1,4 +1,4 @@
-"""What a client stands on: one call, one stream. HTTPS and the embedded server's in-process door both offer it."""
+"""What a client uses: calls and streams, over HTTPS or in-process to the embedded server."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from karmada.kube.objects.types import Obj
 
 
 class ConnectionFailed(Exception):
-    """The server could not be reached, or the connection broke before an answer: no ApiError tells what happened."""
+    """The server could not be reached, or the connection broke before a response: what happened is unknown."""
 
 
 class UpgradeRefused(ApiError):
-    """No WebSocket was opened, and why was told in words that are no Status: they are the message."""
+    """No WebSocket was opened; the message is the body of the response, which is no Status."""
 
 
 class WatchEvent(NamedTuple):
@@ -75,17 +75,17 @@ class Transport(Protocol):
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         """The events of a watch request until the server ends the stream.
 
-        ApiError when the server refuses or tells an error, ConnectionFailed when the stream breaks.
+        ApiError when the server refuses or sends an ERROR event, ConnectionFailed when the stream breaks.
         """
 
     async def close(self) -> None: ...
 
 
 class AnswerTransport(Transport, Protocol):
-    """A transport that also hands out answers as they came: for health pages, and for pages with an ETag."""
+    """A transport that also returns raw responses: for health pages, and for pages with an ETag."""
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
-        """One request that is not repeated and waits in no line; ConnectionFailed when no answer came."""
+        """One request that is not retried nor limited; ConnectionFailed when there is no response."""
 
 
 class StreamTransport(Transport, Protocol):

@@ -1,7 +1,7 @@
 """exec, attach and port-forward over WebSocket: many streams in one socket.
 
 Every message starts with a byte that names its channel. exec and attach have stdin 0, stdout 1, stderr 2, error 3 and
-resize 4; the error channel ends with a Status that tells how the command ended, and from v5 on the message (255, n)
+resize 4; the error channel ends with a Status with the result of the command, and from v5 on the message (255, n)
 closes channel n, which is how stdin ends. A port-forward has two channels per port, 2i for data and 2i+1 for errors;
 the first message of each carries the port.
 """
@@ -25,7 +25,7 @@ _PODS = GVR("", "v1", "pods")
 
 
 class RemoteCommand:
-    """A running command. Read with `output` until it ends, then ask `exit_code`."""
+    """A running command. Read with `output` until it ends, then read `exit_code`."""
 
     def __init__(self, socket: Socket) -> None:
         self._socket = socket
@@ -138,7 +138,7 @@ class PortForward:
         await self._socket.send(b"\0" + data)
 
     async def receive(self) -> bytes | None:
-        """The next piece from the pod; None at the end. ConnectionFailed with what the error channel tells."""
+        """The next piece from the pod; None at the end. ConnectionFailed with the text of the error channel."""
         while True:
             message = await self._socket.receive()
             if message is None:

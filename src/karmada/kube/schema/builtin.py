@@ -110,7 +110,7 @@ class Definitions:
         return self._kinds
 
     def raw(self, definition: str) -> Obj:
-        """One definition with its descriptions, as OpenAPI v2 has it; ask `raws` for many."""
+        """One definition with its descriptions, as OpenAPI v2 has it; use `raws` for many."""
         return self.raws()[definition]
 
     def raws(self) -> dict[str, Obj]:

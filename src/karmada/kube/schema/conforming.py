@@ -1,12 +1,12 @@
-"""Whether a value already is as the schema of a custom resource wants it, told in one quick walk.
+"""Whether a value already conforms to the schema of a custom resource, found in one quick walk.
 
 Nearly everything that is written is in order: nothing to prune, no null, no default missing, nothing to complain of. A
 test compiled from the schema finds that out in a fraction of the time that pruning, defaulting and validation take to
 do nothing. What it does not vouch for is no worse for it; those who change and complain look themselves. Rules are
 never looked at here.
 
-A write asks several times on its way, and what it asks about is the same each time: parts that were found to be all
-right a moment ago are known again by their bytes, which are made in a tenth of the time of the walk.
+A write is checked several times on its way, each time with the same content: parts that conformed a moment ago are
+recognised by their bytes, which are made in a tenth of the time of the walk.
 """
 
 from __future__ import annotations

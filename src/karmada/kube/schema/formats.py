@@ -1,4 +1,4 @@
-"""String formats that a custom resource's schema may ask for: a table from the format's name to its check.
+"""String formats that a custom resource's schema may require: a table from the format's name to its check.
 
 Dashes in a format's name do not count ("date-time" is "datetime"). A format that is not in the table is not enforced.
 """

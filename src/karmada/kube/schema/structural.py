@@ -54,7 +54,7 @@ class Checks:
     one_of: tuple[Node, ...] = ()
     negation: Node | None = None
     metadata: Node | None = None
-    """At the root and in embedded resources: what the schema asks of metadata.name and generateName."""
+    """At the root and in embedded resources: what the schema requires of metadata.name and generateName."""
     rules: tuple[Obj, ...] = ()
     compiled: Any = None
     """Belongs to cel.rules: what it made of the rules and the type of this place."""
@@ -441,7 +441,7 @@ def _nested_rules(walk: _Walk, schema: Any, path: str, *, skip_types: bool = Fal
 
 
 def _complete(walk: _Walk, schema: Any, nested: Any, path: str, source: str) -> None:
-    """What a nested condition speaks of must be specified outside of it."""
+    """What a nested condition refers to must be specified outside of it."""
     if not isinstance(nested, dict) or not isinstance(schema, dict):
         return
     for name, child in (nested.get("properties") or {}).items():

@@ -131,7 +131,7 @@ _IS: dict[str, Callable[[Any], bool]] = {
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality of JSON values that tells true from 1."""
+    """Equality of JSON values in which true is not 1."""
     if isinstance(a, dict):
         if not isinstance(b, dict) or len(a) != len(b):
             return False
@@ -293,7 +293,7 @@ def _size(checks: Checks, value: Any, path: str, errors: list[FieldError]) -> No
 
 
 def list_key(node: Node, item: Any) -> Any:
-    """What tells an item of a set or map-like list from the others; hashable."""
+    """What identifies an item of a set or map-like list; hashable."""
     if node.list_type == "map":
         if not isinstance(item, dict):
             return None
@@ -313,7 +313,7 @@ def _hashable(value: Any) -> Any:
 
 
 def list_index(node: Node, value: list[Any]) -> dict[Any, Any]:
-    """Items by key, for lists whose items can be told apart across changes (map-like lists only)."""
+    """Items by key, for lists whose items can be correlated across changes (map-like lists only)."""
     if node.list_type != "map":
         return {}
     return {list_key(node, item): item for item in value if isinstance(item, dict)}
@@ -396,7 +396,7 @@ def _all_of(nodes: tuple[Node, ...], value: Any, path: str, errors: list[FieldEr
 
 
 def _some(nodes: tuple[Node, ...], value: Any, path: str, errors: list[FieldError], message: str) -> None:
-    """One must fit; otherwise tell also what is wrong with the one that fits best."""
+    """One must fit; otherwise report also what is wrong with the one that fits best."""
     best: list[FieldError] | None = None
     for node in nodes:
         result = validate_value(node, value, path)

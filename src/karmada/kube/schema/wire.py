@@ -1,4 +1,4 @@
-"""What the published schemas do not tell of a built-in type: wire numbers and the rule for empty values.
+"""What the published schemas of built-in types lack: wire numbers and the rule for empty values.
 
 protobuf_fields.txt has one line a message: its name, then `field=NUMBER` with at most one letter for the rule:
 

@@ -28,7 +28,7 @@ class ServerConfig:
     kubernetes_version: str = "1.36"
     """Which built-in kinds are served and what /version says."""
     cluster_id: str = ""
-    """The uid of namespace kube-system, by which clusters are told apart; empty: a random one."""
+    """The uid of namespace kube-system, which identifies a cluster; empty: a random one."""
     service_cidr: str = "10.96.0.0/12"
     node_ports: tuple[int, int] = (30000, 32767)
     service_account_issuer: str = DEFAULT_ISSUER

@@ -1,7 +1,7 @@
 """What every API server here is made of: store, cache, registry, handlers, HTTP, documents.
 
-`ServerCore` knows no kind and no account. Who callers are and what they may do is asked of what it is handed; kinds are
-added to its registry and endpoints to its handlers before it starts. `app.ApiServer` makes a Kubernetes of it, and
+`ServerCore` knows no kind and no account. Authentication and authorisation are passed in; kinds are added to its
+registry and endpoints to its handlers before it starts. `app.ApiServer` makes a Kubernetes of it, and
 `extension.ExtensionServer` a server of a few kinds behind another one.
 """
 
@@ -144,7 +144,7 @@ class ServerCore:
         self._tasks.append(asyncio.create_task(maintain(self.store, self.clock), name="store maintenance"))
 
     async def _close(self) -> None:
-        """The last part of a stop: nobody is heard any more, then everything goes."""
+        """The last part of a stop: no more requests, then everything is closed."""
         self.cache.end_watches()
         await self.http.stop()
         await cancel_and_wait(*self._tasks)

@@ -1,7 +1,7 @@
 """A server of a few kinds of its own, behind an API server that knows the accounts and roles.
 
 It has the same handlers, storage, watches and documents, but nothing of Kubernetes' own: no built-in kinds, no default
-objects, no controllers, no certificates for others. Who callers are and what they may do is asked of whom it is handed.
+objects, no controllers, no certificates for others. Authentication and authorisation are passed in.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """x-kubernetes-validations: rules of a schema, checked when the CRD is written and applied when an object is.
 
-`self` is the value at the rule's place. A rule that speaks of `oldSelf` is about a change: it runs on updates only, and
-only where the old value of the same place can be told (through properties, map keys and the items of map-like lists,
+`self` is the value at the rule's place. A rule that uses `oldSelf` is about a change: it runs on updates only, and
+only where the old value of the same place can be found (through properties, map keys and the items of map-like lists,
 not through other lists), unless it declares oldSelf optional. Rules that look at `self` alone are skipped where nothing
 changed. All rules of an object share one budget of steps.
 """
@@ -236,7 +236,7 @@ def rule_errors(node: Node, path: str) -> list[FieldError]:
 
 
 def _rule_errors(node: Node, path: str, blind: str, root: bool = False) -> Iterator[FieldError]:
-    """`blind` is the path of the list whose items cannot be told apart, when there is one above."""
+    """`blind` is the path of the list whose items cannot be correlated, when there is one above."""
     if node.checks is None or not node.checks.has_rules:
         return
     if node.checks.rules:

@@ -49,7 +49,7 @@ class Select(Expr):
     name: str
     optional: bool = False
     test: bool = False
-    """has(): tell whether the field is there."""
+    """has(): whether the field is present."""
 
 
 @dataclass(slots=True, eq=False)

@@ -17,7 +17,7 @@ class Type:
     fields: Mapping[str, FieldType] | None = field(default=None, compare=False, repr=False)
     """Fields of an object by the name that expressions use."""
     identity: int = 0
-    """Tells object types apart."""
+    """Identifies an object type."""
 
     def __str__(self) -> str:
         if not self.params:

@@ -6,7 +6,7 @@ never get the same value; `finish` turns it into the Service's own or gives it b
 whose owner turns out to be gone is free again.
 
 A choice is random: values of a range come back into use late, and a create costs the same however many Services there
-are. The low end of a range is left for those who ask for a value by name and is used only when the rest is full.
+are. The low end of a range is left for Services that request a certain value and is used only when the rest is full.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class Allocator:
             raise
 
     async def _claim(self, taken: Taken) -> tuple[Pool, int] | None:
-        """Claim all that was taken; else give all of it back and tell what another server has."""
+        """Claim all that was taken; else release all of it and return what another server has."""
         assert self._claims is not None
         claimed: list[str] = []
         for pool, number in taken.took:
@@ -246,7 +246,7 @@ class Allocator:
         return None
 
     def _refusal(self, pool: Pool, number: int, obj: Obj) -> FieldError:
-        """Why a value that was asked for by name cannot be had."""
+        """Why a requested value cannot be allocated."""
         if pool is self._ports:
             ports = obj["spec"].get("ports") or []
             at = next((index for index, port in enumerate(ports) if port.get("nodePort") == number), None)
@@ -292,21 +292,21 @@ class Allocator:
         if services.is_headless(spec):
             spec["clusterIP"], spec["clusterIPs"] = services.NONE, [services.NONE]
             return
-        asked = {_family(ip): ip for ip in services.cluster_ips(spec)}
+        requested = {_family(ip): ip for ip in services.cluster_ips(spec)}
         ips = []
         for family in families:
             found = self._ranges[family]
-            if family in asked:
-                self._ask(found, asked[family], had, taken, errors)
-                ips.append(asked[family])
+            if family in requested:
+                self._request(found, requested[family], had, taken, errors)
+                ips.append(requested[family])
             else:
                 ips.append(self._any_ip(found, taken))
         spec["clusterIP"], spec["clusterIPs"] = ips[0], ips
 
     def _families(self, spec: Obj, errors: list[FieldError]) -> list[str]:
         """In place the policy, and in order the families a Service gets addresses of."""
-        asked = [_family(ip) for ip in services.cluster_ips(spec)]
-        families = list(dict.fromkeys([*(spec.get("ipFamilies") or ()), *asked])) or [self._default_family]
+        requested = [_family(ip) for ip in services.cluster_ips(spec)]
+        families = list(dict.fromkeys([*(spec.get("ipFamilies") or ()), *requested])) or [self._default_family]
         policy = spec.get("ipFamilyPolicy")
         if services.is_headless(spec) and not spec.get("selector"):
             return _families_of_endpoints(spec, families)
@@ -322,7 +322,9 @@ class Allocator:
             return families[:1]
         return families + [family for family in self._ranges if family not in families]
 
-    def _ask(self, found: _Range, ip: str, had: set[tuple[Pool, int]], taken: Taken, errors: list[FieldError]) -> None:
+    def _request(
+        self, found: _Range, ip: str, had: set[tuple[Pool, int]], taken: Taken, errors: list[FieldError]
+    ) -> None:
         number = found.number(ip)
         if (found.pool, number) in had:
             return

@@ -1,8 +1,8 @@
-"""The aggregator: group-versions that other servers answer for, as if they were served here.
+"""The aggregator: group-versions of other servers, as if they were served here.
 
-It is the pipeline's delegate for requests, tells discovery and OpenAPI what the backends offer, and runs the two
-controllers that keep APIServices true: availability and registration. Services and endpoints, of which there may be
-many and of which few matter, are followed as a stream of changes; nothing of them is kept.
+It is the pipeline's delegate for requests, adds the backends to discovery and OpenAPI, and runs the two controllers
+that keep APIServices true: availability and registration. Services and endpoints, of which there may be many and of
+which few matter, are followed as a stream of changes; nothing of them is kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Availability: is the server behind an APIService there? Its Available condition says so, and why not.
+"""Availability: whether the server behind an APIService responds; its Available condition says so, and why not.
 
-Checked when the APIService changes, when it is told that the Service or its endpoints did, and every half minute. The
-check that the backend answers is the request for its list of resources, so what it answers is kept for discovery, and
-its OpenAPI document is asked for along the way. Every server of a control plane checks for itself: each needs the
-documents; the condition is written only when it changes.
+Checked when the APIService changes, when its Service or endpoints do, and every half minute. The check that the backend
+answers is the request for its list of resources, so what it answers is kept for discovery, and its OpenAPI document is
+requested along the way. Every server of a control plane checks for itself: each needs the documents; the condition is
+written only when it changes.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Availability(Reconciler):
         return self._routed(backend) or await self._answered(backend)
 
     def _routed(self, backend: Backend) -> Finding | None:
-        """What is known from the Service and its endpoints alone; None: the backend has to be asked."""
+        """What is known from the Service and its endpoints alone; None: the backend has to be probed."""
         what = f'service/{backend.service.name} in "{backend.service.namespace}"'
         service = self._reader.get(SERVICES, *backend.service)
         if service is None:

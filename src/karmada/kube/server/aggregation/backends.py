@@ -23,7 +23,7 @@ from karmada.kube.server.outbound.webhooks import Router
 
 APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 AGGREGATOR = User("system:kube-aggregator", groups=(MASTERS,))
-"""Who asks when the server itself asks a backend."""
+"""The user of the server's own requests to backends."""
 
 
 class ServiceName(NamedTuple):

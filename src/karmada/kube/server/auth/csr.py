@@ -1,7 +1,7 @@
 """Certificate signing requests: what each signer accepts, who approves, what is signed, and when requests are cleared.
 
 A request is signed once it is approved and fits the rules of its signer: the signer names of Kubernetes each stand for
-one use of a certificate (API client, kubelet as client, kubelet as server), and a request that asks for more fails.
+one use of a certificate (API client, kubelet as client, kubelet as server), and a request for more fails.
 Everything here is a function of plain objects and the time; the controllers only carry results back.
 """
 

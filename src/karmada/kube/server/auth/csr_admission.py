@@ -1,7 +1,7 @@
 """Who may request, approve and sign certificates.
 
-On create the caller's identity is written into the request (whatever the client put there), and nobody may ask the API
-client signer for a cluster administrator. `/approval` needs the verb `approve` and `/status` the verb `sign` on the
+On create the caller's identity is written into the request (whatever the client put there), and nobody may request the
+API client signer for a cluster administrator. `/approval` needs the verb `approve` and `/status` the verb `sign` on the
 signer that the request names.
 """
 
@@ -32,7 +32,7 @@ def stamp_requester(obj: Obj, user: User) -> None:
 
 
 def subject_error(obj: Obj) -> str:
-    """Why nobody may ask for this subject; empty if they may."""
+    """Why this subject may not be requested; empty if it may."""
     if (obj.get("spec") or {}).get("signerName") != csrs.API_CLIENT:
         return ""
     try:

@@ -1,9 +1,9 @@
-"""Accounts and roles of another API server: this one asks it about tokens and rights, and believes its front proxy.
+"""Delegated authentication and authorisation: tokens and rights are reviewed by another API server.
 
 Requests that come through the other server carry their user in headers, vouched for by its front-proxy certificate;
-those that come directly bring a client certificate of its authority or a token, which a TokenReview tells the owner of.
-What a user may do, a SubjectAccessReview tells. Answers are remembered for a few seconds, and whoever asks the same
-meanwhile waits for the same answer. `FollowedTrust` keeps the authorities as the other server publishes them.
+those that come directly bring a client certificate of its authority or a token, whose owner a TokenReview returns.
+What a user may do is decided by a SubjectAccessReview. Results are kept for a few seconds, and concurrent requests
+for the same review share one. `FollowedTrust` keeps the authorities as the other server publishes them.
 """
 
 from __future__ import annotations
@@ -44,35 +44,35 @@ log = get_logger("delegated-auth")
 
 
 class _Memory(Generic[K, V]):
-    """Answers for a few seconds; one question at a time for each key."""
+    """Results for a few seconds; one request at a time for each key."""
 
     def __init__(self, clock: Clock, seconds: float = REMEMBER_SECONDS) -> None:
         self._clock = clock
         self._seconds = seconds
         self._kept: GenerationCache[K, tuple[float, V]] = GenerationCache(_KEPT)
-        self._asking: dict[K, asyncio.Task[V]] = {}
+        self._pending: dict[K, asyncio.Task[V]] = {}
 
-    async def get(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
+    async def get(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
         kept = self._kept.get(key)
         if kept is not None and kept[0] > self._clock.monotonic():
             return kept[1]
-        asking = self._asking.get(key)
-        if asking is None:
-            asking = self._asking[key] = asyncio.create_task(self._ask(key, ask))
-            asking.add_done_callback(_heard)
-        return await asyncio.shield(asking)  # whoever goes away leaves the answer to the others
+        pending = self._pending.get(key)
+        if pending is None:
+            pending = self._pending[key] = asyncio.create_task(self._fetch(key, fetch))
+            pending.add_done_callback(_retrieve)
+        return await asyncio.shield(pending)  # a cancelled caller does not cancel it for the others
 
-    async def _ask(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
+    async def _fetch(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
         try:
-            answer = await ask()
+            answer = await fetch()
             self._kept.put(key, (self._clock.monotonic() + self._seconds, answer))
             return answer
         finally:
-            del self._asking[key]
+            del self._pending[key]
 
 
-def _heard(task: asyncio.Task[V]) -> None:
-    """A failure that nobody waits for any more is no news."""
+def _retrieve(task: asyncio.Task[V]) -> None:
+    """A failure that nobody awaits any more is not logged."""
     if not task.cancelled():
         task.exception()
 
@@ -127,7 +127,7 @@ class DelegatedAuthenticator:
         try:
             status = (await self._client.create(TOKEN_REVIEWS, question)).get("status") or {}
         except (ApiError, ConnectionFailed) as error:
-            log.error("Cannot ask whose token it is", error)
+            log.error("Cannot review a token", error)
             raise Unauthorized from error
         if not status.get("authenticated"):
             raise Unauthorized
@@ -159,7 +159,7 @@ class DelegatedAuthorizer:
         try:
             status = (await self._client.create(ACCESS_REVIEWS, question)).get("status") or {}
         except (ApiError, ConnectionFailed) as error:
-            raise InternalError.of(f"cannot ask what {user.name} may do: {error}") from error
+            raise InternalError.of(f"cannot review the access of {user.name}: {error}") from error
         return Decision(bool(status.get("allowed")), status.get("reason") or "")
 
 
@@ -176,7 +176,7 @@ def _wanted(request: AuthzAttributes) -> Obj:
     return {"resourceAttributes": {field: value for field in fields if (value := getattr(request, field))}}
 
 
-# whom to trust
+# trusted authorities
 
 
 class FollowedTrust:

@@ -2,7 +2,7 @@
 
 As the front, `remote_headers` is what an aggregated request carries. As the backend, `remote_user` reads it; whether
 the connection may be believed is decided by the authenticator. `authentication_config` is the ConfigMap from which
-aggregated servers learn whom to trust, and `FrontProxy.of` reads it there.
+aggregated servers read the trusted authorities, and `FrontProxy.of` reads it there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def remote_headers(user: User) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class FrontProxy:
-    """Whom a backend believes, and in which headers: the first that names a user counts."""
+    """The proxies that a backend trusts, and their headers: the first that names a user counts."""
 
     ca_pem: bytes = b""
     allowed_names: tuple[str, ...] = ()

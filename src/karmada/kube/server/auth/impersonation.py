@@ -22,7 +22,7 @@ _VERSION = "v1"
 
 
 class _Wanted(NamedTuple):
-    """What the headers ask for."""
+    """What the headers request."""
 
     user: str
     groups: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Who a client certificate stands for.
 
-The TLS layer has verified the chain against both authorities at once; here the issuing key tells which of the two it
+The TLS layer has verified the chain against both authorities at once; here the issuing key shows which of the two it
 was, and so whether the certificate names a user or vouches for a front proxy. All that is read from a certificate is
 kept by its bytes; a request with a known certificate costs one lookup and two comparisons with the clock.
 """

@@ -125,7 +125,7 @@ def _plain_subject(subject: x509.Name) -> x509.Name:
 
 
 class CertificateAuthority:
-    """Issues certificates; its key is parsed when the first one is asked for."""
+    """Issues certificates; its key is parsed when the first one is requested."""
 
     def __init__(self, pair: KeyPair) -> None:
         self.cert_pem = pair.cert_pem
@@ -214,7 +214,7 @@ class CertificateAuthority:
         return KeyPair(cert, _key_pem(key))
 
     def sign_csr(self, csr_pem: bytes, usages: Sequence[str], *, not_before: float, not_after: float) -> bytes:
-        """A certificate for what the request asks for: its key, subject and alternative names; ValueError if bad."""
+        """A certificate as requested: its key, subject and alternative names; ValueError if bad."""
         request = load_csr(csr_pem)
         return self.sign(
             request.public_key(),

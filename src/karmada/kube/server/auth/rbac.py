@@ -27,11 +27,11 @@ HEALTH_PATHS = ("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/rea
 
 Rule = Mapping[str, Any]
 _KEPT = 8192
-_LONGEST_KEY = 512  # no cache for what nobody asks twice and strangers could fill it with
+_LONGEST_KEY = 512  # longer keys are not cached: unauthenticated callers could fill the cache with them
 
 
 class AuthzAttributes(NamedTuple):
-    """What is asked for: a verb on a resource, or (with `is_resource` false) on a path."""
+    """What is requested: a verb on a resource, or (with `is_resource` false) on a path."""
 
     verb: str
     group: str = ""

@@ -1,7 +1,7 @@
-"""Questions about identity and access, asked by posting an object and answered in its status; nothing is stored.
+"""Reviews of identity and access: created with a spec, returned with a status; nothing is stored.
 
-Access reviews ask the authorizer about any user, oneself, or any user within one namespace; the rules review lists what
-one may do; the token review tells whose token something is; the self review says who one is.
+Access reviews are decided by the authorizer for any user, oneself, or any user within one namespace; the rules review
+lists what one may do; the token review returns the owner of a token; the self review the caller.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _reviewed_user(spec: Obj) -> User:
 
 
 def attributes_of(spec: Obj) -> AuthzAttributes:
-    """What an access review asks about."""
+    """What an access review is about."""
     path: Obj | None = spec.get("nonResourceAttributes")
     if path is not None:
         return AuthzAttributes(path.get("verb", ""), path=path.get("path", ""), is_resource=False)

@@ -1,6 +1,6 @@
 """Issuing service-account tokens: on request (short-lived, bound to an object), and into token Secrets (legacy).
 
-Also the two public documents by which others can verify such tokens without asking this server.
+Also the two public documents by which others can verify such tokens without a request to this server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 DEFAULT_SECONDS = 3600
 MIN_SECONDS, MAX_SECONDS = 600, 1 << 32
 POD_SECONDS = 3607
-"""What the ServiceAccount admission plug-in asks for; recognised and given the extended lifetime below."""
+"""What the ServiceAccount admission plug-in requests; recognised and given the extended lifetime below."""
 EXTENDED_SECONDS = 365 * 24 * 3600
 
 SECRET_TYPE = "kubernetes.io/service-account-token"

@@ -24,7 +24,7 @@ _PAGE = 200
 
 
 def last_written(event: Obj) -> float:
-    """The latest time an Event tells of itself, or that somebody wrote to it."""
+    """The latest time in an Event, or the time of its last write."""
     times = [
         event["metadata"].get("creationTimestamp"),
         *(entry.get("time") for entry in event["metadata"].get("managedFields") or ()),

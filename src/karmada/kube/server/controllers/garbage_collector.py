@@ -2,9 +2,9 @@
 
 A graph of all objects (uid, owners, whether deletion waits) is kept from slim informers over every resource that can be
 listed and deleted; owners are matched by uid. Three things put an object on the queue: it has owners that may be gone,
-it is being deleted and must first let go of its dependents (`orphan`), or wait for them (`foregroundDeletion`).
-Before anything is deleted, an owner the graph does not know is asked for, so a slow informer never costs an object;
-only owners that were seen to go are known to be absent without asking.
+it is being deleted and must first let go of its dependents (`orphan`), or wait for them (`foregroundDeletion`). Before
+anything is deleted, an owner the graph does not know is read from the server, so a slow informer never costs an object;
+only owners whose deletion was observed are known to be absent without a request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The audit log: one JSON line for each request that was answered, in a file only its owner reads.
 
-A line says who asked for what, and how it was answered; never what was sent or received. Requests that were turned away
-at the door (bad credentials, impersonation that is not allowed) are in it, too.
+A line has the user, the request and the response code; never a body. Requests that were refused early (bad credentials,
+impersonation that is not allowed) are in it, too.
 """
 
 from __future__ import annotations

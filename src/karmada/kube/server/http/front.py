@@ -132,7 +132,7 @@ class HttpFront:
         self.gate: Gate | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
-        """Listen; returns the port, which the system chooses when 0 is asked for."""
+        """Listen; returns the port, which the system chooses when 0 is given."""
         self._let_go()
         server = web.Server(
             self._serve,
@@ -233,7 +233,7 @@ class HttpFront:
             raise
         except Exception:
             log.exception("request failed: %s %s", raw.method, path)
-            fault = InternalError.of("an unexpected fault in the server; its log tells more")
+            fault = InternalError.of("an unexpected error in the server; see its log")
             response = self._error(fault, request, headers, query, audit_id)
             status = 500
         finally:
@@ -444,7 +444,7 @@ async def _send_in_pieces(
 
 
 def _audit_id() -> str:
-    """A random UUID; without asking the system for its entropy, which would cost more than the rest of a small get."""
+    """A random UUID; without the system's entropy, which would cost more than the rest of a small get."""
     digits = f"{random.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"
 

@@ -14,7 +14,7 @@ Check = Callable[[], bool]
 class Health:
     def __init__(self) -> None:
         self._checks: dict[str, dict[str, Check]] = {"healthz": {}, "livez": {}, "readyz": {}}
-        for name in ("ping", "log"):  # that an answer comes at all is what they tell
+        for name in ("ping", "log"):  # they only show that there is a response at all
             self.add(name, lambda: True)
 
     def add(self, name: str, check: Check, *, pages: tuple[str, ...] = ("healthz", "livez", "readyz")) -> None:

@@ -16,7 +16,7 @@ _LONG_RUNNING = frozenset({"watch"})
 
 
 UNKNOWN = RequestInfo(False, "other", "")
-"""What requests count as that were refused or asked for nothing there is: labels are not for strangers to choose."""
+"""The labels of requests that were refused or had no such path: callers must not choose labels."""
 
 
 class Series(NamedTuple):

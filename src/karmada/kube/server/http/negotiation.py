@@ -74,7 +74,7 @@ def parse_accept(header: str) -> tuple[Clause, ...]:
 
 
 def is_usual(header: str) -> bool:
-    """Whether a header asks for nothing but plain JSON, so that nothing has to be looked up to answer it."""
+    """Whether a header accepts plain JSON and prefers nothing else, so that nothing has to be looked up."""
     return header in _USUAL
 
 

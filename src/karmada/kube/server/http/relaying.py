@@ -1,7 +1,7 @@
 """Passing a request on to another server and its answer back, as it comes: what every proxy here is made of.
 
 Whatever the client sent to prove itself stays here. After an upgrade (101) the two connections are one pipe: both
-sides' transports get plain stream protocols and bytes are copied until either side ends. That is for requests that ask
+sides' transports get plain stream protocols and bytes are copied until either side ends. That is for requests that want
 for it: to a client that did not, the connection is still HTTP, and its next request must not end up at the backend.
 """
 
@@ -35,7 +35,7 @@ async def pass_on(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> web
     if response.status == 101:
         if _is_wanted(raw, response):
             return await tunnel(raw, response)
-        refusal = web.Response(status=502, text="the backend changed to a protocol that nobody asked for\n")
+        refusal = web.Response(status=502, text="the backend changed to a protocol that was not requested\n")
         refusal.force_close()
         return refusal
     answer = await relay(raw, response)
@@ -44,8 +44,8 @@ async def pass_on(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> web
 
 
 def _is_wanted(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> bool:
-    asked = {name.strip().lower() for name in raw.headers.get("Upgrade", "").split(",")}
-    return wants_upgrade(raw.headers) and response.headers.get("Upgrade", "").strip().lower() in asked
+    requested = {name.strip().lower() for name in raw.headers.get("Upgrade", "").split(",")}
+    return wants_upgrade(raw.headers) and response.headers.get("Upgrade", "").strip().lower() in requested
 
 
 def forwarded_headers(raw: web.BaseRequest, identity: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

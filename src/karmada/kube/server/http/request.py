@@ -51,7 +51,7 @@ class RequestInfo:
 
 
 class Query:
-    """Query parameters; the first value of a repeated one counts, except where all are asked for."""
+    """Query parameters; the first value of a repeated one counts, except where all are read."""
 
     __slots__ = ("_values",)
 

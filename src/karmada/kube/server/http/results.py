@@ -1,4 +1,4 @@
-"""What a handler answers, before it is turned into bytes for HTTP or handed over as it is in-process.
+"""What a handler returns, before it is turned into bytes for HTTP or handed over as it is in-process.
 
 A stored object travels as its cache Entry: HTTP sends the entry's bytes, an in-process caller gets its shared object,
 and nobody serialises it again.
@@ -48,7 +48,7 @@ class ListResult:
 
 @dataclass(slots=True)
 class WatchResult:
-    """A watch: `initial` objects first (as ADDED), then, if asked for, a bookmark, then what `subscription` brings."""
+    """A watch: `initial` objects (as ADDED), a bookmark if requested, then the changes of `subscription`."""
 
     resource: Resource
     initial: list[Entry]

@@ -69,30 +69,30 @@ def kinds_of(resource: Resource, definitions: Definitions) -> set[str]:
     return names | {definition_name(definitions, kind, custom=False) for kind in subs}
 
 
-class Spoken(NamedTuple):
-    """What an operation takes and answers: names of definitions, None for no body or a plain string."""
+class OperationSchemas(NamedTuple):
+    """The request body and the response of an operation: names of definitions, None for no body or a plain string."""
 
     body: str | None
     answer: str | None
 
 
-def spoken(operation: Operation, definitions: Definitions) -> Spoken:
+def operation_schemas(operation: Operation, definitions: Definitions) -> OperationSchemas:
     resource, action = operation.resource, operation.action
     own = operation.gvk == resource.gvk
     name = definition_name(definitions, operation.gvk, custom=resource.custom and own)
     if not own and operation.gvk not in definitions.kinds():
-        return Spoken(None, None)  # a connection: its options are in the query
+        return OperationSchemas(None, None)  # a connection: its options are in the query
     answer = name
     if action == "connect":
-        return Spoken(None, None)
+        return OperationSchemas(None, None)
     if action in ("watch", "watchlist"):
-        return Spoken(None, WATCH_EVENT)
+        return OperationSchemas(None, WATCH_EVENT)
     if action == "list":
         answer = definition_name(definitions, list_kind(resource), custom=resource.custom)
     elif action in ("delete", "deletecollection"):
         answer = STATUS
     bodies = {"get": None, "list": None, "patch": PATCH, "delete": DELETE_OPTIONS, "deletecollection": DELETE_OPTIONS}
-    return Spoken(bodies.get(action, name), answer)
+    return OperationSchemas(bodies.get(action, name), answer)
 
 
 def references(schema: Any) -> Iterator[str]:

@@ -31,8 +31,8 @@ from karmada.kube.server.openapi.schemas import (
     custom_definitions,
     gvk_extension,
     kinds_of,
+    operation_schemas,
     reachable,
-    spoken,
 )
 from karmada.kube.server.registry import Registry
 
@@ -150,7 +150,7 @@ def _shared(parameter: Obj, shared: dict[str, Obj]) -> Obj:
 
 
 def _operation(operation: Operation, definitions: Definitions, shared: dict[str, Obj]) -> Obj:
-    body, answer = spoken(operation, definitions)
+    body, answer = operation_schemas(operation, definitions)
     answered = {"$ref": f"#/definitions/{answer}"} if answer is not None else {"type": "string"}
     parameters: list[Obj] = [_shared(_query(name), shared) for name in operation.parameters]
     if body is not None:

@@ -33,8 +33,8 @@ from karmada.kube.server.openapi.schemas import (
     custom_definitions,
     gvk_extension,
     kinds_of,
+    operation_schemas,
     reachable,
-    spoken,
 )
 from karmada.kube.server.openapi.v2 import BEARER_TOKEN
 from karmada.kube.server.registry import Registry
@@ -79,11 +79,11 @@ class OpenApiV3:
                 return PAGE_NOT_FOUND
             tag, packed = found
         headers = {"ETag": f'"{tag}"', "Vary": "Accept"}
-        asked = request.query.get("hash")
-        if asked and asked != tag:
+        requested = request.query.get("hash")
+        if requested and requested != tag:
             headers["Location"] = f"{_ROOT}/{key}?hash={tag}"
             return RawResult(b"", "text/plain; charset=utf-8", 301, headers)
-        if asked:
+        if requested:
             headers["Cache-Control"] = "public, immutable"
             headers["Expires"] = formatdate(self._clock.now() + _YEAR, usegmt=True)
         if request.headers.get("If-None-Match") == f'"{tag}"':
@@ -212,7 +212,7 @@ def _query(name: str) -> Obj:
 
 
 def _operation(operation: Operation, definitions: Definitions) -> Obj:
-    body, answer = spoken(operation, definitions)
+    body, answer = operation_schemas(operation, definitions)
     answered = _ref(answer) if answer is not None else {"type": "string"}
     content = {media: {"schema": answered} for media in operation.produces}
     statuses = {code: {"description": text, "content": content} for code, text in operation.statuses.items()}

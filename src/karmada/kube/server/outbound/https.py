@@ -2,7 +2,7 @@
 
 One pool of connections, kept open and shared by all who call the same address with the same trust. The name that a
 server must prove is apart from the address that is dialled: a Service is called `<name>.<namespace>.svc` wherever its
-endpoint is. `why` tells a failure in the words that Kubernetes' own clients use, for these texts reach users.
+endpoint is. `why` describes a failure in the words that Kubernetes' own clients use, for these texts reach users.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_CONTEXTS = 256
 
 
 class Trust(NamedTuple):
-    """Whom to believe: certificates signed by `ca_pem`, by the system's authorities (none given), or anybody."""
+    """Trusted servers: certificates signed by `ca_pem`, by the system's authorities (none given), or anybody."""
 
     ca_pem: bytes = b""
     insecure: bool = False
@@ -51,7 +51,7 @@ class BadTrust(ValueError):
 
 
 class Outbound:
-    """`client_certificate` (certificate and key file) is what this side proves itself with, if asked."""
+    """`client_certificate` (certificate and key file) is the client certificate, sent if the server requests one."""
 
     def __init__(self, client_certificate: tuple[Path, Path] | None = None) -> None:
         self._client_certificate = client_certificate

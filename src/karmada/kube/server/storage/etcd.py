@@ -1,19 +1,20 @@
 """The store on an etcd cluster (v3 gRPC), shared with other servers.
 
 The client is our own and thin, on grpc.aio: the asyncio clients there are for etcd have had no release for years, and
-none tells a request that was not sent from one whose answer was lost, which is what a compare-and-swap hangs on. A few
-messages are all it takes (etcd_messages); channels and failover are in etcd_connection, watch streams in etcd_watch.
+none distinguishes a request that was not sent from one whose answer was lost, which is what a compare-and-swap hangs
+on. A few messages are all it takes (etcd_messages); channels and failover are in etcd_connection, watch streams in
+etcd_watch.
 
-A key lies under the store's prefix. Behind each value stand a line end and a stamp that no other write has. When
-the answer to a write is lost (its member died, its time was up), the store reads the key's history since then: the
-stamp tells its own write from an equal one of somebody else. If it is there, the write is a success with the revision
-it has; if it is not, the write is sent again, which is safe because it is a compare-and-swap, and a refusal of that is
-checked against the history once more. A deletion leaves no stamp: if the key was deleted meanwhile, nobody can tell by
-whom, and the caller hears StoreUnavailable, as always when the time does not suffice to find out. A success is never
-guessed.
+A key lies under the store's prefix. Behind each value stand a line end and a stamp that no other write has. When the
+answer to a write is lost (its member died, its time was up), the store reads the key's history since then: the stamp
+distinguishes its own write from an equal one of another server. If it is there, the write is a success with the
+revision it has; if it is not, the write is sent again, which is safe because it is a compare-and-swap, and a refusal of
+that is checked against the history once more. A deletion leaves no stamp: if the key was deleted meanwhile, it is
+unknown by whom, and the caller gets StoreUnavailable, as always when the time does not suffice to find out. A success
+is never guessed.
 
-A watch resumes on another member by itself. What everybody asks for, the latest revision, is read once for all who ask
-at the same time.
+A watch resumes on another member by itself. The latest revision, which every read needs, is read once for all
+concurrent requests.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class EtcdStore:
     def _saw(self, revision: int) -> None:
         self._revision = max(self._revision, revision)
 
-    def _told(self, revision: int) -> int:
+    def _reported(self, revision: int) -> int:
         """Somebody gets to know this revision, and may wait for a watch to reach it."""
         self._saw(revision)
         self._wanted.add(revision)
@@ -189,7 +190,7 @@ class EtcdStore:
     # Health
 
     async def _beat(self, connection: Connection) -> None:
-        """Ask regularly, so that trouble shows, and passes, without anybody's doing."""
+        """Probe regularly, so that failures show, and end, without other requests."""
         while True:
             try:
                 answer = await connection.read(RANGE, self._nothing())
@@ -211,7 +212,7 @@ class EtcdStore:
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         if prefix.startswith(INTERNAL):
-            return Page([], self._told(await self._latest()), 0)  # nothing lies there: only the revision is asked for
+            return Page([], self._reported(await self._latest()), 0)  # no key there: only the revision is read
         low = self.layout.raw(max(prefix, after and after + "\0", _FIRST_KEY))
         _, high = self.layout.range(prefix)
         items: list[Stored] = []
@@ -222,7 +223,7 @@ class EtcdStore:
             items += map(self.layout.stored, answer.kvs)
             remaining = answer.count - len(answer.kvs)
             if not remaining or len(items) == limit:
-                return Page(items, self._told(revision), remaining)
+                return Page(items, self._reported(revision), remaining)
             low = answer.kvs[-1].key + b"\0"
 
     async def _range(self, request: Any) -> Any:
@@ -234,7 +235,7 @@ class EtcdStore:
             if _FUTURE in str(error):
                 raise FutureRevision(await self._latest()) from error
             raise
-        self._told(answer.header.revision)
+        self._reported(answer.header.revision)
         return answer
 
     def _nothing(self) -> Any:
@@ -246,7 +247,7 @@ class EtcdStore:
         return int(answer.header.revision)
 
     async def _oldest(self) -> int:
-        """The revision up to which all is compacted; only a watch that starts too early is told."""
+        """The revision up to which all is compacted; only a watch that starts too early gets it."""
         connection = self._connected()
         member = await connection.member(connection.deadline())
         call = member.stream(WATCH)
@@ -265,7 +266,7 @@ class EtcdStore:
             raise
         finally:
             call.cancel()
-        raise StoreUnavailable(f"{member.address} does not tell what it has compacted")
+        raise StoreUnavailable(f"{member.address} does not return its compacted revision")
 
     # Watching
 
@@ -276,7 +277,7 @@ class EtcdStore:
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
         until = min(until, await self._latest())
         events: list[Event] = []
-        self._told(until)
+        self._reported(until)
         async with aclosing(self._follow(prefix, since, impatient=True)) as batches:
             reached = since
             while reached < until:
@@ -284,7 +285,7 @@ class EtcdStore:
                     async with asyncio.timeout(self.timeout):
                         batch = await anext(batches)
                 except TimeoutError:
-                    raise StoreUnavailable(f"{self._connected()} does not tell its history in time") from None
+                    raise StoreUnavailable(f"{self._connected()} did not return its history in time") from None
                 for event in batch:
                     if event.revision > until:
                         return events
@@ -338,10 +339,10 @@ class EtcdStore:
                 break
             done = await self._find(key, stamped, expected, before, deadline)
             if done:
-                return self._told(done)
+                return self._reported(done)
             if answer is not None:
                 break
-        revision = self._told(answer.header.revision)
+        revision = self._reported(answer.header.revision)
         if not answer.succeeded:
             [found] = answer.responses
             raise RevisionConflict(key, found.range.kvs[0].mod_revision if found.range.kvs else 0)
@@ -380,7 +381,7 @@ class EtcdStore:
 
 
 def _swap(key: bytes, value: bytes | None, expected: int) -> Any:
-    """Put or delete if the key's last write is `expected`, else tell which it is."""
+    """Put or delete if the key's last write is `expected`, else return which it is."""
     put = None if value is None else PutRequest(key=key, value=value)
     delete = DeleteRangeRequest(key=key) if value is None else None
     return TxnRequest(

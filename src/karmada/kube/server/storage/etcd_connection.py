@@ -1,11 +1,11 @@
 """The members of an etcd cluster: one channel each, a current one, and the next one when that fails.
 
 Every call has a deadline for all its tries together and a shorter one for each try, so a member that hangs costs one
-try. A request is sent only over a connection that stands. So there are three sorts of failure, and callers can tell
-them apart: `StoreUnavailable` (nothing was sent), `Unanswered` (sent, and what became of it is unknown) and `Refused`
+try. A request is sent only over a connection that stands. So there are three sorts of failure, which callers can
+distinguish: `StoreUnavailable` (nothing was sent), `Unanswered` (sent, and what became of it is unknown) and `Refused`
 (etcd says no, and nothing happened). `read` tries again by itself; `send` never does.
 
-All calls ask for a leader ("hasleader"): a member that is cut off from the others says so at once, and ends its
+All calls require a leader ("hasleader"): a member that is cut off from the others says so at once, and ends its
 watches, instead of keeping its clients waiting.
 """
 
@@ -17,7 +17,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails is told by exceptions, not on stderr
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # failures are exceptions, not lines on stderr
 
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
@@ -211,7 +211,7 @@ class Connection:
             self.check_open()
 
     async def _reason(self) -> str:
-        """Why there is no connection; only a call can tell."""
+        """Why there is no connection; only a call returns the reason."""
         member = self._members[self._current]
         self.check_open()
         try:

@@ -6,7 +6,7 @@ at C, although a deletion at C is forgotten). A response is never split (no frag
 and the next watch can go on behind it.
 
 etcd counts the writes of all its users. When a revision was handed to somebody and the watch has not reached it a
-moment later, the last writes may just not concern us: then the stream asks. etcd 3.4.25, 3.5.8 and later answer a
+moment later, the last writes may just not concern us: then progress is requested. etcd 3.4.25, 3.5.8 and later answer a
 progress request in the order of the events. Older ones answer it at once, even before events that are still to be sent,
 which would be a gap; there a mark is written under our own prefix, and the watch takes in the whole prefix and waits
 for it. A stream that does not come forward in spite of that is given up for one to another member.
@@ -34,7 +34,7 @@ from karmada.kube.server.storage.etcd_messages import (
 )
 from karmada.kube.server.storage.interface import Compacted, Event, Progress, Stored, StoreUnavailable
 
-_ASK_SECONDS = 0.1
+_PROGRESS_SECONDS = 0.1
 _ORDERED_PROGRESS = ((3, 4, 25), (3, 5, 8))
 INTERNAL = "\0"
 """What keys of the store's own start with."""
@@ -52,7 +52,7 @@ class Keys(Protocol):
 
 
 class Wanted:
-    """The highest revision that anybody was told of, and so may wait for."""
+    """The highest revision that was returned to any caller, and so may be waited for."""
 
     def __init__(self) -> None:
         self.revision = 0
@@ -94,7 +94,7 @@ class Stream:
         self.position = 0
         """Everything up to this revision has been delivered."""
         self.seen = 0
-        """The latest revision the member has told of."""
+        """The latest revision that the member has reported."""
         self._connection = connection
         self._keys = keys
         self._wanted = wanted
@@ -130,7 +130,7 @@ class Stream:
         except asyncio.CancelledError:
             connection.check_cancelled()
             raise
-        self._prompter = asyncio.create_task(self._prompt(0.0 if impatient else _ASK_SECONDS))
+        self._prompter = asyncio.create_task(self._prompt(0.0 if impatient else _PROGRESS_SECONDS))
 
     def close(self) -> None:
         if self._prompter is not None:
@@ -195,36 +195,36 @@ class Stream:
             raise Compacted(revision)  # it had a value, which is forgotten
         return Event(key, None if deleted else self._keys.value(raw.kv.value), revision, previous)
 
-    # Asking how far it is
+    # Requesting progress
 
     async def _prompt(self, patience: float) -> None:
         loop = asyncio.get_running_loop()
         while True:
             target = await self._wanted.beyond(lambda: self.position)
             await asyncio.sleep(patience)
-            patience, pause = _ASK_SECONDS, _ASK_SECONDS
-            asked, heard, since = False, self.position, loop.time()
+            patience, pause = _PROGRESS_SECONDS, _PROGRESS_SECONDS
+            requested, seen, since = False, self.position, loop.time()
             while self.position < target:
-                if self.position > heard:
-                    heard, since = self.position, loop.time()
+                if self.position > seen:
+                    seen, since = self.position, loop.time()
                 if loop.time() - since > self._connection.timeout / 2:
                     self._stalled = True
                     self._call.cancel()
                     return
-                asked = await self._ask(asked)
+                requested = await self._request_progress(requested)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 1.0)
 
-    async def _ask(self, asked: bool) -> bool:
+    async def _request_progress(self, requested: bool) -> bool:
         """Whether an answer will come for sure: a mark does, a progress request gets none while events are behind."""
         try:
             if self._ordered:
                 await self._call.write(WatchRequest(progress=WatchProgressRequest()))
-            elif not asked:
+            elif not requested:
                 await self._mark()
                 return True
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
-            log.debug("the watch has ended, which its reader is told of: %s", error)
+            log.debug("the watch has ended, which its reader gets as an error: %s", error)
         except StoreUnavailable as error:
             log.debug("no mark could be written, trying again: %s", error)
-        return asked
+        return requested

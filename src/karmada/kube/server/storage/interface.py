@@ -22,7 +22,7 @@ class Stored(NamedTuple):
 class Event(NamedTuple):
     """A write: `value` is None when the key was deleted, `previous` is None when it was created.
 
-    What a listener is told need not have a `previous`: it has heard of everything.
+    An event for a listener need not have a `previous`: the listener has seen every write.
     """
 
     key: str
@@ -57,7 +57,7 @@ class RevisionConflict(Exception):
 
 
 class Compacted(Exception):
-    """The revision asked for was compacted away; `revision` is the oldest that is left."""
+    """The requested revision was compacted away; `revision` is the oldest that is left."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"compacted up to revision {revision}")
@@ -65,7 +65,7 @@ class Compacted(Exception):
 
 
 class FutureRevision(Exception):
-    """The revision asked for is beyond the latest one, `revision`."""
+    """The requested revision is beyond the latest one, `revision`."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"latest revision is {revision}")
@@ -110,7 +110,7 @@ class Store(Protocol):
     def watch(self, prefix: str, *, since: int) -> AsyncIterator[list[Event]]:
         """Every write after revision `since`, in order, in batches; Compacted if that history is gone.
 
-        A store whose counter also counts what others write tells by a `Progress` now and then how far it is.
+        A store whose counter also counts what others write sends a `Progress` with its revision now and then.
         """
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
@@ -122,7 +122,7 @@ class Store(Protocol):
 
 @runtime_checkable
 class PushStore(Protocol):
-    """What a store inside this process can do besides: tell of a write before the writer itself hears of it."""
+    """A store inside this process, which also notifies listeners of a write before the write returns."""
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every batch of durable writes, before their `write` returns; the result ends it."""

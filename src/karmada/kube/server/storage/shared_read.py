@@ -1,9 +1,9 @@
-"""One read for all who ask at the same time.
+"""One read for all concurrent callers.
 
-Whoever asks while a read is under way may not have its result, which may be older than the question: all of them share
-the next one, which starts when the present one has ended. So there is at most one read under way and one waiting,
-however many ask, and each answer is as fresh as a read of one's own. The time for a read counts from the first
-question it answers, so that waiting for one that fails does not double it.
+A caller that comes while a read is under way may not have its result, which may be older than the call: all of them
+share the next one, which starts when the present one has ended. So there is at most one read under way and one waiting,
+however many callers there are, and each result is as fresh as a separate read. The time for a read counts from the
+first of its callers, so that waiting for one that fails does not double it.
 """
 
 from __future__ import annotations

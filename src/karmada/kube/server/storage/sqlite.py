@@ -2,7 +2,7 @@
 
 Writing. All SQL runs on the event loop's thread; a statement takes microseconds, less than handing it to a thread. The
 writes that arrive in one turn of the loop become one transaction. SQLite (WAL, synchronous=NORMAL) does not sync on
-commit; instead a helper process (syncer.py tells why not a thread) calls fdatasync on its own descriptor of the -wal
+commit; instead a helper process (syncer.py explains why not a thread) calls fdatasync on its own descriptor of the -wal
 file, which syncs the inode whoever wrote to it, and only when that returned are the writers of the batch answered and
 its events published. While one sync runs, later batches commit and then share the next one. Until it is durable a
 write is invisible: reads look at most at the durable revision.
@@ -177,7 +177,7 @@ class SqliteStore(LocalStore):
         if self._synced_writes:
             _sync_file(f"{self.path}-wal")
             _sync_file(self.path.parent)
-        self._db.execute("PRAGMA busy_timeout = 0")  # from now on a lock held by a stranger must not stop the loop
+        self._db.execute("PRAGMA busy_timeout = 0")  # from now on a lock held by another process must not stop the loop
 
     def _prepare_schema(self) -> None:
         version = self._cursor.execute("PRAGMA user_version").fetchone()[0]
@@ -348,7 +348,7 @@ class SqliteStore(LocalStore):
                 self._sync()
 
     def _answer(self) -> None:
-        """The batches are durable: tell the listeners first, then the writers."""
+        """The batches are durable: notify the listeners first, then the writers."""
         batches, self._syncing = self._syncing, []
         self._revision = batches[-1].revision
         try:

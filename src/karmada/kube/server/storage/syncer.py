@@ -57,7 +57,7 @@ class Unsynced:
 
 
 class Syncer:
-    """At most one sync and one checkpoint are asked for at a time."""
+    """At most one sync and one checkpoint are requested at a time."""
 
     def __init__(self, path: Path) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,9 +1,9 @@
 """The watch cache: all objects in memory, always current, and the source of every watch.
 
 It loads the store at a revision a little in the past and follows it from there, so that even right after a restart
-clients can go on watching from where they were. A store inside this process tells the cache of a write before it
-tells the writer: whoever wrote reads its own write without waiting. A remote store is followed by a task; readers that
-must not see less than a revision use `wait_for`. If a remote store has compacted what the cache missed, the cache loads
+clients can go on watching from where they were. A store inside this process notifies the cache of a write before the
+write returns: a client reads its own writes without waiting. A remote store is followed by a task; readers that must
+not see less than a revision use `wait_for`. If a remote store has compacted what the cache missed, the cache loads
 everything anew and ends all watches; their clients then learn that they are too late.
 """
 
@@ -35,7 +35,7 @@ _TRIM_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
 _FRESH_SECONDS = 3.0
 _FRESH = 256
-_NOWHERE = "\0"  # no key starts with it; reading there tells the store's revision
+_NOWHERE = "\0"  # no key starts with it; reading there returns the store's revision
 log = logging.getLogger(__name__)
 
 
@@ -61,7 +61,7 @@ class Cache:
         self._announced: dict[int, Obj] = {}
         """By the identity of the bytes that are being written."""
         self._fresh: deque[Obj] = deque(maxlen=_FRESH)
-        """What was just written, for those who watch: they ask for it in a moment."""
+        """What was just written, for watchers, which read it in a moment."""
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
         self._stop_listening: Callable[[], None] = lambda: None
@@ -189,7 +189,7 @@ class Cache:
         self._advance(base)
 
     async def _read(self, revision: int) -> Sequence[Entry]:
-        """Squeezed on the way: all of them at once, as they are stored, take many times the room they take later."""
+        """Squeezed on the way: all of them at once, as they are stored, take many times the memory they take later."""
         entries: deque[Entry] = deque()
         presses: defaultdict[tuple[str, ...], Press[Entry]] = defaultdict(Press)
         after, remaining = "", revision  # nothing is written before the first revision

@@ -190,7 +190,7 @@ class Collection:
             self.changed = max(self.changed, entry.revision)
 
     def apply(self, key: str, namespace: str, name: str, value: bytes | None, revision: int, time: float) -> Entry:
-        """A write happened: change the state, remember it, tell the subscribers."""
+        """A write happened: change the state, add it to the history, notify the subscribers."""
         bucket = self._buckets.get(namespace)
         previous = bucket.entries.get(name) if bucket is not None else None
         change = change_of(key, value, revision, previous, time)

@@ -108,7 +108,7 @@ class Entry(Packed):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Read without parsing the rest; kept, for selectors ask again and again."""
+        """Read without parsing the rest; kept, because selectors read them again and again."""
         if self._labels is None:
             self._labels = _decode_labels(self.raw).metadata.labels or _NO_LABELS
         return self._labels

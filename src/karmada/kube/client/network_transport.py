@@ -1,11 +1,11 @@
-"""What all ways to a server over the network have in common.
+"""The base of all transports over the network: retries, credentials, concurrency, watch streams.
 
-The number of requests at once adapts to the server (limiter); watches and sockets, which are long, do not count.
-A 429 or 5xx answer with Retry-After is waited for and sent again (the server tells that way that it did nothing); a 401
-is sent again once with fresh credentials where there are any. A broken connection is ConnectionFailed: whether a write
-happened is then unknown, and it is the caller who knows if it may be repeated. So is everything else that makes an
-exchange impossible: settings that cannot be used, an answer that is too large or no answer at all to what was asked,
-and a server that sends its clients elsewhere, for a token is not carried to where a server points.
+The number of concurrent requests adapts to the server (limiter); watches and sockets, which are long, do not count. A
+request that got 429 or 5xx with Retry-After is repeated after that time, since the server did nothing; one that got 401
+is repeated once with fresh credentials where there are any. A broken connection is ConnectionFailed: whether a write
+happened is then unknown, and only the caller can decide to repeat it. So is everything else that prevents a response:
+settings that cannot be used, a response that is too large or malformed, and redirects, since a token is not sent to
+another server.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ CLOSED = "the connection was closed on this side"
 _WATCH_GRACE = 30.0
 
 
-class Asking(ABC):
-    """One server. How bytes get there and back is for those who inherit."""
+class NetworkTransport(ABC):
+    """One server; subclasses send the bytes and receive the response."""
 
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
         self.config = config
         self.limiter = limiter or AdaptiveLimiter(clock=clock)
         self.on_warning: Callable[[str], None] | None = None
-        """Told what the server warns of, besides doing what it was asked for."""
+        """Called with each Warning header of a response."""
         self._clock = clock
         self._credentials = credentials_for(config, clock=clock)
         self._base = config.server.rstrip("/")
@@ -46,10 +46,10 @@ class Asking(ABC):
         self._closed = False
 
     @abstractmethod
-    async def _ask(
+    async def _exchange(
         self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """One exchange; ConnectionFailed when there was none."""
+        """One request and its response; ConnectionFailed when there was none."""
 
     @abstractmethod
     def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
@@ -61,7 +61,7 @@ class Asking(ABC):
         renewed = False
         for attempt in range(answers.MAX_RETRIES + 1):
             credential = await self._credential()
-            status, headers, body = await self._in_line(call, data, credential)
+            status, headers, body = await self._limited(call, data, credential)
             if 200 <= status < 300:
                 return self._value(headers, body)
             if status == 401 and not renewed and self._credentials.rejected(credential):
@@ -81,11 +81,11 @@ class Asking(ABC):
         except ValueError as error:
             raise ConnectionFailed(f"{self._base}: {error}") from error
 
-    async def _in_line(self, call: Call, data: bytes | None, credential: Credential) -> Answer:
+    async def _limited(self, call: Call, data: bytes | None, credential: Credential) -> Answer:
         await self.limiter.acquire()
         overloaded = False
         try:
-            got = await self._ask(call, data, credential)
+            got = await self._exchange(call, data, credential)
             overloaded = got.status in (429, 503)
             return got
         except ConnectionFailed as error:
@@ -95,9 +95,9 @@ class Asking(ABC):
             self.limiter.release(overloaded=overloaded)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
-        """Past the limiter: whether a server lives is not to be learned from how long its line is."""
+        """Bypasses the limiter: a health check must not wait behind other requests."""
         credential = await self._credential()
-        got = await self._ask(call, None, credential, headers)
+        got = await self._exchange(call, None, credential, headers)
         if got.status == 401:
             self._credentials.rejected(credential)
         return got
@@ -126,7 +126,7 @@ class Asking(ABC):
         return self._chunks(call, None)
 
     def _refused(self, status: int, headers: Mapping[str, str], body: bytes, credential: Credential) -> Exception:
-        """The error of a stream that was not begun."""
+        """The error of a stream that did not start."""
         if status == 401:
             self._credentials.rejected(credential)
         return answers.failure(self._base, status, headers, body)
