@@ -50,8 +50,8 @@ async def test_an_address_is_taken_once_and_free_again_after_deletion(http: Http
         await http("POST", SERVICES, service("b", clusterIP="10.1.2.3")),
         422,
         "Invalid",
-        'spec.clusterIPs: Invalid value: ["10.1.2.3"]: failed to allocate IP 10.1.2.3: the provided IP (10.1.2.3) is '
-        "not in the valid range. The range of valid IPs is 10.96.0.0/12",
+        'spec.clusterIPs: Invalid value: ["10.1.2.3"]: failed to allocate IP 10.1.2.3: the provided network '
+        "does not match the current range",
     )
     assert await revision(http) == before
     ok(await http("DELETE", f"{SERVICES}/a"))

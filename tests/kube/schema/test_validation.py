@@ -235,8 +235,8 @@ def test_the_name_of_an_object_may_be_restricted() -> None:
     ("embedded", "expected"),
     [
         ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n", "labels": {"a": "b"}}}, []),
-        ({"kind": "Pod"}, ["spec.x.apiVersion: Required value: must not be empty"]),
-        ({"apiVersion": "v1"}, ["spec.x.kind: Required value: must not be empty"]),
+        ({"kind": "Pod"}, ["spec.x.apiVersion: Required value"]),
+        ({"apiVersion": "v1"}, ["spec.x.kind: Required value"]),
         (
             {"apiVersion": "a/b/c", "kind": "Pod"},
             ['spec.x.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'],

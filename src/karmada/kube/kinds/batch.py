@@ -130,7 +130,7 @@ def validate_job(obj: Obj) -> list[FieldError]:
         _generated(errors, meta, selector, labels)
     if not any(error.field.startswith("spec.selector.") for error in errors) and not _selects(selector, labels):
         detail = "`selector` does not match template `labels`"
-        errors.append(invalid("spec.template.metadata.labels", labels, detail))
+        errors.append(invalid("spec.template.metadata.labels", dict(sorted(labels.items())), detail))
     return errors
 
 

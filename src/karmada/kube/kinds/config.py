@@ -9,17 +9,18 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 
-import orjson
-
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, required, too_long
 from karmada.kube.objects.types import Obj
+from karmada.kube.schema.decode import parse_json
 
 MAX_DATA = 1024 * 1024
 FROZEN = "field is immutable when `immutable` is set"
 SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
+_OF_BODIES = "couldn't get version/kind; json parse error: "
+"""What a complaint about JSON begins with when it is a request's body."""
 _REDACTED = "<secret contents redacted>"
 
 
@@ -101,9 +102,9 @@ def _json(key: str) -> Callable[[list[FieldError], Obj, Obj], None]:
             errors.append(required(f"data[{key}]"))
             return
         try:
-            parsed = orjson.loads(base64.b64decode(data[key]))
-        except ValueError:
-            errors.append(invalid(f"data[{key}]", _REDACTED, "invalid character in JSON"))
+            parsed = parse_json(base64.b64decode(data[key]))
+        except ValueError as error:
+            errors.append(invalid(f"data[{key}]", _REDACTED, str(error).removeprefix(_OF_BODIES)))
         else:
             if not isinstance(parsed, dict):
                 detail = "json: cannot unmarshal into Go value of type map[string]interface {}"

@@ -65,7 +65,6 @@ def containers(
             taken.add(name)
         if not container.get("image"):
             errors.append(required(f"{place}.image"))
-        checks.one_of(errors, f"{place}.imagePullPolicy", container.get("imagePullPolicy"), PULL_POLICIES)
         checks.one_of(
             errors, f"{place}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _MESSAGE_POLICIES
         )
@@ -79,6 +78,7 @@ def containers(
             _mounts(errors, f"{place}.volumeMounts", container["volumeMounts"], volumes)
         if container.get("volumeDevices"):
             _devices(errors, f"{place}.volumeDevices", container["volumeDevices"], volumes)
+        checks.one_of(errors, f"{place}.imagePullPolicy", container.get("imagePullPolicy"), PULL_POLICIES)
         if container.get("resources"):
             resources(errors, f"{place}.resources", container["resources"])
         for key in ("livenessProbe", "readinessProbe", "startupProbe"):

@@ -74,7 +74,7 @@ def _prepare_create(crd: Obj) -> None:
     crd["status"] = {
         "conditions": None,
         "acceptedNames": {"plural": "", "kind": ""},
-        "storedVersions": [stored] if stored else [],
+        "storedVersions": [stored] if stored else None,
     }
 
 
@@ -117,14 +117,28 @@ def validate(crd: Obj, old: Obj | None = None) -> list[FieldError]:
     spec = crd.get("spec") or {}
     errors = [*_name_errors(crd, spec), *_approval_errors(crd, spec), *_spec_errors(spec)]
     known = {v.get("name"): v for v in ((old or {}).get("spec") or {}).get("versions") or ()}
-    for index, version in enumerate(spec.get("versions") or ()):
-        path = f"spec.versions[{index}]"
-        errors.extend(_version_errors(version, path))
+    versions = spec.get("versions") or []
+    for index, version in enumerate(versions):
+        errors.extend(_deprecation_errors(version, f"spec.versions[{index}]"))
+    for path, version in _places(versions, "subresources", "spec"):
+        errors.extend(_subresource_errors(version, path))
+    for path, version in _places(versions, "additionalPrinterColumns", "spec"):
+        for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            errors.extend(_column_errors(column, f"{path}.additionalPrinterColumns[{index}]"))
+    for path, version in _places(versions, "schema", "spec.validation"):
         before = known.get(version.get("name"))
         if before is None or any(before.get(key) != version.get(key) for key in ("schema", "selectableFields")):
-            errors.extend(schema_errors(version, path))
+            at = path if path == "spec.validation" else f"{path}.schema"
+            errors.extend(schema_errors(version, f"{at}.openAPIV3Schema", path.removesuffix(".validation")))
     errors.extend(_stored_errors(crd))
     return errors
+
+
+def _places(versions: list[Obj], key: str, together: str) -> list[tuple[str, Obj]]:
+    """Where a part of the versions is reported: at one place for all of them if all say the same, else at each."""
+    if versions and versions[0].get(key) and all(version.get(key) == versions[0][key] for version in versions):
+        return [(together, versions[0])]
+    return [(f"spec.versions[{index}]", version) for index, version in enumerate(versions)]
 
 
 def _validate_changed(crd: Obj, old: Obj) -> list[FieldError]:
@@ -243,13 +257,13 @@ def _conversion_errors(conversion: Obj) -> Iterator[FieldError]:
             yield forbidden_field(f"{path}.webhook", "should not be set when strategy is not set to Webhook")
         return
     if not webhook or not webhook.get("clientConfig"):
-        yield required(f"{path}.webhook.clientConfig", "required when strategy is set to Webhook")
+        yield required(f"{path}.webhookClientConfig", "required when strategy is set to Webhook")
     else:
-        yield from _client_errors(webhook["clientConfig"], f"{path}.webhook.clientConfig")
+        yield from _client_errors(webhook["clientConfig"], f"{path}.webhookClientConfig")
     versions = (webhook or {}).get("conversionReviewVersions") or []
-    at = f"{path}.webhook.conversionReviewVersions"
+    at = f"{path}.conversionReviewVersions"
     if not versions:
-        yield required(at, "required when strategy is set to Webhook")
+        yield required(at)
     elif not {"v1", "v1beta1"} & set(versions):
         yield invalid(at, versions, "must include at least one of v1, v1beta1")
     if len(set(versions)) != len(versions):
@@ -291,17 +305,18 @@ def _url_errors(url: str, path: str) -> Iterator[FieldError]:
         yield invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def _version_errors(version: Obj, path: str) -> Iterator[FieldError]:
+def _deprecation_errors(version: Obj, path: str) -> Iterator[FieldError]:
     warning = version.get("deprecationWarning")
     if warning is not None and not version.get("deprecated"):
         yield invalid(f"{path}.deprecationWarning", warning, "can only be set for deprecated versions")
     if warning is not None and len(warning) > 256:
         yield invalid(f"{path}.deprecationWarning", warning, "must be <= 256 characters long")
+
+
+def _subresource_errors(version: Obj, path: str) -> Iterator[FieldError]:
     scale = (version.get("subresources") or {}).get("scale")
     if scale is not None:
         yield from _scale_errors(scale, f"{path}.subresources.scale")
-    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        yield from _column_errors(column, f"{path}.additionalPrinterColumns[{index}]")
 
 
 def _scale_errors(scale: Obj, path: str) -> Iterator[FieldError]:
@@ -351,12 +366,11 @@ def _column_errors(column: Obj, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.jsonPath", json_path, error)
 
 
-def schema_errors(version: Obj, path: str) -> list[FieldError]:
-    """What is wrong with a version's schema and what refers to it."""
-    at = f"{path}.schema.openAPIV3Schema"
+def schema_errors(version: Obj, at: str, path: str) -> list[FieldError]:
+    """What is wrong with a version's schema, which is `at` that place, and what refers to it."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not schema:
-        return [required(at, "schemas are required")]
+        return [required(at)]
     errors = structural_errors(schema, at)
     if errors:
         return errors
@@ -439,8 +453,12 @@ def _follow(node: Node, steps: tuple[str, ...]) -> Node | None:
 
 def _stored_errors(crd: Obj) -> Iterator[FieldError]:
     """Every version that objects may be stored in must still exist."""
-    stored = (crd.get("status") or {}).get("storedVersions")
-    if stored is None:
+    status = crd.get("status") or {}
+    if "storedVersions" not in status:
+        return
+    stored = status["storedVersions"]
+    if not stored:
+        yield invalid("status.storedVersions", stored, "must have at least one stored version")
         return
     existing = {version.get("name") for version in crd["spec"].get("versions") or ()}
     for index, name in enumerate(stored):
@@ -451,6 +469,9 @@ def _stored_errors(crd: Obj) -> Iterator[FieldError]:
                 f"and removes {name} from status.storedVersions"
             )
             yield invalid(f"status.storedVersions[{index}]", name, message)
+    for version in crd["spec"].get("versions") or ():
+        if version.get("storage") and version.get("name") not in stored:
+            yield invalid("status.storedVersions", stored, f"must have the storage version {version.get('name')}")
 
 
 def validate_update(crd: Obj, old: Obj) -> list[FieldError]:
@@ -468,14 +489,7 @@ def validate_update(crd: Obj, old: Obj) -> list[FieldError]:
 
 
 def validate_status(crd: Obj, _old: Obj) -> list[FieldError]:
-    stored = (crd.get("status") or {}).get("storedVersions") or []
-    errors = list(_stored_errors(crd))
-    if not stored:
-        errors.append(invalid("status.storedVersions", stored, "must have at least one stored version"))
-    storage = storage_version(crd)
-    if stored and storage not in stored:
-        errors.append(invalid("status.storedVersions", stored, f"must have the storage version {storage}"))
-    return errors
+    return list(_stored_errors({**crd, "status": {"storedVersions": [], **(crd.get("status") or {})}}))
 
 
 CUSTOM_RESOURCE_DEFINITION = Strategy(

@@ -15,7 +15,7 @@ from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, 
 from karmada.kube.objects.types import Obj
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")

@@ -132,7 +132,7 @@ def _binding_errors(binding: Obj, kinds: list[str], namespaced: bool) -> list[Fi
 
 
 def validate_role_binding(binding: Obj) -> list[FieldError]:
-    return _binding_errors(binding, ["ClusterRole", "Role"], namespaced=True)
+    return _binding_errors(binding, ["Role", "ClusterRole"], namespaced=True)
 
 
 def validate_cluster_role_binding(binding: Obj) -> list[FieldError]:

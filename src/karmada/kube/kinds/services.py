@@ -247,6 +247,13 @@ def _affinity(errors: list[FieldError], spec: Obj) -> None:
             errors.append(invalid(path, seconds, f"must be greater than 0 and less than {_MAX_AFFINITY}"))
 
 
+def address_errors(obj: Obj) -> list[FieldError]:
+    """What is wrong with the addresses that a Service names itself, without which none can be given to it."""
+    errors: list[FieldError] = []
+    _addresses(errors, {**(obj.get("spec") or {}), "externalIPs": None})
+    return errors
+
+
 def _addresses(errors: list[FieldError], spec: Obj) -> None:
     single, many = spec.get("clusterIP"), spec.get("clusterIPs") or []
     if single and many and single != many[0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,27 @@ class Request:
     pem: bytes
 
 
+_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n(.*?)\r?\n?-----END \1-----", re.DOTALL)
+
+
+def _is_request_block(pem: bytes) -> bool:
+    """Whether the first block of text that is base64 between its marks is a certificate request."""
+    for kind, body in _BLOCK.findall(pem):
+        try:
+            base64.b64decode(b"".join(body.split()), validate=True)
+        except binascii.Error:
+            continue
+        return bool(kind == b"CERTIFICATE REQUEST")
+    return False
+
+
 def load_csr(pem: bytes) -> x509.CertificateSigningRequest:
     """A PKCS#10 request that can be read in full and is signed by its own key; ValueError otherwise."""
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
 
+    if not _is_request_block(pem):
+        raise ValueError("PEM block type must be CERTIFICATE REQUEST")
     try:
         request = x509.load_pem_x509_csr(pem)
         request.public_key()

@@ -117,10 +117,12 @@ def claim_spec(errors: list[FieldError], path: str, spec: Obj) -> None:
         errors.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES))
 
 
-def _access_modes(errors: list[FieldError], path: str, spec: Obj) -> None:
+def _access_modes(
+    errors: list[FieldError], path: str, spec: Obj, missing: str = "at least 1 access mode is required"
+) -> None:
     modes = spec.get("accessModes") or []
     if not modes:
-        errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+        errors.append(required(f"{path}.accessModes", missing))
     unknown = [mode for mode in modes if mode not in ACCESS_MODES]
     errors.extend(not_supported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in unknown)
     if "ReadWriteOncePod" in modes and len(modes) > 1:
@@ -181,10 +183,11 @@ def source_of(spec: Obj) -> dict[str, Any]:
 def validate_volume(obj: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     spec = obj.get("spec") or {}
-    _access_modes(errors, "spec", spec)
+    _access_modes(errors, "spec", spec, "")
     capacity = spec.get("capacity") or {}
     if not capacity:
         errors.append(required("spec.capacity"))
+        errors.append(not_supported("spec.capacity", None, ("storage",)))
     elif set(capacity) != {"storage"}:
         errors.append(not_supported("spec.capacity", _show(capacity), ("storage",)))
     for name, amount in capacity.items():

@@ -115,8 +115,8 @@ def default_pod_template(obj: Obj) -> None:
 # --- rules
 
 
-def selector_and_template(errors: list[FieldError], spec: Obj, kind: str) -> None:
-    """A selector that says something, and a template whose pods it selects."""
+def selector_and_template(errors: list[FieldError], spec: Obj, kind: str) -> bool:
+    """A selector that says something, and a template whose pods it selects; whether the template was looked at."""
     selector = spec.get("selector")
     template = spec.get("template") or {}
     before = len(errors)
@@ -124,13 +124,16 @@ def selector_and_template(errors: list[FieldError], spec: Obj, kind: str) -> Non
         errors.append(required("spec.selector"))
     else:
         checks.label_selector(errors, "spec.selector", selector)
+        if len(errors) > before:  # nobody knows what it selects, so nothing is said of the template
+            errors.append(invalid("spec.selector", checks.selector_text(selector), "invalid label selector"))
+            return False
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             errors.append(invalid("spec.selector", {}, _EMPTY_SELECTOR + kind))
-    if len(errors) == before:
-        labels = (template.get("metadata") or {}).get("labels") or {}
-        if not _selects(selector or {}, labels):
-            errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if selector != {} and not (selector and _selects(selector, labels)):
+        errors.append(invalid("spec.template.metadata.labels", dict(sorted(labels.items())), _NO_MATCH))
     pod_rules.template(errors, "spec.template", template)
+    return True
 
 
 def _selects(selector: Obj, labels: Obj) -> bool:
@@ -152,8 +155,8 @@ def validate_deployment(obj: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     spec = obj.get("spec") or {}
     checks.non_negative(errors, "spec", spec, "replicas")
-    selector_and_template(errors, spec, "deployment")
-    always_restarts(errors, spec.get("template") or {}, "ReplicaSet")
+    if selector_and_template(errors, spec, "deployment"):
+        always_restarts(errors, spec.get("template") or {}, "ReplicaSet")
     _rolling_strategy(errors, "spec.strategy", spec.get("strategy") or {}, ("Recreate", "RollingUpdate"), "Recreate")
     checks.non_negative(errors, "spec", spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
@@ -195,8 +198,8 @@ def validate_replicaset(obj: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     spec = obj.get("spec") or {}
     checks.non_negative(errors, "spec", spec, "replicas", "minReadySeconds")
-    selector_and_template(errors, spec, "replicaset")
-    always_restarts(errors, spec.get("template") or {}, "ReplicaSet")
+    if selector_and_template(errors, spec, "replicaset"):
+        always_restarts(errors, spec.get("template") or {}, "ReplicaSet")
     return errors
 
 

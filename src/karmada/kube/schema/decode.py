@@ -86,7 +86,7 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
         raise DecodeError(error.text(path), error.converting()) from None
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
-    return path.unknown
+    return sorted(path.unknown) if custom else path.unknown
 
 
 def meant_field(node: Node, path: str) -> str:

@@ -81,6 +81,12 @@ _BOUNDS = {
 
 
 @lru_cache(maxsize=2048)
+def _regexp_problem(error: Exception) -> str:
+    """RE2's complaint as text: the binding gives it as bytes."""
+    given = error.args[0] if error.args else ""
+    return given.decode("utf-8", "replace") if isinstance(given, bytes) else str(given)
+
+
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """Whether a text has it in it. Words that come again and again (reasons, types) are looked up, not searched.
 
@@ -91,7 +97,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     try:
         search: Callable[[str], Any] = re2.compile(pattern).search
     except re2.error as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(_regexp_problem(error)) from None
     fitting: set[str] = set()
 
     def found(text: str) -> bool:

@@ -224,7 +224,7 @@ def _embedded(value: Obj, prefix: str, errors: list[FieldError]) -> None:
     for name in ("apiVersion", "kind"):
         given = value.get(name)
         if not given:
-            errors.append(required(prefix + name, "must not be empty"))
+            errors.append(required(prefix + name))
         elif type(given) is str and name == "apiVersion" and given.count("/") > 1:
             errors.append(invalid(prefix + name, given, f"unexpected GroupVersion string: {given}"))
         elif type(given) is str and name == "kind" and names.dns1035_label(given.lower()):

@@ -100,8 +100,8 @@ def test_an_address_outside_the_range_is_refused() -> None:
     with pytest.raises(Invalid) as caught:
         Services().create("a", clusterIP="10.1.2.3")
     assert messages(caught.value) == [
-        'spec.clusterIPs: Invalid value: ["10.1.2.3"]: failed to allocate IP 10.1.2.3: the provided IP (10.1.2.3) is '
-        "not in the valid range. The range of valid IPs is 10.96.0.0/12"
+        'spec.clusterIPs: Invalid value: ["10.1.2.3"]: failed to allocate IP 10.1.2.3: the provided network '
+        "does not match the current range"
     ]
     assert caught.value.message.startswith('Service "a" is invalid: spec.clusterIPs: Invalid value')
 

@@ -258,10 +258,10 @@ class Allocator:
     def choose(self, obj: Obj, old: Obj | None) -> Taken | None:
         """In place: what the Service needs and does not have; refuses what it may not have.
 
-        A Service that is wrong in itself is left alone: validation says what is wrong with it.
+        Allocation comes before validation; a Service whose own addresses are none is left to the latter.
         """
         spec = obj.get("spec") or {}
-        if services.validate(obj):
+        if services.address_errors(obj):
             return None
         self._load()
         taken = Taken(_owner(obj), self._settle)
@@ -329,7 +329,7 @@ class Allocator:
         if (found.pool, number) in had:
             return
         if number not in found.pool:
-            why = f"the provided IP ({ip}) is not in the valid range. The range of valid IPs is {found.network}"
+            why = "the provided network does not match the current range"
         elif not self._is_free(found.pool, number):
             why = _ALLOCATED_IP
         else:

@@ -13,12 +13,13 @@ from karmada.kube.objects.errors import (
     AlreadyExists,
     ApiError,
     BadRequest,
+    Conflict,
     Invalid,
     NotFound,
     UnsupportedMediaType,
     invalid,
 )
-from karmada.kube.objects.gvk import GVK, GroupVersion
+from karmada.kube.objects.gvk import GVK, GroupResource, GroupVersion
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.apply import apply
@@ -150,6 +151,14 @@ class Patcher:
                 self._request.warn(text)
         return patched
 
+    def refuse_uid_of_nothing(self, config: Obj) -> None:
+        """A uid names an object that is there; with one, an apply does not create."""
+        uid = (config.get("metadata") or {}).get("uid")
+        if uid:
+            info = self._request.info
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise Conflict.of(GroupResource(info.group, info.resource), info.name, why)
+
     def config(self) -> Obj:
         """The body of a server-side apply."""
         if self._request.in_process and self._request.obj is not None:
@@ -270,6 +279,7 @@ async def patch_or_create(
         return await update(change, True)
 
     async def make() -> Any:
+        patcher.refuse_uid_of_nothing(config)
         return await create(patcher.applied(None, copy_json(config), ""))
 
     return await update_or_create(lambda: update(change, True), make)
