@@ -225,7 +225,7 @@ async def test_duplicate_owners_are_removed_with_a_warning(http: Http) -> None:
 @pytest.mark.parametrize(
     ("query", "field"),
     [
-        ("dryRun=Some", 'dryRun: Unsupported value: "Some"'),
+        ("dryRun=Some", 'dryRun: Unsupported value: ["Some"]'),
         (f"fieldManager={'m' * 129}", "fieldManager: Too long: may not be more than 128 bytes"),
         ("fieldManager=a%0Ab", "fieldManager: Invalid value"),
         ("fieldValidation=Loud", 'fieldValidation: Unsupported value: "Loud"'),

@@ -284,6 +284,27 @@ async def test_v2_is_one_complete_document(http: Http) -> None:
     assert custom["x-kubernetes-group-version-kind"] == {"group": "example.com", "kind": "Shirt", "version": "v1"}
 
 
+async def test_v2_publishes_only_the_kind_of_a_definition_whose_root_preserves_unknown_fields(http: Http) -> None:
+    root = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "description": "Anything."}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": root}}
+    spec = {
+        "group": "example.com",
+        "scope": "Cluster",
+        "names": {"plural": "hats", "kind": "Hat"},
+        "versions": [version],
+    }
+    crd = {"metadata": {"name": "hats.example.com"}, "spec": spec}
+    assert (await http("POST", CRDS, crd)).code == 201
+    await served(http, "/apis/example.com/v1/hats")
+    kind = {"group": "example.com", "kind": "Hat", "version": "v1"}
+    published = (await http("GET", "/openapi/v2")).json()["definitions"]["com.example.v1.Hat"]
+    assert published == {"type": "object", "x-kubernetes-group-version-kind": [kind]}
+    own = (await http("GET", "/openapi/v3/apis/example.com/v1")).json()["components"]["schemas"]["com.example.v1.Hat"]
+    core = (await http("GET", "/openapi/v3/api/v1")).json()["components"]["schemas"]["io.k8s.api.core.v1.ConfigMap"]
+    for key in ("apiVersion", "kind", "metadata"):
+        assert own["properties"][key]["description"] == core["properties"][key]["description"] != ""
+
+
 async def test_v2_says_nothing_of_a_custom_schema_that_old_clients_would_misread(http: Http) -> None:
     await add_shirts(http)
     definitions = (await http("GET", "/openapi/v2")).json()["definitions"]

@@ -122,7 +122,7 @@ def test_a_manifest_is_all_its_documents_that_are_not_empty() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: b: c", "yaml: line 1: mapping values are not allowed in this context"),
+        ("a: b: c", "yaml: mapping values are not allowed in this context"),
         ("a:\n\t- x", "yaml: line 2: found character that cannot start any token"),
         ("a: &x [*x]", "yaml: anchor value contains itself"),
         ("a: .inf", "json: unsupported value: .inf"),

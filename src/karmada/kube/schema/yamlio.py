@@ -119,9 +119,13 @@ def _documents(text: bytes | str) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _problem(error: yaml.YAMLError) -> str:
+    """The text of Go's parser, which counts lines from 1 when it scans and from 0 when it parses, and leaves 0 out."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    return f"yaml: line {mark.line + 1}: {problem}" if mark is not None else f"yaml: {problem}"
+    line = mark.line if mark is not None else 0
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
 
 
 class _Resolver(BaseResolver):

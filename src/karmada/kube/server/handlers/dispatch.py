@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.errors import BadRequest, Invalid, MethodNotAllowed, NotFound, invalid
+from karmada.kube.objects.errors import BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound, invalid
 from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import Reset
@@ -185,6 +185,9 @@ class Handlers:
         async def create(obj: Obj) -> Result:
             await self._may_create(request)
             place(obj, resource, namespace, name)
+            if uid := obj["metadata"].get("uid"):
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise Conflict.of(resource.group_resource, name, why)
             return await self.writes.create(request, resource, namespace, obj, options, owned=True)
 
         result: Result = await patch_or_create(patcher, update, create, "")

@@ -5,6 +5,7 @@ Unknown fields never reach the store; whether they are a warning, an error or si
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from karmada.kube.objects.copying import copy_json
@@ -19,6 +20,8 @@ from karmada.kube.server.http.request import Request
 
 _YAML_TYPES = (YAML, "application/x-yaml", "text/yaml")
 _DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
+_OLD_VERSION = re.compile(r"v[0-9]+(alpha|beta)[0-9]+")
+_SCHEME = "kubernetes/pkg/api/legacyscheme/scheme.go:30"
 _OPTIONS_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 _DELETE_VERSIONS = ("v1", "policy/v1", "policy/v1beta1")
 
@@ -73,12 +76,12 @@ class Bodies:
         """
         parsed, complaints = self.parse(request, gvk, custom=custom)
         if not isinstance(parsed, dict):
-            raise _unrecognized(gvk.kind, "couldn't get version/kind; json: not an object", request.body)
+            raise _unrecognized(gvk.kind, _no_object(parsed), request.body)
         if parsed.get("apiVersion") in also:
             parsed["apiVersion"] = gvk.api_version
         if custom and not request.in_process:
             check_custom_type(parsed, gvk, request.body)
-        check_type(parsed, gvk)
+        self._check_type(parsed, gvk)
         complaints = self.normalize(parsed, gvk, node, custom=custom) + complaints
         if complaints and validation == "Strict":
             why = strict_text(complaints)
@@ -88,13 +91,37 @@ class Bodies:
                 request.warn(text)
         return parsed
 
+    def _check_type(self, obj: Obj, gvk: GVK) -> None:
+        """In place: fill in the type of the endpoint; refuse a body of another type."""
+        api_version, kind = obj.get("apiVersion") or gvk.api_version, obj.get("kind") or gvk.kind
+        if not isinstance(api_version, str) or not isinstance(kind, str):
+            raise BadRequest("couldn't get version/kind; json: apiVersion and kind must be strings")
+        given = GVK.parse(api_version, kind)
+        if not self._is_known(given, gvk):
+            why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+        elif kind != gvk.kind:
+            internal = gvk.group.partition(".")[0] or "core"
+            why = f"converting ({given.version}.{kind}) to ({internal}.{gvk.kind}): unknown conversion"
+        elif api_version != gvk.api_version:
+            raise BadRequest(_other_version(api_version, gvk))
+        else:
+            obj["apiVersion"], obj["kind"] = api_version, kind
+            return
+        raise BadRequest(f'{kind} in version "{given.version}" cannot be handled as a {gvk.kind}: {why}')
+
+    def _is_known(self, given: GVK, gvk: GVK) -> bool:
+        """Whether Kubernetes has a type of this name; older versions of a kind are known and not served any more."""
+        older = given._replace(version="") == gvk._replace(version="") and bool(_OLD_VERSION.fullmatch(given.version))
+        definitions = self._definitions
+        return given == gvk or older or definitions.node_for(given) is not None or definitions.node_for(gvk) is None
+
     def delete_options(self, request: Request, own_version: str) -> Obj | None:
         """The body of a DELETE, which comes under several names; None: there was nothing in it."""
         parsed, _ = self.parse(request, _DELETE_OPTIONS)
         if parsed is None:
             return None
         if not isinstance(parsed, dict):
-            raise _unrecognized("DeleteOptions", "couldn't get version/kind; json: not an object", request.body)
+            raise _unrecognized("DeleteOptions", _no_object(parsed), request.body)
         if parsed.get("apiVersion") in (*_DELETE_VERSIONS, own_version):
             parsed["apiVersion"] = _DELETE_OPTIONS.api_version
         version, kind = parsed.get("apiVersion") or _DELETE_OPTIONS.api_version, parsed.get("kind") or "DeleteOptions"
@@ -148,19 +175,18 @@ def strict_text(complaints: list[str]) -> str:
     return "strict decoding error: " + ", ".join(complaints)
 
 
-def check_type(obj: Obj, gvk: GVK) -> None:
-    """Fill in what the URL says; refuse a body that says otherwise."""
-    api_version, kind = obj.get("apiVersion") or gvk.api_version, obj.get("kind") or gvk.kind
-    if not isinstance(api_version, str) or not isinstance(kind, str):
-        raise BadRequest("couldn't get version/kind; json: apiVersion and kind must be strings")
-    if api_version != gvk.api_version:
-        raise BadRequest(
-            f"the API version in the data ({api_version}) does not match the expected API version ({gvk.api_version})"
-        )
-    if kind != gvk.kind:
-        why = f'no kind "{kind}" is registered for this endpoint'
-        raise BadRequest(f'{kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
-    obj["apiVersion"], obj["kind"] = api_version, kind
+def _other_version(api_version: str, gvk: GVK) -> str:
+    return f"the API version in the data ({api_version}) does not match the expected API version ({gvk.api_version})"
+
+
+def _no_object(parsed: Any) -> str:
+    what = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}.get(type(parsed), "null")
+    type_meta = (
+        r"""struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"""
+    )
+    return (
+        f"couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {type_meta}"
+    )
 
 
 def check_custom_type(obj: Obj, gvk: GVK, body: bytes) -> None:
@@ -169,9 +195,7 @@ def check_custom_type(obj: Obj, gvk: GVK, body: bytes) -> None:
         raise _unrecognized(gvk.kind, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'", body)
     version = obj.get("apiVersion") or ""
     if version != gvk.api_version:
-        raise BadRequest(
-            f"the API version in the data ({version}) does not match the expected API version ({gvk.api_version})"
-        )
+        raise BadRequest(_other_version(version, gvk))
     if obj["kind"] != gvk.kind:
         error = invalid("kind", obj["kind"], f"must be {gvk.kind}")
         name = (obj.get("metadata") or {}).get("name") or ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from karmada.kube.kinds.resource import Resource
@@ -18,11 +18,8 @@ RESOURCE_LIST = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList"
 PATCH = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch"
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _PREFIX = "#/definitions/"
-_DESCRIPTIONS = {
-    "apiVersion": "The group and version of this object's schema.",
-    "kind": "The type of this object, in CamelCase.",
-    "metadata": "Standard object metadata.",
-}
+_DESCRIBED = "io.k8s.api.core.v1.ConfigMap"
+"""A built-in kind: every kind describes apiVersion, kind and metadata in the same words."""
 
 
 def definition_name(definitions: Definitions, gvk: GVK, *, custom: bool) -> str:
@@ -33,14 +30,15 @@ def gvk_extension(gvk: GVK) -> Obj:
     return {"group": gvk.group, "kind": gvk.kind, "version": gvk.version}
 
 
-def custom_definitions(resource: Resource) -> dict[str, Obj]:
-    """The kind and its list, in the form of v2 definitions."""
+def custom_definitions(resource: Resource, builtin: Mapping[str, Obj]) -> dict[str, Obj]:
+    """The kind and its list, in the form of v2 definitions; `builtin` are those of the built-in kinds."""
     gvk = resource.gvk
     schema = dict(resource.raw_schema or {"x-kubernetes-preserve-unknown-fields": True})
     properties = dict(schema.get("properties") or {})
+    described = {key: known.get("description", "") for key, known in builtin[_DESCRIBED]["properties"].items()}
     for key in ("apiVersion", "kind"):
-        properties[key] = {"type": "string", "description": _DESCRIPTIONS[key]}
-    properties["metadata"] = {"$ref": _PREFIX + OBJECT_META, "description": _DESCRIPTIONS["metadata"]}
+        properties[key] = {"type": "string", "description": described[key]}
+    properties["metadata"] = {"$ref": _PREFIX + OBJECT_META, "description": described["metadata"]}
     schema |= {"type": "object", "properties": properties, "x-kubernetes-group-version-kind": [gvk_extension(gvk)]}
     name, listed_as = openapi_name(gvk), list_kind(resource)
     listed = {

@@ -95,7 +95,8 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
     paths: Obj = {}
     for resource in resources:
         if resource.custom:
-            everything |= {name: _reduced(schema) for name, schema in custom_definitions(resource).items()}
+            made = custom_definitions(resource, everything)
+            everything |= {name: _reduced_root(schema) for name, schema in made.items()}
         wanted |= kinds_of(resource, definitions)
         for path in paths_of(resource):
             paths[path.path] = _path_item(path, definitions, shared)
@@ -108,6 +109,14 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
         "securityDefinitions": {"BearerToken": BEARER_TOKEN},
         "security": [{"BearerToken": []}],
     }
+
+
+def _reduced_root(schema: Obj) -> Obj:
+    """The schema of a custom resource; nothing but its kind is published of one whose root takes unknown members."""
+    if not schema.get("x-kubernetes-preserve-unknown-fields"):
+        reduced: Obj = _reduced(schema)
+        return reduced
+    return {key: schema[key] for key in ("type", "x-kubernetes-group-version-kind")}
 
 
 def _reduced(schema: Any) -> Any:

@@ -159,7 +159,7 @@ def build(resources: Iterable[Resource], definitions: Definitions, git_version: 
     paths: Obj = {}
     for resource in sorted(resources, key=lambda r: r.plural):
         if resource.custom:
-            everything |= custom_definitions(resource)
+            everything |= custom_definitions(resource, everything)
         else:
             wanted.add(RESOURCE_LIST)
             root = f"{base_path(resource.gvk)}/"
