@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.cluster.controller import Clusters
+from karmada.controllers.context import Context
 from karmada.joining.join import JoinError, Joining, join
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.unjoin import clean_up_member, unjoin
@@ -20,6 +22,7 @@ from karmada.kube.objects.clock import FakeClock, RealClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.meta import is_owned_by
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import ControlPlane, running
 from tests.support.eventually import eventually
@@ -33,9 +36,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("servers")
 
 
+def with_members(context: Context) -> list[Reconciler]:
+    """The members follow their clusters although no controller here uses them."""
+    assert context.members
+    return [Clusters(context)]
+
+
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
-    async with running(folder / "control-plane", lambda context: [Clusters(context)], clock=RealClock()) as plane:
+    async with running(folder / "control-plane", with_members, clock=RealClock()) as plane:
         yield plane
 
 
@@ -90,9 +99,17 @@ async def test_without_a_way_to_the_member_it_is_left_alone(plane: ControlPlane,
 async def test_a_cluster_may_join_again_at_once_and_is_reached_with_its_new_token(
     plane: ControlPlane, member: MemberServer
 ) -> None:
+    members, secrets = plane.context.members, plane.context.informers.of(SECRETS)
+
+    def token() -> str:
+        secret = secrets.get(Key("karmada-cluster", "m1"))
+        assert secret is not None
+        return base64.b64decode(secret["data"]["token"]).decode()
+
     for _ in range(3):
         await joined(plane, member)
-        client = Client(plane.context.members.get("m1").transport)
+        await eventually(lambda: members.get("m1").transport.config.token == token())
+        client = Client(members.get("m1").transport)
         assert (await client.get(NAMESPACES, "kube-system"))["kind"] == "Namespace"
         await unjoin(plane.client, "m1", member=member.client)
         await eventually(lambda: not len(plane.context.informers.of(Cluster.gvr)))
