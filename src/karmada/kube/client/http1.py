@@ -23,7 +23,7 @@ from karmada.kube.client.limits import readable
 
 _HEAD_BYTES = 1 << 18
 _PIECE = 1 << 16
-_ROOM = 1 << 18
+_BUFFER_BYTES = 1 << 18
 """Bytes that may be received before they are read."""
 _IDLE_SECONDS = 60.0
 """A connection that waited longer may be about to be closed by the server."""
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._data = bytearray()
-        self._room = _ROOM
+        self._room = _BUFFER_BYTES
         self._paused = False
         self._ended = False
         self._error: Exception | None = None
@@ -200,11 +200,11 @@ class Connection(asyncio.Protocol):
 
     async def whole(self, length: int, keeps: bool) -> bytes:
         """A body of known length, at once."""
-        self._room = max(length, _ROOM)
+        self._room = max(length, _BUFFER_BYTES)
         while len(self._data) < length:
             if not await self._more():
                 raise BrokenAnswer("the connection broke within the answer")
-        self._room = _ROOM
+        self._room = _BUFFER_BYTES
         body = self._take(length)
         self._done(keeps)
         return body
