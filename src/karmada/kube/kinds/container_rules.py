@@ -266,14 +266,14 @@ def _request_against_limit(errors: list[FieldError], path: str, name: str, amoun
         if fixed:
             errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
         return
-    asked, most = checks.quantity(amount), checks.quantity(limit)
-    if asked is None or most is None:
+    requested, most = checks.quantity(amount), checks.quantity(limit)
+    if requested is None or most is None:
         return
-    if fixed and asked != most:
-        errors.append(invalid(f"{path}.requests", str(asked), f"must be equal to {name} limit of {most}"))
-    elif asked > most:
+    if fixed and requested != most:
+        errors.append(invalid(f"{path}.requests", str(requested), f"must be equal to {name} limit of {most}"))
+    elif requested > most:
         detail = f"must be less than or equal to {name} limit of {most}"
-        errors.append(invalid(f"{path}.requests", str(asked), detail))
+        errors.append(invalid(f"{path}.requests", str(requested), detail))
 
 
 def is_standard_resource(name: str) -> bool:

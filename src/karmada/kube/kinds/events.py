@@ -1,4 +1,4 @@
-"""Events: one storage (core v1), two APIs. events.k8s.io/v1 renames fields and asks for more on creation."""
+"""Events: one storage (core v1), two APIs. events.k8s.io/v1 renames fields and requires more on creation."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def validate_core(obj: Obj) -> list[FieldError]:
 
 
 def _new_style(errors: list[FieldError], obj: Obj, controller: str, message: str) -> None:
-    """What every event with a time of its own must tell."""
+    """What every event with an eventTime must have."""
     checks.named(errors, controller, obj.get(controller), names.qualified_name)
     for key in ("reportingInstance", "action", "reason"):
         if not obj.get(key):

@@ -2,7 +2,7 @@
 
 A row that the chosen Kubernetes version does not know is left out. Schemas are compiled on first use. Two kinds have
 two faces on one storage: HorizontalPodAutoscaler (v1 and v2, stored as v2) and Event (core and events.k8s.io, stored as
-core). Reviews and bindings are rows with the one verb `create`: they are asked, not stored.
+core). Reviews and bindings are rows with the one verb `create`: they are evaluated, not stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What pods ask for: the amounts of their containers put together."""
+"""Resource requests and limits of pods: those of their containers together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Usage = dict[str, Quantity]
 
 
 def pod_resources(spec: Obj, kind: str) -> Usage:
-    """What a pod asks for (or is limited to) in all: its containers and sidecars together, or its greediest init
+    """What a pod requests (or is limited to) in all: its containers and sidecars together, or its greediest init
     container with the sidecars started before it, whichever is more; plus the runtime's overhead.
     """
     total: Usage = {}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from karmada.kube.kinds import checks
@@ -85,6 +86,29 @@ def _security_context(errors: list[FieldError], path: str, context: Obj) -> None
         checks.between(errors, f"{path}.{key}", context.get(key), 0, checks.MAX_INT32)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         checks.between(errors, f"{path}.supplementalGroups[{index}]", group, 0, checks.MAX_INT32)
+    _sysctls(errors, f"{path}.sysctls", context.get("sysctls") or _NONE)
+
+
+_SYSCTL_SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SYSCTL = rf"^({_SYSCTL_SEGMENT}[\./])*{_SYSCTL_SEGMENT}$"
+_SYSCTL_LENGTH = 253
+_is_sysctl = re.compile(_SYSCTL).fullmatch
+
+
+def _sysctls(errors: list[FieldError], path: str, found: Sequence[Obj]) -> None:
+    """Kernel parameters; a name with slashes and the same name with dots are one."""
+    seen: set[str] = set()
+    for index, sysctl in enumerate(found):
+        place, name = f"{path}[{index}].name", sysctl.get("name") or ""
+        dotted = name.replace("/", ".")
+        if not name:
+            errors.append(required(place))
+        elif len(name) > _SYSCTL_LENGTH or not _is_sysctl(name):
+            detail = f"must have at most {_SYSCTL_LENGTH} characters and match regex {_SYSCTL}"
+            errors.append(invalid(place, name, detail))
+        elif dotted in seen:
+            errors.append(duplicate(place, name))
+        seen.add(dotted)
 
 
 def _scheduling_gates(errors: list[FieldError], path: str, gates: Sequence[Obj]) -> None:

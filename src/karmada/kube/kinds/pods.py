@@ -33,7 +33,7 @@ def default(pod: Obj) -> None:
 
 
 def qos_class(spec: Obj) -> str:
-    """Guaranteed: cpu and memory limited in every container, and asked for in full; BestEffort: neither anywhere.
+    """Guaranteed: cpu and memory limited in every container, and requested in full; BestEffort: neither anywhere.
 
     Resources of the pod as a whole decide in place of those of its containers.
     """
@@ -210,7 +210,7 @@ def grace_period(pod: Obj, requested: int | None) -> int:
 
 
 def generation(pod: Obj) -> Any:
-    """The node is not what the user asked for but where the scheduler put it."""
+    """The node is not part of what the user requested: the scheduler sets it."""
     return {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
 
 

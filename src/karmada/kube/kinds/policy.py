@@ -131,6 +131,6 @@ def _why_none(name: str, status: Obj) -> str:
 
 
 def _violation(why: str, retry_after: int | None = None) -> TooManyRequests:
-    """`retry_after` makes clients ask again by themselves; without it they tell their user first."""
+    """`retry_after` makes clients retry by themselves; without it they report the error first."""
     causes = [{"reason": "DisruptionBudget", "message": why}]
     return TooManyRequests(VIOLATES, details={"causes": causes}, retry_after=retry_after)

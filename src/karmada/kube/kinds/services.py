@@ -1,6 +1,6 @@
 """Services: defaults, rules, and what a PUT that leaves out allocated values keeps.
 
-Addresses and node ports are given out by server/allocator.py; here is what is asked of a Service before and after.
+Addresses and node ports are given out by server/allocator.py; here is what a Service must satisfy before and after.
 A type that changes drops the fields that only the old type had, unless the user sets them anew.
 """
 
@@ -46,7 +46,7 @@ def is_headless(spec: Obj) -> bool:
 
 
 def cluster_ips(spec: Obj) -> list[str]:
-    """The addresses a Service holds or asks for."""
+    """The addresses a Service has or requests."""
     found = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
     return [ip for ip in found if ip and ip != NONE]
 

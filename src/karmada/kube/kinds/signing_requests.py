@@ -22,7 +22,7 @@ MIN_SECONDS = 600
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a PKCS#10 request asks for."""
+    """The subject and names of a PKCS#10 request."""
 
     common_name: str
     organizations: tuple[str, ...]

@@ -156,8 +156,8 @@ def update_claim(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def _growth(errors: list[FieldError], new: Obj, was: Obj) -> None:
-    asked, had = (checks.quantity(_size(spec)) for spec in (new, was))
-    if asked is not None and had is not None and asked < had:
+    requested, had = (checks.quantity(_size(spec)) for spec in (new, was))
+    if requested is not None and had is not None and requested < had:
         detail = "field can not be less than status.capacity"
         errors.append(forbidden_field("spec.resources.requests.storage", detail))
 

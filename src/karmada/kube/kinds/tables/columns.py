@@ -186,7 +186,7 @@ def ago(path: str, absent: str = UNKNOWN) -> Cell:
 
 
 def of(rule: Callable[[Obj], Any]) -> Cell:
-    """A rule that does not ask for the time."""
+    """A rule that does not need the time."""
     return lambda obj, now: rule(obj)  # noqa: ARG005
 
 

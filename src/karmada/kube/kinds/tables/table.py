@@ -1,7 +1,7 @@
-"""The Table that kubectl asks for: columns, and a row of cells for every object.
+"""The Table that kubectl requests: columns, and a row of cells for every object.
 
 Built-in kinds are looked up by group and kind, whatever their version; custom resources bring their own columns; for
-the rest a name and a date must do. A row carries the object's metadata, the whole object or nothing, as asked for.
+the rest a name and a date must do. A row carries the object's metadata, the whole object or nothing, as requested.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Order is Kubernetes' own and matters: defaults come before the webhooks that see them, the quota comes last, when
 nothing can refuse the write any more but the store. A plug-in whose `handles` depends on nothing but resource,
-subresource and operation says so (`static`) and is asked once for each of those; others (webhooks) are asked for each
-request.
+subresource and operation says so (`static`) and is called once for each of those; others (webhooks)
+are called for each request.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ _Key = tuple[GroupResource, str, str]
 
 class _Step(NamedTuple):
     plugin: Plugin
-    asks: bool
-    """Whether `handles` must be asked for each request."""
+    per_request: bool
+    """Whether `handles` must be called for each request."""
     mutates: bool
 
 
@@ -114,8 +114,8 @@ class Chain:
         return changed
 
     async def validate(self, attributes: Attributes) -> None:
-        for plugin, asks, _ in self._for(attributes).validate:
-            if asks and not plugin.handles(attributes):
+        for plugin, per_request, _ in self._for(attributes).validate:
+            if per_request and not plugin.handles(attributes):
                 continue
             await plugin.validate(attributes)
 
@@ -148,8 +148,8 @@ class Chain:
 
 async def _admit(steps: tuple[_Step, ...], attributes: Attributes) -> bool:
     changed = False
-    for plugin, asks, mutates in steps:
-        if asks and not plugin.handles(attributes):
+    for plugin, per_request, mutates in steps:
+        if per_request and not plugin.handles(attributes):
             continue
         await plugin.admit(attributes)
         changed = changed or mutates

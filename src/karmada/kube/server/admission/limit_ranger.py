@@ -52,7 +52,7 @@ def _items(limit_range: Obj) -> list[Obj]:
 
 
 def apply_defaults(pod: Obj, limit_range: Obj) -> None:
-    """In place: what containers do not say of requests and limits, and an annotation that tells what was set."""
+    """In place: what containers do not say of requests and limits, and an annotation that lists what was set."""
     requests: Obj = {}
     limits: Obj = {}
     for item in _items(limit_range):
@@ -61,27 +61,27 @@ def apply_defaults(pod: Obj, limit_range: Obj) -> None:
             limits |= item.get("default") or {}
     if not requests and not limits:
         return
-    told: list[str] = []
+    applied: list[str] = []
     spec = pod.get("spec") or {}
     for key, what in (("containers", "container"), ("initContainers", "init container")):
         for container in spec.get(key) or ():
-            _merge(container, requests, limits, what, told)
-    if told:
+            _merge(container, requests, limits, what, applied)
+    if applied:
         meta = pod["metadata"]
         meta["annotations"] = {
             **(meta.get("annotations") or {}),
-            ANNOTATION: "LimitRanger plugin set: " + "; ".join(told),
+            ANNOTATION: "LimitRanger plugin set: " + "; ".join(applied),
         }
 
 
-def _merge(container: Obj, requests: Obj, limits: Obj, what: str, told: list[str]) -> None:
+def _merge(container: Obj, requests: Obj, limits: Obj, what: str, applied: list[str]) -> None:
     resources = container.setdefault("resources", {})
     for kind, defaults, word in (("requests", requests, "request"), ("limits", limits, "limit")):
         have = resources.get(kind) or {}
         added = {name: amount for name, amount in defaults.items() if name not in have}
         if added:
             resources[kind] = {**have, **added}
-            told.append(f"{', '.join(sorted(added))} {word} for {what} {container.get('name')}")
+            applied.append(f"{', '.join(sorted(added))} {word} for {what} {container.get('name')}")
 
 
 # --- bounds
@@ -110,11 +110,11 @@ def _claim_violations(item: Obj, claim: Obj) -> Iterator[str]:
     for name, least in sorted(_amounts(item.get("min")).items()):
         yield from _too_little(kind, name, least, requests.get(name), None)
     for name, most in sorted(_amounts(item.get("max")).items()):
-        asked = requests.get(name)
-        if asked is None:
+        requested = requests.get(name)
+        if requested is None:
             yield f"maximum {name} usage per {kind} is {most}.  No request is specified"
-        elif asked > most:
-            yield f"maximum {name} usage per {kind} is {most}, but request is {asked}"
+        elif requested > most:
+            yield f"maximum {name} usage per {kind} is {most}, but request is {requested}"
 
 
 def _outside(kind: str, item: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:

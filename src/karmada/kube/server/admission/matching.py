@@ -1,7 +1,7 @@
 """Which writes a webhook or a policy wants to see: rules, selectors and equivalent versions.
 
 Rules depend on nothing but the operation, the resource and whether there is a namespace, so what matches is worked out
-once for each such combination and kept by the caller. Selectors look at the objects and are asked every time.
+once for each such combination and kept by the caller. Selectors look at the objects and are evaluated every time.
 """
 
 from __future__ import annotations

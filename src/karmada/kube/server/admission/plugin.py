@@ -30,7 +30,7 @@ def is_create_of(attributes: Attributes, group: str, plural: str) -> bool:
 
 
 def refuse(attributes: Attributes, why: str) -> Forbidden:
-    """The refusal of a write; an object without a name yet goes by the prefix it asked its name to be made from."""
+    """The refusal of a write; an object without a name yet is named by its generateName."""
     return Forbidden.of(attributes.group_resource, _name(attributes), why)
 
 

@@ -79,8 +79,8 @@ class PersistentVolumeClaimResize(BuiltinPlugin):
 
     async def validate(self, attributes: Attributes) -> None:
         new, old = attributes.obj or {}, attributes.old or {}
-        asked, had = checks.quantity(_size(new)), checks.quantity(_size(old))
-        if asked is None or had is None or asked <= had:
+        requested, had = checks.quantity(_size(new)), checks.quantity(_size(old))
+        if requested is None or had is None or requested <= had:
             return
         if (old.get("status") or {}).get("phase") != "Bound":
             raise refuse(attributes, "Only bound persistent volume claims can be expanded")

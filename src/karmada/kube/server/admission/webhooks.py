@@ -141,7 +141,7 @@ class _Webhooks(BuiltinPlugin):
         return tuple(Invocation(hook, resource) for hook, resource in found if resource is not None)
 
     async def _question(self, attributes: Attributes, invocation: Invocation) -> Question | None:
-        """What to ask the webhook; None if its selectors or conditions say that it is not concerned."""
+        """The review to send to the webhook; None if its selectors or conditions say that it is not concerned."""
         hook, resource = invocation
         if not hook.criteria.selects(attributes, self.reader):
             return None
