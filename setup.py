@@ -16,10 +16,10 @@ from setuptools.command.build_py import build_py
 
 def _git(*words: str) -> str | None:
     try:
-        told = subprocess.run(["git", *words], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
+        done = subprocess.run(["git", *words], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return told.stdout.strip()
+    return done.stdout.strip()
 
 
 class BuildWithFacts(build_py):

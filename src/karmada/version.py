@@ -1,7 +1,7 @@
 """Which version of the programs this is, and which commit it was made of.
 
 A built package carries the facts in a module of their own, written when it was built. In a checkout the commit is read
-from git's files; nobody is asked at run time.
+from git's files, without running git.
 """
 
 from __future__ import annotations
