@@ -176,7 +176,7 @@ async def test_a_status_write_creates_nothing(client: Client) -> None:
 @pytest.mark.parametrize(
     ("name", "spec", "why"),
     [
-        ("m.1", {}, 'metadata.name: Invalid value: "m.1": a lowercase RFC 1123 label must consist of'),
+        ("m.1", {}, 'metadata.name: Invalid value: "m.1": must not contain dots'),
         (
             "a" * 49,
             {},

@@ -117,8 +117,18 @@ def test_no_kubeconfig_breaks_anything_else(place: tuple[str | int, ...], value:
 
 
 def test_an_authority_is_looked_at_only_where_it_counts() -> None:
-    assert access(GOOD | {"caBundle": b"x"}, apiEndpoint="http://10.0.0.1").token == SECRET
     assert access(GOOD | {"caBundle": b"x"}, insecureSkipTLSVerification=True).insecure
+
+
+@pytest.mark.parametrize("insecure", [True, False])
+def test_credentials_go_unencrypted_only_where_that_is_allowed(insecure: bool) -> None:
+    cluster = {"metadata": {"name": "m1"}, "spec": {"apiEndpoint": "http://10.0.0.1", "secretRef": {"name": "m1"}}}
+    secret = {"data": {key: base64.b64encode(value).decode() for key, value in GOOD.items()}}
+    if insecure:
+        assert access_of(cluster, secret, allow_insecure=True).server == "http://10.0.0.1"
+    else:
+        with pytest.raises(NoAccess, match="unencrypted"):
+            access_of(cluster, secret)
 
 
 def test_an_address_alone_is_one_for_https() -> None:

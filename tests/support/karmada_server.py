@@ -40,7 +40,7 @@ async def serving(
 async def clusters_only(folder: Path, clock: Clock | None = None, *, models: bool = True) -> AsyncIterator[ApiServer]:
     """A server that has clusters and their proxy of all of Karmada's kinds; it starts faster."""
     server = ApiServer(ServerConfig(data_dir=folder, storage="memory://", port=0), clock)
-    mount_clusters(server, models=models)
+    mount_clusters(server, server.authorizer, models=models, allow_insecure=True)
     await server.start()
     try:
         yield server

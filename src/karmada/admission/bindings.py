@@ -43,11 +43,20 @@ def give_id(obj: Obj, label: str, context: Context) -> None:
 
 
 async def validate(binding: Obj, old: Obj | None, context: Context) -> list[FieldError]:
-    errors = _dependencies(binding["metadata"].get("annotations") or {})
+    errors = [*_dependencies(binding["metadata"].get("annotations") or {}), *_own_namespace(binding)]
     if errors:
         return errors
     await enforce(binding, old, context)
     return _components(binding["spec"]) if context.settings.enabled(COMPONENTS_GATE) else []
+
+
+def _own_namespace(binding: Obj) -> list[FieldError]:
+    """What a binding in a namespace is about is in that namespace, too."""
+    own = binding["metadata"].get("namespace") or ""
+    given = ((binding.get("spec") or {}).get("resource") or {}).get("namespace") or ""
+    if not given or given == own:
+        return []
+    return [invalid("spec.resource.namespace", given, f"must be the namespace of the binding ({own})")]
 
 
 def _dependencies(annotations: Obj) -> list[FieldError]:

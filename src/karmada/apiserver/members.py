@@ -25,7 +25,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.addresses.service_routing import Address
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.outbound.https import Outbound, Target, Trust, why
-from karmada.members.access import NoAccess, way_to
+from karmada.members.access import NoAccess, check_encrypted, way_to
 
 SECRETS = GroupResource("", "secrets")
 _GENERAL_GROUPS = frozenset({"system:authenticated", "system:unauthenticated"})
@@ -60,7 +60,10 @@ FindSecret = Callable[[str, str], Awaitable[Obj | None]]
 
 
 class Members:
-    def __init__(self, clusters: Reader, secret: FindSecret, outbound: Outbound) -> None:
+    def __init__(
+        self, clusters: Reader, secret: FindSecret, outbound: Outbound, *, allow_insecure: bool = False
+    ) -> None:
+        self._allow_insecure = allow_insecure
         self._reader = clusters
         self._find_secret = secret
         self._outbound = outbound
@@ -81,6 +84,7 @@ class Members:
             if not way.server:
                 raise plain(f"API endpoint of cluster {name} should not be empty")
             check_address(f"the address of cluster {name}", way.server)
+            check_encrypted(name, way.server, allow_insecure=self._allow_insecure)
         except (NoAccess, ConfigError) as error:
             raise plain(str(error)) from error
         return Member(

@@ -16,16 +16,19 @@ from karmada.api.crds import all_kinds, crd_manifests
 from karmada.api.resources import resources_of
 from karmada.api.search import ResourceRegistry
 from karmada.api.work_v1alpha1 import convert_all
+from karmada.apiserver.cluster_credentials import ClusterCredentials
 from karmada.apiserver.cluster_proxy import ClusterProxy
 from karmada.apiserver.cluster_resource import CLUSTERS, cluster_resource
 from karmada.apiserver.fan_out import FanOut, Local
 from karmada.apiserver.members import SECRETS, FindSecret, Members
+from karmada.apiserver.tenant_roles import tenant_roles
 from karmada.features import default_gates
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.pki import ADMIN_USER
 from karmada.kube.server.core import ServerCore
 from karmada.kube.server.handlers.dispatch import Place
@@ -39,14 +42,21 @@ _OURS = {"karmada.io/system": "true"}
 log = get_logger("apiserver")
 
 
-def mount(server: ApiServer, gates: FeatureGates | None = None, *, allow_no_execute_taint_policy: bool = False) -> None:
+def mount(
+    server: ApiServer,
+    gates: FeatureGates | None = None,
+    *,
+    allow_no_execute_taint_policy: bool = False,
+    allow_insecure_members: bool = False,
+) -> None:
     """Before the server starts."""
     gates = gates or default_gates()
-    server.more_defaults += [*_namespaces(), *crd_manifests(), *_proxy_rights()]
+    server.more_defaults += [*_namespaces(), *crd_manifests(), *_proxy_rights(), *tenant_roles()]
     server.custom_resources.converters |= {
         f"{plural}.work.karmada.io": convert_all for plural in ("resourcebindings", "clusterresourcebindings")
     }
-    mount_clusters(server, models=gates.enabled("CustomizedClusterResourceModeling"))
+    models = gates.enabled("CustomizedClusterResourceModeling")
+    mount_clusters(server, server.authorizer, models=models, allow_insecure=allow_insecure_members)
     mount_search(server)
     settings = Settings(
         client=server.client(user_agent="karmada-webhook"),
@@ -120,13 +130,20 @@ def mount_search(server: ApiServer) -> None:
 
 
 def mount_clusters(
-    server: ServerCore, *, models: bool = True, secret: FindSecret | None = None, local: Local | None = None
+    server: ServerCore,
+    rights: Decides,
+    *,
+    models: bool = True,
+    allow_insecure: bool = False,
+    secret: FindSecret | None = None,
+    local: Local | None = None,
 ) -> None:
     """Clusters and their proxy, on any server.
 
-    `secret` finds the Secrets of clusters, and `local` answers what is no resource of theirs; by default both are the
-    server's own.
+    `rights` decides who may name which Secrets. `secret` finds the Secrets of clusters, and `local` answers what is no
+    resource of theirs; by default both are the server's own.
     """
+    server.admission.add(ClusterCredentials(rights, allow_insecure=allow_insecure))
     server.registry.add([cluster_resource(server.clock, models=models)])
     outbound = Outbound()
     server.closing.append(outbound.close)
@@ -138,6 +155,6 @@ def mount_clusters(
         info = RequestInfo(False, request.method.lower(), path)
         return await server.pipeline.run(replace(request, info=info, query=Query({})))
 
-    members = Members(server.cache, secret or own_secret, outbound)
+    members = Members(server.cache, secret or own_secret, outbound, allow_insecure=allow_insecure)
     proxy = ClusterProxy(members, FanOut(members, local or own_answer))
     server.handlers.endpoints[Place(CLUSTERS, "proxy")] = proxy.connect

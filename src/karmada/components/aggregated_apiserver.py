@@ -26,6 +26,7 @@ from karmada.components.flags import (
     file,
     gates_from,
     ignored,
+    insecure_members_flag,
     logging_flags,
     switch,
     together,
@@ -76,6 +77,7 @@ class AggregatedApiServer:
         *,
         trust: Trust,
         lookup: bool = True,
+        allow_insecure_members: bool = False,
     ) -> None:
         from karmada.apiserver.mount import mount_clusters
         from karmada.joining.objects import SECRETS
@@ -92,7 +94,8 @@ class AggregatedApiServer:
         self._control_plane = Client(self._transport)
         self._asking = [Client(transport_for(way)) for way in (access.callers, access.rights)]
         self._callers = DelegatedAuthenticator(self._asking[0], clock, anonymous=config.anonymous)
-        self.server = ExtensionServer(config, self._callers, DelegatedAuthorizer(self._asking[1], clock), tls, clock)
+        rights = DelegatedAuthorizer(self._asking[1], clock)
+        self.server = ExtensionServer(config, self._callers, rights, tls, clock)
         self._informers = Informers(self._control_plane, clock=clock)
         self._published = Informers(self._asking[0], clock=clock)
         self._secrets = self._informers.of(SECRETS, transform=_credentials)
@@ -100,7 +103,14 @@ class AggregatedApiServer:
         if lookup:
             FollowedTrust(self._published, trust, self._believe)
         models = gates.enabled("CustomizedClusterResourceModeling")
-        mount_clusters(self.server, models=models, secret=self._secret, local=self._local)
+        mount_clusters(
+            self.server,
+            rights,
+            models=models,
+            allow_insecure=allow_insecure_members,
+            secret=self._secret,
+            local=self._local,
+        )
         self.server.health.add("control-plane", lambda: self._informers.synced, pages=("readyz",))
 
     def _believe(self, trust: Trust) -> None:
@@ -240,6 +250,7 @@ flags = together(
     ),
     click.option("--audit-log-path", default="", help="Append a JSON line for each request; - for standard output."),
     ignored("--audit-log-maxage --audit-log-maxbackup", "rotate the file with logrotate."),
+    insecure_members_flag,
     feature_gates_flag,
     ignored("--kube-api-qps --kube-api-burst", "the rate of requests adapts to the API server."),
     logging_flags,
@@ -319,7 +330,15 @@ async def _serve(config: ServerConfig, access: Access, tls: ssl.SSLContext, gate
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         lookup = not given["authentication_skip_lookup"]
-    server = AggregatedApiServer(config, access, tls, gates, trust=_trust(given), lookup=lookup)
+    server = AggregatedApiServer(
+        config,
+        access,
+        tls,
+        gates,
+        trust=_trust(given),
+        lookup=lookup,
+        allow_insecure_members=given["allow_insecure_members"],
+    )
 
     starting = asyncio.create_task(server.start())
     stopped = asyncio.create_task(stopping.wait())

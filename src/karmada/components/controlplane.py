@@ -44,7 +44,11 @@ class ControlPlane:
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
         self.server = control_plane_server(
-            config, self.clock, self.gates, allow_no_execute_taint_policy=allow_no_execute_taint_policy
+            config,
+            self.clock,
+            self.gates,
+            allow_no_execute_taint_policy=allow_no_execute_taint_policy,
+            allow_insecure_members=self.settings.allow_insecure_members,
         )
         self.manager: Manager | None = None
         self.context: Context | None = None

@@ -204,6 +204,12 @@ admission_flags = switch(
     "--allow-no-execute-taint-policy", False, "Allow ClusterTaintPolicies to add NoExecute taints to clusters."
 )
 
+insecure_members_flag = switch(
+    "--allow-insecure-members",
+    False,
+    "Allow clusters with an http:// address, to which credentials are sent unencrypted. For tests only.",
+)
+
 # the controllers
 
 _WORKERS = {
@@ -244,6 +250,7 @@ controller_flags = together(
     ),
     duration("--cluster-cache-sync-timeout", "2m", "How long the first list of a member's objects may take."),
     switch("--enable-cluster-resource-modeling", True, "Count the nodes of every cluster by resource model."),
+    insecure_members_flag,
     click.option(
         "--skipped-propagating-apis",
         default="",

@@ -23,6 +23,7 @@ def control_plane_server(
     gates: FeatureGates | None = None,
     *,
     allow_no_execute_taint_policy: bool = False,
+    allow_insecure_members: bool = False,
 ) -> ApiServer:
     """The embedded API server with Karmada's kinds and their admission."""
     server = ApiServer(
@@ -34,5 +35,10 @@ def control_plane_server(
         ),
         clock,
     )
-    mount(server, gates, allow_no_execute_taint_policy=allow_no_execute_taint_policy)
+    mount(
+        server,
+        gates,
+        allow_no_execute_taint_policy=allow_no_execute_taint_policy,
+        allow_insecure_members=allow_insecure_members,
+    )
     return server

@@ -43,6 +43,8 @@ class Settings:
     cluster_api_kubeconfig: str = ""
     """The management cluster of Cluster API, whose clusters join by themselves."""
     cluster_api_context: str = ""
+    allow_insecure_members: bool = False
+    """Whether members may be reached over plain HTTP, which shows their credentials to everybody on the way."""
     skipped_propagating_apis: str = ""
     skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
 
@@ -69,7 +71,7 @@ class Context:
     def members(self) -> Members:
         """The member clusters; followed only in a process whose parts need them."""
         if self._members is None:
-            self._members = Members(self.informers, self.clock)
+            self._members = Members(self.informers, self.clock, allow_insecure=self.settings.allow_insecure_members)
         return self._members
 
     def components(self) -> Iterator[Component]:

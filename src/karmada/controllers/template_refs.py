@@ -38,8 +38,19 @@ def ref_of(obj: Obj) -> Ref:
     return Ref(GVK.parse(obj["apiVersion"], obj["kind"]), namespace, name)
 
 
-def ref_of_resource(resource: Obj) -> Ref:
-    """Of what a binding is about: its spec.resource."""
+def resource_of_binding(binding: Obj) -> Obj:
+    """The spec.resource of a binding, in the binding's own namespace whatever it says.
+
+    Who may write bindings in a namespace must not have objects of other namespaces propagated or their status written.
+    """
+    resource: Obj = binding["spec"]["resource"]
+    namespace = meta.namespace(binding)
+    return resource if (resource.get("namespace") or "") == namespace else {**resource, "namespace": namespace}
+
+
+def ref_of_binding(binding: Obj) -> Ref:
+    """Of the template of a binding."""
+    resource = resource_of_binding(binding)
     gvk = GVK.parse(resource["apiVersion"], resource["kind"])
     return Ref(gvk, resource.get("namespace") or "", resource["name"])
 

@@ -32,10 +32,20 @@ def secret_key(cluster: Obj) -> tuple[str, str] | None:
     return (ref.get("namespace") or "", ref.get("name") or "") if ref else None
 
 
-def access_of(cluster: Obj, secret: Obj | None) -> RestConfig:
+def check_encrypted(name: str, server: str, *, allow_insecure: bool) -> None:
+    """NoAccess where credentials would go over the network for everybody to read."""
+    if not allow_insecure and server.lower().startswith("http://"):
+        raise NoAccess(
+            f"the credentials of cluster {name} would go to {server} unencrypted: "
+            "use https, or start with --allow-insecure-members"
+        )
+
+
+def access_of(cluster: Obj, secret: Obj | None, *, allow_insecure: bool = False) -> RestConfig:
     """NoAccess when it cannot be reached that way; the text says why, and nothing that is secret."""
     name = cluster["metadata"]["name"]
     config = _settings(cluster, secret)
+    check_encrypted(name, config.server, allow_insecure=allow_insecure)
     try:
         check(config)
     except ConfigError as error:

@@ -83,7 +83,10 @@ class Member:
 class Members:
     name = "members"
 
-    def __init__(self, informers: Informers, clock: Clock, *, user_agent: str = USER_AGENT) -> None:
+    def __init__(
+        self, informers: Informers, clock: Clock, *, user_agent: str = USER_AGENT, allow_insecure: bool = False
+    ) -> None:
+        self._allow_insecure = allow_insecure
         self._clusters = informers.of(Cluster.gvr)
         self._secrets = informers.of(SECRETS)
         self._clock = clock
@@ -119,7 +122,7 @@ class Members:
         cluster = self._clusters.get(Key("", name))
         if cluster is None:
             raise NoAccess(f'clusters.cluster.karmada.io "{name}" not found')
-        config = access_of(cluster, self._secret(cluster))
+        config = access_of(cluster, self._secret(cluster), allow_insecure=self._allow_insecure)
         member = Member(name, SwitchingTransport(_named(config, self._agent)), self._clock)
         self._members[name] = member
         return member
@@ -162,7 +165,7 @@ class Members:
         if member is None:
             return
         try:
-            config = _named(access_of(cluster, self._secret(cluster)), self._agent)
+            config = _named(access_of(cluster, self._secret(cluster), allow_insecure=self._allow_insecure), self._agent)
         except NoAccess as error:
             log.info("The access to a cluster is broken", cluster=member.name, err=str(error))
             member.trouble = error

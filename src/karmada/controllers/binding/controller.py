@@ -22,6 +22,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.template_refs import resource_of_binding
 from karmada.controllers.templates import Templates
 from karmada.controllers.works import WorkBeingDeleted, Works
 from karmada.interpreter.interpreter import Interpreter
@@ -96,7 +97,7 @@ class Binding(Reconciler):
         removed = await self._remove_orphans(binding, works)
         if self._is_purging(binding, works):
             return requeue(_PURGE_PAUSE)
-        template = await self._templates.of(binding["spec"]["resource"])
+        template = await self._templates.of(resource_of_binding(binding))
         if template is not None:
             await self._ensure(binding, template, removed)
             await self._delete(_renamed(binding, works))
@@ -141,7 +142,7 @@ class Binding(Reconciler):
 
     async def _remove(self, binding: Obj, works: Sequence[Obj]) -> None:
         """Delete Works; those of a Namespace that is synced everywhere stay, since all of its content would go too."""
-        if not works or not self._synced(binding["spec"]["resource"]):
+        if not works or not self._synced(resource_of_binding(binding)):
             await self._delete(works)
             return
         await asyncio.gather(*(self._release(work) for work in works))
@@ -240,7 +241,7 @@ class Binding(Reconciler):
 
 def _is_of_another(binding: Obj, work: Obj) -> bool:
     """Whether a Work carries an object of another identity: earlier versions let override policies change it."""
-    resource = binding["spec"]["resource"]
+    resource = resource_of_binding(binding)
     group = GroupVersion.parse(resource["apiVersion"]).group
     wanted = (group, resource["kind"], resource.get("namespace") or "", resource["name"])
     return any(
@@ -251,7 +252,7 @@ def _is_of_another(binding: Obj, work: Obj) -> bool:
 
 def _renamed(binding: Obj, works: Iterable[Obj]) -> list[Obj]:
     """Works that an earlier version named otherwise; the Works that replace them exist by now."""
-    resource = binding["spec"]["resource"]
+    resource = resource_of_binding(binding)
     name = well_known.work_name(resource["kind"], resource["name"], resource.get("namespace") or "")
     stay = allowed(binding["spec"])
     return [work for work in works if work["metadata"]["name"] != name and _cluster(work) in stay]

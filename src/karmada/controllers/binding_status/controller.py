@@ -19,6 +19,7 @@ from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, aggreg
 from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.template_refs import resource_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
@@ -89,7 +90,7 @@ class BindingStatus(Reconciler):
         if wait > 0:
             return requeue(wait)
         items = await self._summarise(binding, works)
-        await self._template_status.update(binding["spec"]["resource"], items, self._recorder)
+        await self._template_status.update(resource_of_binding(binding), items, self._recorder)
         return Done
 
     def _works_of(self, binding: Obj) -> list[Obj]:
@@ -110,7 +111,7 @@ class BindingStatus(Reconciler):
 
     async def _summarise(self, binding: Obj, works: list[Obj]) -> list[Obj]:
         try:
-            items = aggregate(works, binding["spec"]["resource"])
+            items = aggregate(works, resource_of_binding(binding))
             written = await self._write(binding, items)
         except Conflict:
             raise

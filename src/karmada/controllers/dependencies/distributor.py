@@ -20,7 +20,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.light_templates import changed, light_of
-from karmada.controllers.template_refs import Ref, ref_of_resource
+from karmada.controllers.template_refs import Ref, ref_of_binding
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
@@ -139,7 +139,7 @@ class Distributor(Reconciler):
             await self._detach_all(binding, self._attached_to(binding))
             await remove_finalizer(self._client, ResourceBinding.gvr, binding, well_known.DEPENDENCIES_FINALIZER)
             return Done
-        ref = ref_of_resource(binding["spec"]["resource"])
+        ref = ref_of_binding(binding)
         if not self._interpreter.enabled(ref.gvk, INTERPRET_DEPENDENCY):
             return Done
         template = await self._client.get(ref.gvk, ref.name, ref.namespace)
@@ -266,7 +266,7 @@ class Distributor(Reconciler):
         """Attached bindings whose objects are needed no longer."""
         orphans = []
         for follower in self._attached_to(binding):
-            ref = ref_of_resource(follower["spec"]["resource"])
+            ref = ref_of_binding(follower)
             labels = await self._labels(ref)
             if not any(references.refers_to(dependency, ref, labels) for dependency in dependencies):
                 orphans.append(follower)

@@ -15,7 +15,7 @@ from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import BACKLOG, Detector
 from karmada.controllers.detector.policies import gvk_of, is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
-from karmada.controllers.template_refs import Ref, ref_of_resource
+from karmada.controllers.template_refs import Ref, ref_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
@@ -70,11 +70,11 @@ class PolicyController(Reconciler):
         kept: list[Obj] = []
         doubtful: list[Obj] = []
         for binding in self._detector.bindings.of_policy(self._kind, policy):
-            known = kinds.known(ref_of_resource(binding["spec"]["resource"]))
+            known = kinds.known(ref_of_binding(binding))
             (kept if known is not None and selects(policy, known) else doubtful).append(binding)
 
         async def check(binding: Obj) -> None:
-            ref = ref_of_resource(binding["spec"]["resource"])
+            ref = ref_of_binding(binding)
             template = await kinds.find(ref)
             if template is None or selects(policy, template):
                 kept.append(binding)
@@ -88,7 +88,7 @@ class PolicyController(Reconciler):
     def _look_again(self, policy: Obj, bindings: list[Obj]) -> None:
         """At what it has bound, and at what it has claimed and not bound yet (or not any more)."""
         policy_id, kinds = self._kind.id_of(policy), self._detector.kinds
-        refs = {ref_of_resource(binding["spec"]["resource"]) for binding in bindings}
+        refs = {ref_of_binding(binding) for binding in bindings}
         for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
             refs.update(Ref(gvk, *meta.key(template)) for template in kinds.known_of(gvk, policy_id))
         for ref in sorted(refs):
