@@ -184,7 +184,6 @@ VERSION_NEEDED: list[tuple[str, Any]] = [
     ),
     ("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {}),
     ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", {}),
-    ("/apis/storage.k8s.io/v1/csidrivers", {"spec": {}}),
     ("/apis/storage.k8s.io/v1/csinodes", {"spec": {"drivers": []}}),
     (
         "/apis/storage.k8s.io/v1/volumeattachments",
@@ -268,6 +267,14 @@ async def test_the_generation_rises_by_one_when_the_kind_says_so(http: Http) -> 
         assert ok(await patch(http, path, change))["metadata"]["generation"] == 2
         deleted = ok(await http("DELETE", path, {"propagationPolicy": "Background"}))
         assert deleted["metadata"]["generation"] == 3
+
+
+async def test_a_csi_driver_counts_from_its_first_change(http: Http) -> None:
+    drivers = "/apis/storage.k8s.io/v1/csidrivers"
+    created = ok(await http("POST", drivers, {"metadata": {"name": "d.example"}, "spec": {}}), 201)
+    assert "generation" not in created["metadata"]
+    changed = ok(await patch(http, f"{drivers}/d.example", {"spec": {"requiresRepublish": True}}))
+    assert changed["metadata"]["generation"] == 1
 
 
 NO_GENERATION: list[tuple[str, Any, Any]] = [

@@ -259,7 +259,7 @@ def test_a_new_namespace_is_active_and_named_by_its_label() -> None:
     }
 
 
-def test_only_finalize_changes_a_namespaces_finalizers() -> None:
+def test_only_finalize_changes_a_namespaces_finalizers_and_takes_the_metadata_given() -> None:
     strategy = namespaces.NAMESPACE
     old: dict[str, Any] = {
         "metadata": {"name": "n", "resourceVersion": "5"},
@@ -271,7 +271,7 @@ def test_only_finalize_changes_a_namespaces_finalizers() -> None:
     assert new["spec"]["finalizers"] == ["kubernetes"]
     body = {"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"finalizers": []}}
     done = namespaces.finalize_namespace(copy_json(old), body)
-    assert done == {"metadata": {"name": "n"}, "spec": {}, "status": {}}
+    assert done == {"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {}, "status": {}}
 
 
 def test_a_namespace_is_held_by_its_own_finalizers() -> None:
