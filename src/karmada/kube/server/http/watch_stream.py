@@ -17,6 +17,7 @@ from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.time_slice import TimeSlice
+from karmada.kube.schema.zero_value import zero_value
 from karmada.kube.server.http.encoding import partial
 from karmada.kube.server.http.negotiation import PROTOBUF, Form
 from karmada.kube.server.http.protobuf_form import ProtobufForm
@@ -97,11 +98,13 @@ class Frames:
         return partial(obj, self._form.version) if self._form.transform else obj
 
     def bookmark(self, revision: int, *, end_of_initial: bool = False) -> bytes:
-        gvk = self._watch.resource.gvk
+        resource = self._watch.resource
+        gvk = resource.gvk
         meta: Obj = {"resourceVersion": str(revision)}
         if end_of_initial:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
-        obj: Obj = {"kind": gvk.kind, "apiVersion": gvk.api_version, "metadata": meta}
+        empty = {} if resource.custom else zero_value(resource.schema())
+        obj: Obj = {"kind": gvk.kind, "apiVersion": gvk.api_version, **empty, "metadata": meta}
         if self._form.transform == "Table":
             obj = {
                 "kind": "Table", "apiVersion": f"meta.k8s.io/{self._form.version}",
