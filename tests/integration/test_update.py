@@ -184,6 +184,7 @@ VERSION_NEEDED: list[tuple[str, Any]] = [
     ),
     ("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {}),
     ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", {}),
+    ("/apis/storage.k8s.io/v1/csidrivers", {"spec": {}}),
     ("/apis/storage.k8s.io/v1/csinodes", {"spec": {"drivers": []}}),
     (
         "/apis/storage.k8s.io/v1/volumeattachments",
@@ -252,7 +253,6 @@ GENERATIONS: list[tuple[str, Any, Any]] = [
         {"addressType": "IPv4", "endpoints": []},
         {"metadata": {"labels": {"a": "b"}}},
     ),
-    ("/apis/storage.k8s.io/v1/csidrivers", {"spec": {}}, {"spec": {"podInfoOnMount": True}}),
 ]
 
 
