@@ -2,19 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada.kube.client.socks import SocksConnector, _address, is_socks
-
-
-@pytest.mark.parametrize(
-    ("host", "wire"),
-    [
-        ("10.1.2.3", b"\x01\x0a\x01\x02\x03"),
-        ("::1", b"\x04" + b"\x00" * 15 + b"\x01"),
-        ("member.example.com", b"\x03\x12member.example.com"),
-    ],
-)
-def test_hosts_are_named_by_address_or_by_name(host: str, wire: bytes) -> None:
-    assert _address(host) == wire
+from karmada.kube.client.socks import SocksConnector, is_socks
 
 
 @pytest.mark.parametrize(
