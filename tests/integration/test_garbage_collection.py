@@ -363,6 +363,7 @@ async def test_a_definition_that_goes_and_comes_back_is_followed_again(world: Wo
         await eventually(lambda: world.gone(CONFIG_MAPS, "child"))
         await world.client.delete(CRDS, "widgets.gc.example.com")
         await eventually(lambda: world.get(CRDS, "widgets.gc.example.com", "") is None)
+        await eventually(lambda: world.server.registry.get(WIDGETS) is None)
 
 
 # random graphs against a model
