@@ -115,7 +115,8 @@ def _mark_deleting(crd: Obj) -> None:
 def validate(crd: Obj, old: Obj | None = None) -> list[FieldError]:
     """What is wrong with a definition; schemas equal to those of `old` are not judged again."""
     spec = crd.get("spec") or {}
-    errors = [*_name_errors(crd, spec), *_approval_errors(crd, spec), *_spec_errors(spec)]
+    named = [] if old is not None else _name_errors(crd, spec)  # neither the name nor what it must match changes
+    errors = [*named, *_approval_errors(crd, spec), *_spec_errors(spec)]
     known = {v.get("name"): v for v in ((old or {}).get("spec") or {}).get("versions") or ()}
     versions = spec.get("versions") or []
     for index, version in enumerate(versions):
