@@ -83,7 +83,7 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
         else:
             walker(node)(obj, path)
     except Mismatch as error:
-        raise DecodeError(error.text(path), error.converting()) from None
+        raise DecodeError(error.text(_below_metadata(path) if custom else path), error.converting()) from None
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
     return sorted(path.unknown) if custom else path.unknown
@@ -99,6 +99,13 @@ def meant_field(node: Node, path: str) -> str:
             at = at.items
     wanted = last.lower()
     return next((name for name in (at.properties if at is not None else ()) if name.lower() == wanted), "")
+
+
+def _below_metadata(path: Path) -> Path:
+    """The path as Go has it: the metadata of a custom resource is decoded by itself."""
+    below = Path()
+    below.extend(path[path.index("metadata") + 1 :] if "metadata" in path else path)
+    return below
 
 
 def _settled(node: Node, obj: Obj, known: Obj | None) -> frozenset[str]:
