@@ -10,7 +10,7 @@ from karmada.admission.binding_quota import enforce
 from karmada.admission.context import Context
 from karmada.api.older_forms import present_placement
 from karmada.api.well_known import BINDING_ID, CLUSTER_BINDING_ID, DEPENDENCIES
-from karmada.kube.objects.errors import FieldError, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid
 from karmada.kube.objects.types import Obj
 
 COMPONENTS_GATE = "MultiplePodTemplatesScheduling"
@@ -83,7 +83,7 @@ def _is_reference(item: Any) -> bool:
 
 
 def _components(spec: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     seen: set[str] = set()
     for index, component in enumerate(spec.get("components") or ()):
         name, path = component.get("name") or "", f"spec.components[{index}].name"

@@ -8,7 +8,7 @@ from karmada.api.older_forms import ingress_warnings, present_ingress
 from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
 from karmada.kube.kinds.networking import validate_ingress
 from karmada.kube.kinds.services import load_balancer_ingress
-from karmada.kube.objects.errors import FieldError
+from karmada.kube.objects.errors import FieldError, FieldErrors
 from karmada.kube.objects.types import Obj
 
 
@@ -20,7 +20,7 @@ def mutate(ingress: Obj, _old: Obj | None, context: Context) -> None:
 
 
 def validate(ingress: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if old is not None:
         errors += metadata_update_errors(ingress, old)
     errors += metadata_errors(ingress, namespaced=True)

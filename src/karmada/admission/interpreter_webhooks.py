@@ -6,7 +6,7 @@ from karmada.admission.context import Context
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.admissionregistration import client_config
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, duplicate, invalid, not_supported, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, duplicate, invalid, not_supported, required
 from karmada.kube.objects.types import Obj
 
 OPERATIONS = (
@@ -18,7 +18,7 @@ _LISTS = (("apiGroups", "API groups"), ("apiVersions", "API versions"), ("kinds"
 
 
 def validate(configuration: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     seen: set[str] = set()
     for index, webhook in enumerate(configuration.get("webhooks") or ()):
         path, name = f"webhooks[{index}]", webhook.get("name") or ""

@@ -16,7 +16,7 @@ from karmada.admission.selectors import check_namespace, fill_namespace
 from karmada.admission.tidying import AFFINITY, SELECTOR, drop_empty
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.metadata import annotation_errors
-from karmada.kube.objects.errors import FieldError, invalid, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid, required
 from karmada.kube.objects.types import Obj
 from karmada.overrides.identity import fixed_field_of
 
@@ -69,7 +69,7 @@ def validate_cluster_wide(policy: Obj, _old: Obj | None, _context: Context) -> l
 
 
 def _validate(spec: Obj, *, namespaced: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     target, overriders, rules = spec.get("targetCluster"), spec.get("overriders") or {}, spec.get("overrideRules")
     check_affinity(errors, "spec.targetCluster", target)
     if rules is not None:

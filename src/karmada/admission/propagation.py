@@ -19,7 +19,7 @@ from karmada.api.well_known import (
 )
 from karmada.kube.kinds import checks
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid
 from karmada.kube.objects.types import Obj
 
 GRACEFUL = ("Gracefully", "Graciously")
@@ -106,7 +106,7 @@ def _check_identity(policy: Obj, old: Obj | None, label: str) -> None:
 
 
 def _validate(spec: Obj, namespace: str | None) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = present_policy(spec)
     check_placement(errors, spec.get("placement") or {})
     failover = spec.get("failover") or {}

@@ -7,7 +7,7 @@ from karmada.api.names import cluster_name_errors
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.container_rules import is_extended_resource
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
 
@@ -28,7 +28,7 @@ _HUGE_PAGES = ("hugepages-", "requests.hugepages-")
 
 
 def validate(quota: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     name = quota["metadata"].get("name") or ""
     if len(name) > NAME_LIMIT:
         errors.append(invalid("metadata.name", name, f"must be no more than {NAME_LIMIT} characters"))

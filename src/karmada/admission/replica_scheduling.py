@@ -6,7 +6,7 @@ from karmada.admission.affinity import check_affinity
 from karmada.admission.context import Context
 from karmada.admission.selectors import check_namespace, fill_namespace
 from karmada.kube.kinds import checks
-from karmada.kube.objects.errors import FieldError, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.objects.types import Obj
 
@@ -18,7 +18,7 @@ def mutate(policy: Obj, _old: Obj | None, context: Context) -> None:
 
 def validate(policy: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
     spec = policy["spec"]
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.non_negative(errors, "spec", spec, "totalReplicas")
     weights = (spec.get("preferences") or {}).get("staticWeightList") or ()
     for index, weight in enumerate(weights):

@@ -7,14 +7,14 @@ from urllib.parse import urlsplit
 from karmada.admission.affinity import check_affinity
 from karmada.kube.kinds import checks
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid
 from karmada.kube.objects.types import Obj
 
 _NO_URL = "must be a valid http or https URL with non-empty scheme and host"
 
 
 def validate(registry: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = registry.get("spec") or {}
     check_affinity(errors, "spec.targetCluster", spec.get("targetCluster"))
     for index, selector in enumerate(spec.get("resourceSelectors") or ()):

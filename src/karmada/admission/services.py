@@ -10,7 +10,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
 from karmada.kube.kinds.services import load_balancer_ingress
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, duplicate, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, duplicate, invalid
 from karmada.kube.objects.types import Obj
 
 TYPES = ("CrossCluster", "LoadBalancer")
@@ -25,7 +25,7 @@ def mutate(service: Obj, _old: Obj | None, context: Context) -> None:
 
 def validate(service: Obj, old: Obj | None, _context: Context) -> list[FieldError]:
     spec = service["spec"]
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if old is not None:
         errors += metadata_update_errors(service, old)
         before = (old.get("spec") or {}).get("types") or []

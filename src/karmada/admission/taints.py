@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from karmada.admission.context import Context
 from karmada.api.well_known import NO_EXECUTE
-from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field
+from karmada.kube.objects.errors import FieldError, FieldErrors, duplicate, forbidden_field
 from karmada.kube.objects.types import Obj
 
 _NOT_ALLOWED = (
@@ -14,7 +14,7 @@ _NOT_ALLOWED = (
 
 
 def validate(policy: Obj, _old: Obj | None, context: Context) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     taints = [(t.get("key") or "", t.get("effect") or "") for t in policy["spec"].get("taints") or ()]
     for index, taint in enumerate(taints):
         path = f"spec.taints[{index}]"

@@ -105,9 +105,9 @@ def main(**given: Any) -> None:
 
 
 def _check(given: dict[str, Any]) -> None:
-    from karmada.kube.objects.errors import FieldError, invalid
+    from karmada.kube.objects.errors import FieldErrors, invalid
 
-    wrong: list[FieldError] = []
+    wrong = FieldErrors()
     if not given["scheduler_name"]:
         wrong.append(invalid("Options.SchedulerName", "", "should not be empty"))
     port, timeout = given["scheduler_estimator_port"], given["scheduler_estimator_timeout"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.kinds.checks import label_selector
-from karmada.kube.objects.errors import FieldError, invalid
+from karmada.kube.objects.errors import FieldErrors, invalid
 from karmada.kube.objects.types import Obj
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
@@ -96,7 +96,7 @@ def _at(value: Any, path: Iterable[str]) -> Any:
 
 def verify_dependencies(dependencies: Sequence[Obj]) -> None:
     """Raises InterpreterError that lists every invalid reference."""
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     for index, dependency in enumerate(dependencies):
         path = f"dependencies[{index}]"
         missing = [field for field in ("apiVersion", "kind") if not dependency.get(field)]

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.errors import Invalid
+from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.schema.structural import compile_schema, structural_errors
 from karmada.kube.schema.validation import UNCHECKED, validate
 
@@ -308,3 +310,38 @@ def test_a_shared_object_of_its_own_class_is_an_object_like_any_other() -> None:
     shared = Shared({"spec": {"a": 1}})
     assert [e.field for e in validate(TIGHT, shared)] == ["spec.a"]
     assert validate(TIGHT, {"spec": {"a": 1}}, shared) == []
+
+
+def judged(field: Obj, value: Any) -> Invalid:
+    return Invalid.of(GroupKind("example.com", "Widget"), "w", validate(compiled({"x": field}), {"spec": {"x": value}}))
+
+
+def test_a_bad_value_repeated_does_not_repeat_the_enum_without_end() -> None:
+    """15 kB of body, each of whose values was answered with all 1,500 values of the enum, took gigabytes."""
+    field = {"type": "array", "items": {"type": "string", "enum": [f"v{n}" for n in range(1500)]}}
+    error = judged(field, ["bad"] * 3000)
+    assert len(error.message) < 100_000
+    assert error.message.endswith(", and more errors]")
+
+
+def test_items_under_a_huge_key_do_not_each_carry_it() -> None:
+    field = {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "integer"}}}
+    errors = validate(compiled({"x": field}), {"spec": {"x": {"k" * 1_000_000: ["a"] * 10_000}}})
+    assert len(errors) == 1000
+    assert max(len(error.field) for error in errors) < 1100
+
+
+def test_nested_alternatives_are_each_tried_once() -> None:
+    """Each level was tried twice when nothing fitted: forty levels would never end."""
+    inner: Obj = {"type": "string", "oneOf": [{"enum": ["a"]}]}
+    for _ in range(40):
+        inner = {"oneOf": [{key: value for key, value in inner.items() if key != "type"}], "type": "string"}
+    assert len(errors(inner, "b")) == 42
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [(1, True), (True, False), (1.0, False), ({"b": 2, "a": 1}, True), (3, False)]
+)
+def test_an_enum_compares_json_values(value: Any, fits: bool) -> None:
+    field = {"x-kubernetes-preserve-unknown-fields": True, "enum": [1, {"a": 1, "b": 2}]}
+    assert (not errors(field, value)) is fits

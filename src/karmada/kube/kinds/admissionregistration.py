@@ -9,7 +9,15 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import (
+    FieldError,
+    FieldErrors,
+    duplicate,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+)
 from karmada.kube.objects.types import Obj
 
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -75,7 +83,7 @@ def default_binding(obj: Obj) -> None:
 
 
 def validate_webhooks(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     seen: set[str] = set()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
         path = f"webhooks[{index}]"
@@ -229,7 +237,7 @@ def _url(errors: list[FieldError], path: str, text: str) -> None:
 
 
 def validate_policy(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     declared = _policy(errors, spec)
     if not spec.get("validations") and not spec.get("auditAnnotations"):
@@ -244,7 +252,7 @@ def validate_policy(obj: Obj) -> list[FieldError]:
 
 
 def validate_mutating_policy(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     declared = _policy(errors, spec)
     mutations = spec.get("mutations")
@@ -304,7 +312,7 @@ def _match_resources(errors: list[FieldError], path: str, found: Obj) -> None:
 
 
 def validate_binding(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.needed(errors, "spec.policyName", spec.get("policyName"))
     actions = spec.get("validationActions") or []
@@ -326,7 +334,7 @@ def validate_binding(obj: Obj) -> list[FieldError]:
 
 
 def validate_mutating_binding(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.needed(errors, "spec.policyName", spec.get("policyName"))
     _param_reference(errors, spec.get("paramRef"))

@@ -6,7 +6,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid
 from karmada.kube.objects.types import Obj
 
 _MAX_GROUP_PRIORITY, _MAX_VERSION_PRIORITY = 20000, 1000
@@ -36,7 +36,7 @@ def prepare_create(obj: Obj) -> None:
 
 
 def validate(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     group, version = spec.get("group") or "", spec.get("version") or ""
     wanted = f"{version}.{group}"

@@ -6,7 +6,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, not_supported, required
 from karmada.kube.objects.types import Obj
 
 METRIC_SOURCES = {
@@ -47,7 +47,7 @@ def prepare_create(obj: Obj) -> None:
 
 
 def validate(obj: Obj, *, new_target: bool = True) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     if low is not None and low < 1:
@@ -175,7 +175,7 @@ def _scaling_policy(errors: list[FieldError], path: str, policy: Obj) -> None:
 
 
 def validate_status(obj: Obj, _old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.non_negative(errors, "status", obj.get("status") or {}, "currentReplicas", "desiredReplicas")
     return errors
 

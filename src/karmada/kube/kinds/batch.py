@@ -16,7 +16,7 @@ from karmada.kube.kinds.podspec import default_template
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.schedule import schedule_problem, zone_is_known
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, invalid, not_supported, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid, not_supported, required
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
 
@@ -117,7 +117,7 @@ def _restart_policy(errors: list[FieldError], path: str, spec: Obj, template: Ob
 
 
 def validate_job(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec, meta = obj.get("spec") or {}, obj["metadata"]
     job_spec(errors, "spec", spec)
     selector = spec.get("selector")
@@ -152,7 +152,7 @@ def _generated(errors: list[FieldError], meta: Obj, selector: Obj, labels: Obj) 
 
 
 def validate_cronjob(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     name = obj["metadata"].get("name") or ""
     if len(name) > _MAX_CRON_NAME:
@@ -196,7 +196,7 @@ def _schedule(errors: list[FieldError], spec: Obj) -> None:
 
 def validate_job_status(obj: Obj, old: Obj) -> list[FieldError]:
     """A Job that becomes complete met its criteria, has a start and an end, and no pod runs any more."""
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     status = obj.get("status") or {}
     checks.non_negative(errors, "status", status, "active", "succeeded", "failed", "terminating")
     if not _has(status, "Complete") or _has(old.get("status") or {}, "Complete"):
@@ -219,7 +219,7 @@ def _has(status: Obj, condition: str) -> bool:
 
 
 def update_job(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     if new.get("completions") != was.get("completions") and not _elastic(new, was):
         errors.append(invalid("spec.completions", new.get("completions"), checks.IMMUTABLE))

@@ -25,6 +25,7 @@ from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import (
     FieldError,
+    FieldErrors,
     duplicate,
     forbidden_field,
     invalid,
@@ -80,7 +81,7 @@ def _usage_errors(usages: list[str]) -> list[FieldError]:
 
 
 def _condition_errors(csr: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     seen: set[str] = set()
     for index, entry in enumerate(conditions(csr)):
         path = f"status.conditions[{index}]"

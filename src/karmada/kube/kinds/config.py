@@ -12,7 +12,7 @@ from collections.abc import Callable
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, required, too_long
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, required, too_long
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.decode import parse_json
 
@@ -41,7 +41,7 @@ def _decoded(text: str) -> int:
 
 
 def validate_config_map(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     _keys(errors, "data", data)
     for key in binary:
@@ -80,7 +80,7 @@ def default_secret(obj: Obj) -> None:
 
 
 def validate_secret(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     data = obj.get("data") or {}
     _keys(errors, "data", data)
     if sum(map(_decoded, data.values())) > MAX_DATA:
@@ -136,7 +136,7 @@ _SECRET_TYPES: dict[str, Callable[[list[FieldError], Obj, Obj], None]] = {
 
 
 def update_secret(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.unchanged(errors, "type", obj.get("type"), old.get("type"))
     return errors + _frozen(obj, old, "data")
 

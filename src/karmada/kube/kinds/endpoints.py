@@ -12,7 +12,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill, fill_text
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, invalid, not_supported, required, too_many
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid, not_supported, required, too_many
 from karmada.kube.objects.types import Obj
 
 ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
@@ -27,7 +27,7 @@ def default_endpoints(obj: Obj) -> None:
 
 
 def validate_endpoints(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     for index, subset in enumerate(obj.get("subsets") or ()):
         path = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
@@ -57,7 +57,7 @@ def default_slice(obj: Obj) -> None:
 
 
 def validate_slice(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     kind = obj.get("addressType")
     if not kind:
         errors.append(required("addressType"))
@@ -128,7 +128,7 @@ def _slice_ports(errors: list[FieldError], ports: list[Obj]) -> None:
 
 
 def update_slice(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.unchanged(errors, "addressType", obj.get("addressType"), old.get("addressType"))
     return errors
 

@@ -8,7 +8,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import FieldError, invalid, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid, required
 from karmada.kube.objects.types import Obj
 
 _CORE_TO_NEW = {
@@ -63,7 +63,7 @@ def default_core(obj: Obj) -> None:
 
 
 def validate_core(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     involved = (obj.get("involvedObject") or {}).get("namespace") or ""
     namespace = obj["metadata"].get("namespace") or ""
     if not obj.get("eventTime"):
@@ -91,7 +91,7 @@ def _new_style(errors: list[FieldError], obj: Obj, controller: str, message: str
 
 def validate_new(obj: Obj) -> list[FieldError]:
     """events.k8s.io/v1; what an event written through core lacks stays acceptable on update."""
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if not obj.get("eventTime"):
         return errors
     regarding = (obj.get("regarding") or {}).get("namespace") or ""
@@ -118,7 +118,7 @@ def _validate_new_create(obj: Obj) -> list[FieldError]:
 
 def update_new(obj: Obj, old: Obj) -> list[FieldError]:
     """Only the series may move on."""
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.keys_unchanged(errors, "", obj, old, _NEW_IMMUTABLE)
     return errors
 

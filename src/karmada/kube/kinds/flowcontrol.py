@@ -6,7 +6,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill, part
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, not_supported, required
 from karmada.kube.objects.types import Obj
 
 PRECEDENCE, MOST_PRECEDENCE = 1000, 10_000
@@ -37,7 +37,7 @@ def default_priority_level(obj: Obj) -> None:
 
 
 def validate_flow_schema(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     precedence = spec.get("matchingPrecedence") or 0
     if precedence <= 0:
@@ -90,7 +90,7 @@ def _kind_of(fields: dict[str, str], field: str) -> str:
 
 
 def validate_priority_level(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     kind, limited, exempt = spec.get("type") or "", spec.get("limited"), spec.get("exempt")
     if kind not in _TYPES:

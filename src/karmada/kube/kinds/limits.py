@@ -6,7 +6,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.container_rules import is_extended_resource
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, duplicate, forbidden_field, invalid, required
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 
@@ -36,7 +36,7 @@ def default_quota(obj: Obj) -> None:
 
 
 def validate_quota(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     for name, amount in (spec.get("hard") or {}).items():
         path = f"spec.hard[{name}]"
@@ -75,7 +75,7 @@ def _quota_name(errors: list[FieldError], path: str, name: str) -> None:
 
 
 def update_quota(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     if sorted(new.get("scopes") or ()) != sorted(was.get("scopes") or ()):
         errors.append(invalid("spec.scopes", new.get("scopes"), checks.IMMUTABLE))
@@ -100,7 +100,7 @@ def default_limit_range(obj: Obj) -> None:
 
 
 def validate_limit_range(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     seen: set[str] = set()
     for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
         path = f"spec.limits[{index}]"

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from karmada.kube.kinds import checks
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, required, too_long
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, required, too_long
 from karmada.kube.objects.types import Obj
 
 MAX_ANNOTATIONS = 256 * 1024
@@ -37,7 +37,7 @@ def metadata_errors(
     Built-in kinds refuse finalizers without a domain, custom resources only warn of them.
     """
     meta = obj.get("metadata") or {}
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if not existing:
         _names(errors, meta, name_errors or names.dns1123_subdomain, path)
     namespace = meta.get("namespace")
@@ -140,7 +140,7 @@ def finalizer_is_standard(name: str) -> bool:
 def metadata_update_errors(obj: Obj, old: Obj) -> list[FieldError]:
     """What an update may not do to metadata; the server has already carried over what only it sets."""
     meta, before = obj["metadata"], old["metadata"]
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if before.get("deletionTimestamp") and meta.get("finalizers"):
         new = sorted(set(meta["finalizers"]).difference(before.get("finalizers") or ()))
         if new:

@@ -8,7 +8,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import part, take_metadata, take_version
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid
 from karmada.kube.objects.types import Obj
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -37,14 +37,14 @@ def prepare_namespace_update(obj: Obj, old: Obj) -> None:
 
 
 def validate_namespace(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     for index, name in enumerate((obj.get("spec") or {}).get("finalizers") or ()):
         checks.add_invalid(errors, f"spec.finalizers[{index}]", name, names.qualified_name(name))
     return errors
 
 
 def validate_namespace_status(obj: Obj, _old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     phase = (obj.get("status") or {}).get("phase")
     if obj["metadata"].get("deletionTimestamp"):
         if phase != "Terminating":

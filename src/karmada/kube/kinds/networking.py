@@ -11,7 +11,7 @@ from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.services import load_balancer_ingress
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, not_supported, required
 from karmada.kube.objects.types import Obj
 
 INGRESS_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
@@ -32,7 +32,7 @@ def prepare_ingress(obj: Obj) -> None:
 
 
 def validate_ingress(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
@@ -126,7 +126,7 @@ def _backend(errors: list[FieldError], path: str, backend: Obj) -> None:
 
 
 def validate_ingress_status(obj: Obj, _old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     load_balancer_ingress(errors, ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or [])
     return errors
 
@@ -141,7 +141,7 @@ def default_ingress_class(obj: Obj) -> None:
 
 
 def validate_ingress_class(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     controller, path = spec.get("controller") or "", "spec.controller"
     if not controller:
@@ -166,7 +166,7 @@ def validate_ingress_class(obj: Obj) -> list[FieldError]:
 
 
 def update_ingress_class(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     checks.unchanged(errors, "spec.controller", new.get("controller"), was.get("controller"))
     return errors
@@ -186,7 +186,7 @@ def default_network_policy(obj: Obj) -> None:
 
 
 def validate_network_policy(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.label_selector(errors, "spec.podSelector", spec.get("podSelector"))
     for kind, peers in (("ingress", "from"), ("egress", "to")):
@@ -269,7 +269,7 @@ def _ip_name(name: str) -> list[str]:
 
 
 def validate_ip_address(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     parent = (obj.get("spec") or {}).get("parentRef")
     if parent is None:
         return [required("spec.parentRef")]
@@ -279,14 +279,14 @@ def validate_ip_address(obj: Obj) -> list[FieldError]:
 
 
 def update_ip_address(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     checks.unchanged(errors, "spec.parentRef", new.get("parentRef"), was.get("parentRef"))
     return errors
 
 
 def validate_service_cidr(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     found = (obj.get("spec") or {}).get("cidrs") or []
     if not found:
         errors.append(required("spec.cidrs", "at least one CIDR required"))
@@ -298,7 +298,7 @@ def validate_service_cidr(obj: Obj) -> list[FieldError]:
 
 
 def update_service_cidr(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     checks.unchanged(errors, "spec.cidrs", new.get("cidrs"), was.get("cidrs"))
     return errors

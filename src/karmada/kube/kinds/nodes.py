@@ -6,7 +6,7 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.pod_warnings import node_labels
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field
+from karmada.kube.objects.errors import FieldError, FieldErrors, duplicate, forbidden_field
 from karmada.kube.objects.types import Obj
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -33,7 +33,7 @@ def _default_ranges(spec: Obj) -> None:
 
 
 def validate_node(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(spec.get("taints") or ()):
@@ -55,7 +55,7 @@ def validate_node(obj: Obj) -> list[FieldError]:
 
 
 def update_node(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     before = was.get("podCIDRs") or ([was["podCIDR"]] if was.get("podCIDR") else [])
     after = new.get("podCIDRs") or ([new["podCIDR"]] if new.get("podCIDR") else [])
@@ -70,7 +70,7 @@ def update_node(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def validate_runtime_class(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     handler = obj.get("handler") or ""
     checks.add_invalid(errors, "handler", handler, names.dns1123_label(handler))
     for name, amount in ((obj.get("overhead") or {}).get("podFixed") or {}).items():
@@ -80,13 +80,13 @@ def validate_runtime_class(obj: Obj) -> list[FieldError]:
 
 
 def update_runtime_class(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.unchanged(errors, "handler", obj.get("handler"), old.get("handler"))
     return errors
 
 
 def validate_lease(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.positive(errors, "spec", spec, "leaseDurationSeconds")
     checks.non_negative(errors, "spec", spec, "leaseTransitions")

@@ -11,7 +11,15 @@ from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import take_version
 from karmada.kube.kinds.pods import qos_class, validate
 from karmada.kube.kinds.podspec import default_container
-from karmada.kube.objects.errors import Conflict, FieldError, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import (
+    Conflict,
+    FieldError,
+    FieldErrors,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+)
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.meta import set_condition
 from karmada.kube.objects.types import Obj
@@ -29,7 +37,7 @@ def _set_condition(pod: Obj, condition: Obj, now: float) -> None:
 
 
 def binding_errors(binding: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     target = binding.get("target") or {}
     if target.get("kind") not in (None, "", "Node"):
         errors.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))

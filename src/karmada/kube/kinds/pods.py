@@ -12,7 +12,7 @@ from karmada.kube.kinds import checks, pod_rules
 from karmada.kube.kinds.pod_warnings import for_pods
 from karmada.kube.kinds.podspec import containers_of, default_pod_only, default_pod_spec
 from karmada.kube.kinds.resource import Strategy
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, required
 from karmada.kube.objects.types import Obj
 
 UPDATE_FORBIDDEN = (
@@ -64,7 +64,7 @@ def prepare_create(pod: Obj) -> None:
 
 
 def validate(pod: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = pod.get("spec") or {}
     pod_rules.pod_annotations(errors, "metadata.annotations", pod["metadata"].get("annotations"), spec)
     pod_rules.pod_spec(errors, "spec", spec)
@@ -90,7 +90,7 @@ def validate_update(pod: Obj, old: Obj) -> list[FieldError]:
     for kind in ("containers", "initContainers"):
         if len(new.get(kind) or ()) != len(before.get(kind) or ()):
             return [forbidden_field(f"spec.{kind}", "pod updates may not add or remove containers")]
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     munged = dict(new)
     for kind in ("containers", "initContainers"):
         _restore_images(errors, munged, before, kind)

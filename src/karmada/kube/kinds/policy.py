@@ -14,7 +14,15 @@ from karmada.kube.kinds.filling import set_zero
 from karmada.kube.kinds.pods import TERMINAL, is_ready
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import ApiError, FieldError, Forbidden, TooManyRequests, invalid, not_supported
+from karmada.kube.objects.errors import (
+    ApiError,
+    FieldError,
+    FieldErrors,
+    Forbidden,
+    TooManyRequests,
+    invalid,
+    not_supported,
+)
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.meta import get_condition, set_condition
 from karmada.kube.objects.selectors import labels_from
@@ -29,7 +37,7 @@ _BUDGETS = GroupResource("policy", "poddisruptionbudget")
 
 
 def validate_budget(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         errors.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
@@ -44,7 +52,7 @@ def validate_budget(obj: Obj) -> list[FieldError]:
 
 
 def validate_budget_status(obj: Obj, _old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     counters = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
     checks.non_negative(errors, "status", obj.get("status") or {}, *counters)
     return errors

@@ -11,7 +11,7 @@ from typing import Any
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import FieldError, invalid, not_supported, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid, not_supported, required
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
 
@@ -21,7 +21,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 def _rule_errors(rule: Obj, path: str, namespaced: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if not rule.get("verbs"):
         errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
     urls = rule.get("nonResourceURLs")
@@ -95,7 +95,7 @@ def default_binding(binding: Obj) -> None:
 
 
 def _subject_errors(subject: Obj, path: str, namespaced: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
     if not name:
         errors.append(required(f"{path}.name"))
@@ -115,7 +115,7 @@ def _subject_errors(subject: Obj, path: str, namespaced: bool) -> list[FieldErro
 
 
 def _binding_errors(binding: Obj, kinds: list[str], namespaced: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     ref = binding.get("roleRef") or {}
     if ref.get("apiGroup", "") != GROUP:
         errors.append(not_supported("roleRef.apiGroup", ref.get("apiGroup", ""), [GROUP]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.filling import fill, fill_text
 from karmada.kube.kinds.resource import Strategy
-from karmada.kube.objects.errors import FieldError, forbidden_field, not_supported
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, not_supported
 from karmada.kube.objects.types import Obj
 
 MAX_USER_PRIORITY = 1_000_000_000
@@ -20,7 +20,7 @@ def default_priority_class(obj: Obj) -> None:
 
 
 def validate_priority_class(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     name, value = obj["metadata"].get("name") or "", obj.get("value") or 0
     if name.startswith("system-"):
         if SYSTEM_PRIORITIES.get(name) != value:
@@ -37,7 +37,7 @@ def validate_priority_class(obj: Obj) -> list[FieldError]:
 
 
 def update_priority_class(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if (obj.get("value") or 0) != (old.get("value") or 0):
         errors.append(forbidden_field("value", "may not be changed in an update."))
     checks.unchanged(errors, "preemptionPolicy", obj.get("preemptionPolicy"), old.get("preemptionPolicy"))

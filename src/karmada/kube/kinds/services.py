@@ -13,7 +13,15 @@ from karmada.kube.kinds.address_warnings import cidr_warnings, ip_warnings
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import (
+    FieldError,
+    FieldErrors,
+    duplicate,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+)
 from karmada.kube.objects.types import Obj
 
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -168,7 +176,7 @@ def _normalize_update(new: Obj, was: Obj) -> None:
 
 
 def validate(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     kind = spec.get("type")
     if not spec.get("ports") and not is_headless(spec) and kind != "ExternalName":
@@ -249,7 +257,7 @@ def _affinity(errors: list[FieldError], spec: Obj) -> None:
 
 def address_errors(obj: Obj) -> list[FieldError]:
     """What is wrong with the addresses that a Service names itself, without which none can be given to it."""
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     _addresses(errors, {**(obj.get("spec") or {}), "externalIPs": None})
     return errors
 
@@ -298,7 +306,7 @@ def _traffic(errors: list[FieldError], spec: Obj, kind: str | None) -> None:
 
 
 def validate_update(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     if new.get("type") == "LoadBalancer" and was.get("type") == "LoadBalancer":
         before = was.get("loadBalancerClass")
@@ -318,7 +326,7 @@ def validate_update(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def validate_status(obj: Obj, _old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     found = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
     if found and (obj.get("spec") or {}).get("type") != "LoadBalancer":
         detail = "may only be used when `spec.type` is 'LoadBalancer'"

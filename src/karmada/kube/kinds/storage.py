@@ -18,6 +18,7 @@ from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import (
     FieldError,
+    FieldErrors,
     duplicate,
     forbidden_field,
     invalid,
@@ -131,7 +132,7 @@ def _access_modes(
 
 
 def validate_claim(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     claim_spec(errors, "spec", obj.get("spec") or {})
     return errors
 
@@ -139,7 +140,7 @@ def validate_claim(obj: Obj) -> list[FieldError]:
 def update_claim(obj: Obj, old: Obj) -> list[FieldError]:
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     bound = (old.get("status") or {}).get("phase") == "Bound" or bool(was.get("volumeName"))
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     munged = dict(new)
     if not was.get("volumeName"):
         # The volume controller binds a claim by writing its volume's name.
@@ -181,7 +182,7 @@ def source_of(spec: Obj) -> dict[str, Any]:
 
 
 def validate_volume(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     _access_modes(errors, "spec", spec, "")
     capacity = spec.get("capacity") or {}
@@ -218,7 +219,7 @@ def _show(capacity: Obj) -> str:
 
 
 def update_volume(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     if source_of(new) != source_of(was) and not _only_secret_changed(source_of(new), source_of(was)):
         errors.append(
@@ -244,7 +245,7 @@ def _only_secret_changed(new: Obj, was: Obj) -> bool:
 
 
 def validate_storage_class(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     provisioner = obj.get("provisioner")
     if not provisioner:
         errors.append(required("provisioner", provisioner or ""))
@@ -277,7 +278,7 @@ def update_storage_class(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def validate_attributes_class(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.needed(errors, "driverName", obj.get("driverName"))
     if not obj.get("parameters"):
         errors.append(required("parameters", "must contain at least one key/value pair"))
@@ -291,14 +292,14 @@ def update_attributes_class(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def update_csi_driver(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
     checks.keys_unchanged(errors, "spec", new, was, ("attachRequired", "volumeLifecycleModes"))
     return errors
 
 
 def validate_csi_node(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     seen: set[str] = set()
     for index, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
         path = f"spec.drivers[{index}]"
@@ -311,7 +312,7 @@ def validate_csi_node(obj: Obj) -> list[FieldError]:
 
 
 def validate_attachment(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.named(errors, "spec.attacher", spec.get("attacher"), lambda name: names.dns1123_subdomain(name.lower()))
     source = spec.get("source") or {}
@@ -331,7 +332,7 @@ def update_attachment(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def validate_capacity(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.label_selector(errors, "nodeTopology", obj.get("nodeTopology"))
     name = obj.get("storageClassName")
     checks.named(errors, "storageClassName", name, names.dns1123_subdomain)
@@ -342,7 +343,7 @@ def validate_capacity(obj: Obj) -> list[FieldError]:
 
 
 def update_capacity(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.keys_unchanged(errors, "", obj, old, ("nodeTopology", "storageClassName"))
     return errors
 

@@ -17,7 +17,7 @@ from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.scale import WorkloadScale
 from karmada.kube.kinds.storage import default_claim_spec
 from karmada.kube.objects import names
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, not_supported, required
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
 
@@ -152,7 +152,7 @@ def always_restarts(errors: list[FieldError], template: Obj, kind: str) -> None:
 
 
 def validate_deployment(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.non_negative(errors, "spec", spec, "replicas")
     if selector_and_template(errors, spec, "deployment"):
@@ -195,7 +195,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def validate_replicaset(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.non_negative(errors, "spec", spec, "replicas", "minReadySeconds")
     if selector_and_template(errors, spec, "replicaset"):
@@ -204,7 +204,7 @@ def validate_replicaset(obj: Obj) -> list[FieldError]:
 
 
 def validate_daemonset(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     selector_and_template(errors, spec, "daemonset")
     always_restarts(errors, spec.get("template") or {}, "DaemonSet")
@@ -235,7 +235,7 @@ def _daemon_strategy(errors: list[FieldError], path: str, strategy: Obj) -> None
 
 
 def validate_statefulset(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.one_of(errors, "spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
     strategy = spec.get("updateStrategy") or {}
@@ -279,7 +279,7 @@ def _with_claims(spec: Obj, claims: list[Obj]) -> Obj:
 
 
 def validate_replication_controller(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     spec = obj.get("spec") or {}
     checks.non_negative(errors, "spec", spec, "replicas", "minReadySeconds")
     selector, template = spec.get("selector"), spec.get("template")
@@ -298,13 +298,13 @@ def validate_replication_controller(obj: Obj) -> list[FieldError]:
 
 
 def validate_pod_template(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     pod_rules.template(errors, "template", obj.get("template") or {})
     return errors
 
 
 def validate_controller_revision(obj: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if obj.get("data") is None:
         errors.append(required("data", "data is mandatory"))
     if (obj.get("revision") or 0) < 0:
@@ -336,7 +336,7 @@ def _plain(value: Any) -> Any:
 
 
 def update_controller_revision(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     checks.unchanged(errors, "data", obj.get("data"), old.get("data"))
     return errors
 
@@ -373,7 +373,7 @@ _WITHIN_REPLICAS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"
 
 
 def validate_status(obj: Obj, old: Obj) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     status = obj.get("status") or {}
     checks.non_negative(errors, "status", status, *_STATUS_COUNTERS)
     replicas = status.get("replicas")

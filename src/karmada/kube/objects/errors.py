@@ -7,27 +7,87 @@ A server raises them, `status()` is what goes over the wire, and a client gets t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Self
 
 from karmada.kube.objects.gvk import GroupKind, GroupResource
 from karmada.kube.objects.types import Obj
 
 
-@dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with one field; `reason` is the cause's reason, `body` what follows the path."""
+    """One thing wrong with one field; `reason` is the cause's reason, `body` what follows the path.
 
-    field: str
-    reason: str
-    body: str
+    The body may be given as a function, called when the text is first read: a hundred thousand errors that quote their
+    values cost no more than a hundred thousand references, and `Invalid.of` reads only as many as it shows.
+    """
+
+    __slots__ = ("_body", "field", "reason")
+
+    def __init__(self, field: str, reason: str, body: str | Callable[[], str]) -> None:
+        self.field = field
+        self.reason = reason
+        self._body = body
+
+    @property
+    def body(self) -> str:
+        if not isinstance(self._body, str):
+            self._body = self._body()
+        return self._body
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
 
+    def __repr__(self) -> str:
+        return f"FieldError({self.field!r}, {self.reason!r}, {self.body!r})"
+
+    def _identity(self) -> tuple[str, str, str]:
+        return self.field, self.reason, self.body
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FieldError) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
     def cause(self) -> Obj:
         return {"reason": self.reason, "message": self.body, "field": self.field}
+
+
+class FieldErrors(list[FieldError]):
+    """A list that keeps only the first errors added to it, so that no object fills the memory."""
+
+    MOST: ClassVar[int] = 1000
+
+    def __init__(self, errors: Iterable[FieldError] = ()) -> None:
+        super().__init__()
+        self.extend(errors)
+
+    @property
+    def full(self) -> bool:
+        """Further errors would not be kept, so there is no use in looking for them."""
+        return len(self) >= self.MOST
+
+    def append(self, error: FieldError) -> None:
+        if len(self) < self.MOST:
+            super().append(error)
+
+    def extend(self, errors: Iterable[FieldError]) -> None:
+        super().extend(islice(errors, max(0, self.MOST - len(self))))
+
+    def __iadd__(self, errors: Iterable[FieldError]) -> Self:  # type: ignore[override,misc]
+        self.extend(errors)
+        return self
+
+
+_LONGEST_PATH = 1024
+
+
+def short_path(path: str) -> str:
+    """The path to build further paths from: a key may be as long as the body, and have as many items below it."""
+    if len(path) <= _LONGEST_PATH:
+        return path
+    return f"{path[: _LONGEST_PATH // 2]}...{path[-_LONGEST_PATH // 4 :]}"
 
 
 def _show(value: Any) -> str:
@@ -39,16 +99,18 @@ def required(path: str, detail: str = "") -> FieldError:
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(path, "FieldValueInvalid", f"Invalid value: {_show(value)}: {detail}")
+    return FieldError(path, "FieldValueInvalid", lambda: f"Invalid value: {_show(value)}: {detail}")
 
 
 def type_invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {_show(value)}: {detail}")
+    return FieldError(path, "FieldValueTypeInvalid", lambda: f"Invalid value: {_show(value)}: {detail}")
 
 
 def not_supported(path: str, value: Any, supported: Iterable[Any]) -> FieldError:
-    values = ", ".join(_show(v) for v in supported)
-    return FieldError(path, "FieldValueNotSupported", f"Unsupported value: {_show(value)}: supported values: {values}")
+    def body() -> str:
+        return f"Unsupported value: {_show(value)}: supported values: {', '.join(map(_show, supported))}"
+
+    return FieldError(path, "FieldValueNotSupported", body)
 
 
 def forbidden_field(path: str, detail: str) -> FieldError:
@@ -56,11 +118,11 @@ def forbidden_field(path: str, detail: str) -> FieldError:
 
 
 def duplicate(path: str, value: Any) -> FieldError:
-    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_show(value)}")
+    return FieldError(path, "FieldValueDuplicate", lambda: f"Duplicate value: {_show(value)}")
 
 
 def not_found_field(path: str, value: Any) -> FieldError:
-    return FieldError(path, "FieldValueNotFound", f"Not found: {_show(value)}")
+    return FieldError(path, "FieldValueNotFound", lambda: f"Not found: {_show(value)}")
 
 
 def too_long(path: str, maximum: int) -> FieldError:
@@ -69,6 +131,24 @@ def too_long(path: str, maximum: int) -> FieldError:
 
 def too_many(path: str, actual: int, maximum: int) -> FieldError:
     return FieldError(path, "FieldValueTooMany", f"Too many: {actual}: must have at most {maximum} items")
+
+
+_MESSAGE = 64 * 1024
+"""Characters of errors in one answer."""
+
+
+def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], bool]:
+    """The first errors, none twice, up to the length of a message but at least one; and whether there are more."""
+    unique: dict[FieldError, None] = {}
+    length = 0
+    for error in errors:
+        size = len(error.field) + len(error.body)
+        if unique and length + size > _MESSAGE:
+            return list(unique), True
+        if error not in unique:
+            unique[error] = None
+            length += size
+    return list(unique), isinstance(errors, FieldErrors) and errors.full
 
 
 class ApiError(Exception):
@@ -175,8 +255,11 @@ class Invalid(ApiError):
 
     @classmethod
     def of(cls, kind: GroupKind, name: str, errors: Sequence[FieldError]) -> Invalid:
-        unique = list(dict.fromkeys(errors))
-        joined = str(unique[0]) if len(unique) == 1 else "[" + ", ".join(str(e) for e in unique) + "]"
+        unique, more = _shown(errors)
+        texts = [str(error) for error in unique]
+        if more:
+            texts.append("and more errors")
+        joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         details: Obj = {"name": name} if name else {}
         if kind.group:
             details["group"] = kind.group

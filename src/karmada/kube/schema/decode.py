@@ -16,7 +16,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.schema.conforming import conforming
 from karmada.kube.schema.gojson import parse_like_go
 from karmada.kube.schema.node import Node
-from karmada.kube.schema.walk import DecodeError, Mismatch, Path, show_path, walker
+from karmada.kube.schema.walk import MOST_UNKNOWN, DecodeError, Mismatch, Path, show_path, walker
 
 __all__ = ["DecodeError", "duplicate_fields", "normalize", "parse_json"]
 
@@ -56,7 +56,7 @@ def _find_duplicates(value: Any, path: list[str | int], found: list[str]) -> Non
         seen = set()
         for key, child in value:
             path.append(key)
-            if key in seen:
+            if key in seen and len(found) < MOST_UNKNOWN:
                 found.append(show_path(path))
             seen.add(key)
             _find_duplicates(child, path, found)

@@ -8,12 +8,21 @@ what the subtree below contains, so that a pass that has nothing to do there ret
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from karmada.kube.objects.errors import FieldError, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import (
+    FieldError,
+    FieldErrors,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+    short_path,
+)
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema import formats
 from karmada.kube.schema.builtin import Definitions
@@ -33,6 +42,8 @@ class Checks:
     enum: tuple[Any, ...] | None = None
     words: frozenset[str] = frozenset()
     """The strings among the enum."""
+    others: frozenset[str] = frozenset()
+    """The identities of the rest of it."""
     minimum: float | None = None
     maximum: float | None = None
     exclusive_minimum: bool = False
@@ -112,6 +123,11 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     return found
 
 
+def identity(value: Any) -> str:
+    """The same text for the same JSON value, in which true is not 1 and 1 not 1.0."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
 def object_meta() -> Node:
     return Definitions.load().node(OBJECT_META)
 
@@ -176,6 +192,7 @@ def _checks(schema: Obj, node: Node) -> Checks:
     checks = Checks(
         enum=tuple(schema["enum"]) if schema.get("enum") else None,
         words=frozenset(word for word in schema.get("enum") or () if isinstance(word, str)),
+        others=frozenset(identity(choice) for choice in schema.get("enum") or () if not isinstance(choice, str)),
         exclusive_minimum=bool(schema.get("exclusiveMinimum")),
         exclusive_maximum=bool(schema.get("exclusiveMaximum")),
         pattern=schema.get("pattern") or "",
@@ -219,7 +236,7 @@ _EMPTY_MESSAGES = {
 
 @dataclass(slots=True)
 class _Walk:
-    errors: list[FieldError] = field(default_factory=list)
+    errors: FieldErrors = field(default_factory=FieldErrors)
 
     def add(self, *errors: FieldError) -> None:
         self.errors.extend(errors)
@@ -233,6 +250,7 @@ def structural_errors(schema: Obj, path: str) -> list[FieldError]:
 
 
 def _place(walk: _Walk, schema: Any, level: str, path: str) -> None:
+    path = short_path(path)
     if not isinstance(schema, dict):
         walk.add(invalid(path, schema, "must be a schema"))
         return

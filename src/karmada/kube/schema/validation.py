@@ -16,17 +16,19 @@ import orjson
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import (
     FieldError,
+    FieldErrors,
     duplicate,
     invalid,
     not_supported,
     required,
+    short_path,
     too_long,
     too_many,
     type_invalid,
 )
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
-from karmada.kube.schema.structural import Checks
+from karmada.kube.schema.structural import Checks, identity
 
 UNCHECKED: Final = FieldError(
     "<nil>",
@@ -51,14 +53,14 @@ def validate(node: Node, obj: Obj, old: Obj | None = None, settled: frozenset[st
 
     Of the parts that are `settled` only the rules are looked at.
     """
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     if old is not None:
         settled |= _unchanged(obj, old, settled)
     _object(node, obj, MISSING, "", errors, settled)
     if node.checks.conditions:
         _conditions(node.checks, obj, "", errors)
     if errors and old is not None:
-        errors = []
+        errors = FieldErrors()
         _value(node, obj, old, "", errors)
     if node.checks.has_rules:
         if any(error.reason in _BLOCKING for error in errors):
@@ -72,7 +74,7 @@ def validate(node: Node, obj: Obj, old: Obj | None = None, settled: frozenset[st
 
 def satisfies(checks: Checks, value: Any) -> bool:
     """Whether a value of the right type meets the conditions of its place."""
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     _conditions(checks, value, "", errors)
     return not errors
 
@@ -98,9 +100,9 @@ def _bytes(value: Any) -> object:
         return object()
 
 
-def validate_value(node: Node, value: Any, path: str) -> list[FieldError]:
+def validate_value(node: Node, value: Any, path: str) -> FieldErrors:
     """What is wrong with a value somewhere inside an object (rules are not applied)."""
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     _value(node, value, MISSING, path, errors)
     return errors
 
@@ -143,8 +145,8 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _value(node: Node, value: Any, old: Any, path: str, errors: list[FieldError]) -> None:
-    if old is not MISSING and same(value, old):
+def _value(node: Node, value: Any, old: Any, path: str, errors: FieldErrors) -> None:
+    if (errors and errors.full) or (old is not MISSING and same(value, old)):
         return
     checks: Checks = node.checks
     kind = type(value)
@@ -158,7 +160,7 @@ def _value(node: Node, value: Any, old: Any, path: str, errors: list[FieldError]
         _conditions(checks, value, path, errors)
 
 
-def _conditions(checks: Checks, value: Any, path: str, errors: list[FieldError]) -> None:
+def _conditions(checks: Checks, value: Any, path: str, errors: FieldErrors) -> None:
     kind = type(value)
     if kind is str:
         _string(checks, value, path, errors)
@@ -167,18 +169,21 @@ def _conditions(checks: Checks, value: Any, path: str, errors: list[FieldError])
     elif isinstance(value, dict | list):
         _size(checks, value, path, errors)
     if checks.enum is not None and not (kind is str and value in checks.words):
-        _enum(checks.enum, value, path, errors)
+        _enum(checks, checks.enum, value, path, errors)
     if checks.all_of or checks.any_of or checks.one_of or checks.negation is not None:
         _combined(checks, value, path, errors)
 
 
-def _enum(allowed: tuple[Any, ...], value: Any, path: str, errors: list[FieldError]) -> None:
-    if not any(same(value, choice) for choice in allowed):
-        shown = [choice if isinstance(choice, str) else json.dumps(choice, separators=(",", ":")) for choice in allowed]
-        errors.append(not_supported(path, value, shown))
+def _enum(checks: Checks, allowed: tuple[Any, ...], value: Any, path: str, errors: FieldErrors) -> None:
+    if type(value) is str or identity(value) not in checks.others:
+        errors.append(not_supported(path, value, map(_enum_text, allowed)))
 
 
-def _has_type(node: Node, value: Any, path: str, errors: list[FieldError]) -> bool:
+def _enum_text(choice: Any) -> str:
+    return choice if isinstance(choice, str) else json.dumps(choice, separators=(",", ":"))
+
+
+def _has_type(node: Node, value: Any, path: str, errors: FieldErrors) -> bool:
     if node.special == "int-or-string":
         wanted, fits = "integer,string", type(value) is str or _is_integer(value)
     elif node.type:
@@ -196,11 +201,11 @@ def _object(
     value: Obj,
     old: Any,
     path: str,
-    errors: list[FieldError],
+    errors: FieldErrors,
     settled: frozenset[str] = frozenset(),
 ) -> None:
     before: Obj = old if isinstance(old, dict) else _NO_FIELDS
-    prefix = f"{path}." if path else ""
+    prefix = f"{short_path(path)}." if path else ""
     if node.required:
         errors.extend(required(prefix + name) for name in node.required if name not in value)
     properties, values = node.properties, node.values
@@ -219,7 +224,7 @@ def _object(
 _NO_FIELDS: Obj = {}
 
 
-def _embedded(value: Obj, prefix: str, errors: list[FieldError]) -> None:
+def _embedded(value: Obj, prefix: str, errors: FieldErrors) -> None:
     """An object inside an object needs an identity, and its metadata must be well-formed."""
     for name in ("apiVersion", "kind"):
         given = value.get(name)
@@ -240,7 +245,7 @@ def _embedded(value: Obj, prefix: str, errors: list[FieldError]) -> None:
     _embedded_metadata(metadata, f"{prefix}metadata", errors)
 
 
-def _embedded_metadata(metadata: Obj, path: str, errors: list[FieldError]) -> None:
+def _embedded_metadata(metadata: Obj, path: str, errors: FieldErrors) -> None:
     for field in ("name", "generateName", "namespace"):
         given = metadata.get(field)
         if isinstance(given, str) and given:
@@ -261,12 +266,13 @@ def _embedded_metadata(metadata: Obj, path: str, errors: list[FieldError]) -> No
                 errors.extend(invalid(at, text, problem) for problem in names.label_value(text))
 
 
-def _array(node: Node, value: list[Any], old: Any, path: str, errors: list[FieldError]) -> None:
+def _array(node: Node, value: list[Any], old: Any, path: str, errors: FieldErrors) -> None:
     before = old if type(old) is list else []
     items = node.items
     if items is not None and items.checks is not None:
         plain = items.checks.plain
         index = list_index(node, before) if before else {}
+        path = short_path(path)
         for position, item in enumerate(value):
             if plain is not None and type(item) is plain:
                 continue
@@ -278,7 +284,7 @@ def _array(node: Node, value: list[Any], old: Any, path: str, errors: list[Field
             errors.extend(found)
 
 
-def _size(checks: Checks, value: Any, path: str, errors: list[FieldError]) -> None:
+def _size(checks: Checks, value: Any, path: str, errors: FieldErrors) -> None:
     size = len(value)
     if isinstance(value, dict):
         low, high, what = checks.min_properties, checks.max_properties, "properties"
@@ -321,7 +327,7 @@ def list_index(node: Node, value: list[Any]) -> dict[Any, Any]:
 
 def _duplicates(node: Node, value: list[Any], path: str) -> list[FieldError]:
     seen: set[Any] = set()
-    found: list[FieldError] = []
+    found = FieldErrors()
     for index, item in enumerate(value):
         identity = list_key(node, item)
         if identity in seen:
@@ -333,7 +339,7 @@ def _duplicates(node: Node, value: list[Any], path: str) -> list[FieldError]:
     return found
 
 
-def _string(checks: Checks, value: str, path: str, errors: list[FieldError]) -> None:
+def _string(checks: Checks, value: str, path: str, errors: FieldErrors) -> None:
     if checks.max_length is not None and len(value) > checks.max_length:
         errors.append(too_long(path, checks.max_length))
     if checks.min_length is not None and len(value) < checks.min_length:
@@ -351,7 +357,7 @@ def _show(number: float) -> str:
     return str(number)
 
 
-def _number(checks: Checks, value: float, path: str, errors: list[FieldError]) -> None:
+def _number(checks: Checks, value: float, path: str, errors: FieldErrors) -> None:
     low, high = checks.minimum, checks.maximum
     if low is not None:
         if checks.exclusive_minimum and value <= low:
@@ -374,7 +380,7 @@ def _is_multiple(value: float, of: float) -> bool:
     return abs(quotient - round(quotient)) < 1e-9 * max(1.0, abs(quotient))
 
 
-def _combined(checks: Checks, value: Any, path: str, errors: list[FieldError]) -> None:
+def _combined(checks: Checks, value: Any, path: str, errors: FieldErrors) -> None:
     if checks.all_of:
         _all_of(checks.all_of, value, path, errors)
     if checks.any_of:
@@ -385,7 +391,7 @@ def _combined(checks: Checks, value: Any, path: str, errors: list[FieldError]) -
         errors.append(invalid(path, "", f'"{path}" must not validate the schema (not)'))
 
 
-def _all_of(nodes: tuple[Node, ...], value: Any, path: str, errors: list[FieldError]) -> None:
+def _all_of(nodes: tuple[Node, ...], value: Any, path: str, errors: FieldErrors) -> None:
     results = [validate_value(node, value, path) for node in nodes]
     failed = [result for result in results if result]
     if failed:
@@ -395,23 +401,28 @@ def _all_of(nodes: tuple[Node, ...], value: Any, path: str, errors: list[FieldEr
         errors.append(invalid(path, "", f'"{path}" must validate all the schemas (allOf){none}'))
 
 
-def _some(nodes: tuple[Node, ...], value: Any, path: str, errors: list[FieldError], message: str) -> None:
+def _some(nodes: tuple[Node, ...], value: Any, path: str, errors: FieldErrors, message: str) -> None:
     """One must fit; otherwise report also what is wrong with the one that fits best."""
-    best: list[FieldError] | None = None
+    results = []
     for node in nodes:
         result = validate_value(node, value, path)
         if not result:
             return
-        if best is None or len(result) < len(best):
-            best = result
+        results.append(result)
     errors.append(invalid(path, "", message))
-    errors.extend(best or ())
+    errors.extend(_fewest(results))
 
 
-def _one_of(nodes: tuple[Node, ...], value: Any, path: str, errors: list[FieldError]) -> None:
+def _fewest(results: list[FieldErrors]) -> FieldErrors:
+    return min(results, key=lambda result: len(result))
+
+
+def _one_of(nodes: tuple[Node, ...], value: Any, path: str, errors: FieldErrors) -> None:
     message = f'"{path}" must validate one and only one schema (oneOf). '
-    fitting = sum(not validate_value(node, value, path) for node in nodes)
+    results = [validate_value(node, value, path) for node in nodes]
+    fitting = sum(not result for result in results)
     if fitting == 0:
-        _some(nodes, value, path, errors, message + "Found none valid")
+        errors.append(invalid(path, "", message + "Found none valid"))
+        errors.extend(_fewest(results))
     elif fitting > 1:
         errors.append(invalid(path, "", message + f"Found {fitting} valid alternatives"))

@@ -62,8 +62,12 @@ class Mismatch(Exception):
         return f"unrecognized type: {self.go_type}"
 
 
+MOST_UNKNOWN = 100
+"""So many unknown or repeated fields of a body are named, as Kubernetes does it."""
+
+
 class Path(list[str | int]):
-    """The keys down to the value in hand, and the unknown fields met so far."""
+    """The keys down to the value in hand, and the first unknown fields met so far."""
 
     __slots__ = ("unknown",)
 
@@ -71,7 +75,8 @@ class Path(list[str | int]):
         self.unknown: list[str] = []
 
     def note_unknown(self, key: str) -> None:
-        self.unknown.append(f"{show_path(self)}.{key}" if self else key)
+        if len(self.unknown) < MOST_UNKNOWN:
+            self.unknown.append(f"{show_path(self)}.{key}" if self else key)
 
 
 class _Key(str):

@@ -14,7 +14,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, not_supported, required
+from karmada.kube.objects.errors import (
+    FieldError,
+    FieldErrors,
+    duplicate,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+    short_path,
+)
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.cel import types as t
 from karmada.kube.schema.cel.declarations import Convert, converter, declare
@@ -123,7 +132,7 @@ class _Stop(Exception):
 
 class _Run:
     def __init__(self) -> None:
-        self.errors: list[FieldError] = []
+        self.errors = FieldErrors()
         self.left = OBJECT_BUDGET
 
     def visit(self, node: Node, value: Any, old: Any, path: str, root: bool = False) -> None:
@@ -132,6 +141,7 @@ class _Run:
             return
         if checks.rules:
             self.apply(node, value, old, path, root)
+        path = short_path(path)
         if isinstance(value, dict):
             before = old if isinstance(old, dict) else {}
             for key, item in value.items():
@@ -239,6 +249,7 @@ def _rule_errors(node: Node, path: str, blind: str, root: bool = False) -> Itera
     """`blind` is the path of the list whose items cannot be correlated, when there is one above."""
     if node.checks is None or not node.checks.has_rules:
         return
+    path = short_path(path)
     if node.checks.rules:
         kind = declare(node, root) or t.DYN
         for index, raw in enumerate(node.checks.rules):

@@ -19,7 +19,15 @@ from dataclasses import dataclass, field
 from karmada.kube.kinds import services
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import ApiError, FieldError, InternalError, Invalid, ServiceUnavailable, invalid
+from karmada.kube.objects.errors import (
+    ApiError,
+    FieldError,
+    FieldErrors,
+    InternalError,
+    Invalid,
+    ServiceUnavailable,
+    invalid,
+)
 from karmada.kube.objects.gvk import GroupKind, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.addresses.claims import Claims
@@ -267,7 +275,7 @@ class Allocator:
         taken = Taken(_owner(obj), self._settle)
         self._in_flight[taken.owner] = self._in_flight.get(taken.owner, 0) + 1
         had = set(self._held(old))
-        errors: list[FieldError] = []
+        errors = FieldErrors()
         try:
             if services.needs_cluster_ip(spec):
                 self._addresses(spec, had, taken, errors)

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from karmada.kube.kinds.podspec import containers_of
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import BadRequest, FieldError, Invalid, forbidden_field, invalid, not_supported
+from karmada.kube.objects.errors import (
+    BadRequest,
+    FieldError,
+    FieldErrors,
+    Invalid,
+    forbidden_field,
+    invalid,
+    not_supported,
+)
 from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
@@ -27,7 +35,7 @@ class LogOptions(NamedTuple):
     @classmethod
     def parse(cls, query: Query, pod: str, now: float) -> LogOptions:
         """Raises what a request for the logs of a pod with other options is refused with."""
-        errors: list[FieldError] = []
+        errors = FieldErrors()
         tail = _number(query, "tailLines", 0, errors)
         limit = _number(query, "limitBytes", 1, errors)
         seconds = _number(query, "sinceSeconds", 1, errors)

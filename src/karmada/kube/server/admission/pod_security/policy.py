@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from karmada.kube.objects.errors import FieldError, invalid
+from karmada.kube.objects.errors import FieldError, FieldErrors, invalid
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.pod_security.standards import LEVELS, PRIVILEGED, RESTRICTED
 
@@ -64,7 +64,7 @@ def policy_of(labels: Mapping[str, str] | None, defaults: Policy) -> tuple[Polic
 
     An unreadable level to enforce counts as restricted, one to warn or audit about as privileged.
     """
-    errors: list[FieldError] = []
+    errors = FieldErrors()
     found = {mode: _mode(labels or {}, mode, getattr(defaults, mode), errors) for mode in MODES}
     policy = Policy(**found)
     if not labels or PREFIX + "warn" in labels or labels.get(PREFIX + "enforce") not in LEVELS:
