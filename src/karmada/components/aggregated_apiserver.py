@@ -34,6 +34,7 @@ from karmada.components.flags import (
 )
 from karmada.components.program import CONTEXT, Program
 from karmada.components.server_flags import etcd_flags, storage_from
+from karmada.kube.server.auth.serving import TLS_VERSIONS
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
@@ -47,12 +48,6 @@ if TYPE_CHECKING:
 SERVICE: Final = "karmada-aggregated-apiserver.karmada-system"
 GROUP: Final = "cluster.karmada.io"
 CERT_DIR: Final = Path("apiserver.local.config/certificates")
-TLS_VERSIONS: Final = {
-    "VersionTLS10": ssl.TLSVersion.TLSv1,
-    "VersionTLS11": ssl.TLSVersion.TLSv1_1,
-    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
-    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
-}
 _KEPT_KEYS: Final = ("token", "caBundle", "kubeconfig")
 
 

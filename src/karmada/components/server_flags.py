@@ -10,12 +10,13 @@ import click
 
 from karmada.components.flags import Given, file, ignored, switch, together, words
 from karmada.components.running import namespace_deletion_flag
+from karmada.kube.server.auth.serving import TLS_VERSIONS, TlsConfig
 from karmada.kube.server.config import DEFAULT_ISSUER, DEFAULT_PORT, ServerConfig
 
 if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
 
-_FILES = "certificates and keys are those of the data directory, made on the first start."
+_FRONT_PROXY = "the front proxy's certificates are those of the data directory, made on the first start."
 
 
 def etcd_flags(prefix: str) -> Any:
@@ -88,6 +89,25 @@ server_flags = together(
         default=DEFAULT_ISSUER,
         help="Issuer in the tokens of ServiceAccounts.",
     ),
+    click.option(
+        "--service-account-key-file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        multiple=True,
+        help="Further keys (PEM, public or private) whose tokens of ServiceAccounts are accepted; repeatable.",
+    ),
+    file(
+        "--service-account-signing-key-file",
+        "Key (PEM) that signs the tokens of ServiceAccounts.  [default: pki/sa.key in the data directory]",
+    ),
+    file("--tls-cert-file", "Serving certificate (PEM), read again when it changes.  [default: one is made]"),
+    file("--tls-private-key-file", "Key (PEM) of the serving certificate."),
+    click.option(
+        "--tls-min-version", type=click.Choice(list(TLS_VERSIONS)), default="VersionTLS12", help="Oldest TLS accepted."
+    ),
+    file(
+        "--client-ca-file",
+        "Authorities (PEM) of client certificates besides the server's own, read again when they change.",
+    ),
     file("--token-auth-file", 'Static tokens, one line each: token,user,uid,"group1,group2".'),
     switch("--anonymous-auth", True, "Accept requests without credentials, as user system:anonymous."),
     click.option("--no-anonymous-auth", is_flag=True, help="The same as --anonymous-auth=false."),
@@ -105,9 +125,7 @@ server_flags = together(
         "--runtime-config --apiserver-count",
         "privileged pods are stored, RBAC authorises, all plug-ins, APIs and bootstrap tokens are enabled.",
     ),
-    ignored("--client-ca-file --tls-cert-file --tls-private-key-file --tls-min-version", _FILES),
-    ignored("--service-account-key-file --service-account-signing-key-file", _FILES),
-    ignored("--proxy-client-cert-file --proxy-client-key-file --requestheader-client-ca-file", _FILES),
+    ignored("--proxy-client-cert-file --proxy-client-key-file --requestheader-client-ca-file", _FRONT_PROXY),
     ignored(
         "--requestheader-allowed-names --requestheader-username-headers --requestheader-group-headers "
         "--requestheader-extra-headers-prefix",
@@ -128,6 +146,9 @@ def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
         service_cidr=given["service_cluster_ip_range"],
         node_ports=given["service_node_port_range"],
         service_account_issuer=given["service_account_issuer"],
+        service_account_key_files=given["service_account_key_file"],
+        service_account_signing_key_file=given["service_account_signing_key_file"],
+        tls=_tls(given),
         token_file=given["token_auth_file"],
         anonymous=given["anonymous_auth"] and not given["no_anonymous_auth"],
         disabled_admission=frozenset(words(given["disable_admission_plugins"])),
@@ -136,6 +157,14 @@ def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
         namespace_deletion_delay=given["namespace_deletion_delay"],
         audit_log=given["audit_log_path"],
     )
+
+
+def _tls(given: Given) -> TlsConfig:
+    names = {"cert_file": "tls_cert_file", "key_file": "tls_private_key_file", "client_ca_file": "client_ca_file"}
+    try:
+        return TlsConfig(minimum=given["tls_min_version"], **{field: given[flag] for field, flag in names.items()})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _admission_configuration(path: Path | None) -> dict[str, Obj]:

@@ -28,8 +28,9 @@ from karmada.kube.server.admission.quota_status import record_usage
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.aggregation.aggregator import Aggregator
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file
+from karmada.kube.server.auth.credentials import Credentials
 from karmada.kube.server.auth.frontproxy import authentication_config
-from karmada.kube.server.auth.jwt import KeySet, SigningKey
+from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, public_keys
 from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import FRONT_PROXY_CLIENT, Pki
@@ -71,6 +72,7 @@ class ApiServer(ServerCore):
         self.pki = Pki.open(
             config.data_dir / "pki", service_ip=str(network[1]), extra_sans=_names(config), now=self.clock.now
         )
+        self.credentials = Credentials(self.pki, config.tls, self.clock, self._credentials_changed)
         self._security()
         self._requests()
         self._documents()
@@ -81,15 +83,15 @@ class ApiServer(ServerCore):
 
     def _security(self) -> None:
         config, now = self.config, self.clock.now
-        key = SigningKey(self.pki.signing_key_pem)
+        key, self.keys = _token_keys(config, self.pki)
         self.issuer = TokenIssuer(key, config.service_account_issuer, now=now)
-        self.keys = KeySet([key.public])
+        self._peers = PeerCertificates(self.credentials.client_ca_pem, self.pki.front_proxy_ca.cert_pem)
         self.authorizer = Authorizer(self.cache, self._rbac_version)
         audiences = (config.service_account_issuer,)
         self.authenticator = Authenticator(
             self.cache,
             now=now,
-            peers=PeerCertificates(self.pki.ca.cert_pem, self.pki.front_proxy_ca.cert_pem),
+            peers=self._peers,
             service_accounts=ServiceAccountTokens(self.keys, audiences, audiences, self.cache, now),
             static_tokens=parse_token_file(config.token_file.read_text()) if config.token_file else None,
             audiences=audiences,
@@ -164,8 +166,8 @@ class ApiServer(ServerCore):
         await self.custom_resources.start()
         self.port = await self.http.start(self.config.host, self.config.port, self.tls())
         await ensure_defaults(self.client(), self.registry, self.cache, self._default_objects())
-        ca, admin = self.pki.ca, self.pki.admin
-        write_kubeconfig(self.kubeconfig, self.url, ca.cert_pem, admin.cert_pem, admin.key_pem, self.config.context)
+        self._write_kubeconfig()
+        self._tasks.append(asyncio.create_task(self.credentials.follow(), name="certificates"))
         await self.aggregator.start()
         self._ready = True  # for requests; controllers that have to look at every object take longer
         if self.controllers is not None:
@@ -189,13 +191,23 @@ class ApiServer(ServerCore):
         await self._close()
 
     def tls(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(*self.pki.serving_files)
-        context.verify_mode = ssl.CERT_OPTIONAL
-        context.load_verify_locations(cadata=self.pki.client_ca_pem.decode())
-        context.set_alpn_protocols(["http/1.1"])
-        return context
+        return self.credentials.context
+
+    def _write_kubeconfig(self) -> None:
+        admin, root = self.pki.admin, self.credentials.root_pem
+        write_kubeconfig(self.kubeconfig, self.url, root, admin.cert_pem, admin.key_pem, self.config.context)
+
+    async def _credentials_changed(self) -> None:
+        self.pki = self.credentials.pki
+        self._peers.trust(self.credentials.client_ca_pem, self.pki.front_proxy_ca.cert_pem)
+        self.aggregator.reload_certificate()
+        self._write_kubeconfig()
+        await ensure_defaults(self.client(), self.registry, self.cache, [self._published_authorities()])
+
+    def _published_authorities(self) -> Obj:
+        """By which aggregated servers know this server's users and this server itself."""
+        proxies = self.pki.front_proxy_ca.cert_pem
+        return authentication_config(self.credentials.client_ca_pem, proxies, [FRONT_PROXY_CLIENT])
 
     def _default_objects(self) -> list[Obj]:
         objects = default_objects(
@@ -204,11 +216,24 @@ class ApiServer(ServerCore):
             service_cidr=self.config.service_cidr,
             definitions=self.definitions,
         )
-        proxies = authentication_config(self.pki.ca.cert_pem, self.pki.front_proxy_ca.cert_pem, [FRONT_PROXY_CLIENT])
-        return [*objects, proxies, *self.more_defaults]
+        return [*objects, self._published_authorities(), *self.more_defaults]
 
     async def _openid(self, _request: Request) -> Result:
         return RawResult(orjson.dumps(openid_configuration(self.issuer.issuer, self.keys, self.url)))
+
+
+def _token_keys(config: ServerConfig, pki: Pki) -> tuple[SigningKey, KeySet]:
+    """What signs the tokens of ServiceAccounts, and what they are verified with; ValueError names a bad file."""
+    given = config.service_account_signing_key_file
+    signing = SigningKey(pki.signing_key_pem if given is None else given.read_bytes())
+    accepted: list[PublicKey] = []
+    for path in (*(() if given is None else (given,)), *config.service_account_key_files):
+        try:
+            accepted += public_keys(path.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}: give an RSA or EC P-256 key in PEM") from error
+    others = {key.kid: key for key in accepted if key.kid != signing.public.kid}
+    return signing, KeySet([signing.public, *others.values()])
 
 
 def _names(config: ServerConfig) -> tuple[str, ...]:

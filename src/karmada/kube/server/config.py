@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.auth.serving import TlsConfig
 from karmada.kube.server.watchcache.history import History
 
 DEFAULT_PORT = 5443
@@ -32,6 +33,11 @@ class ServerConfig:
     service_cidr: str = "10.96.0.0/12"
     node_ports: tuple[int, int] = (30000, 32767)
     service_account_issuer: str = DEFAULT_ISSUER
+    service_account_signing_key_file: Path | None = None
+    """The key that signs tokens of ServiceAccounts; None: sa.key of the data directory."""
+    service_account_key_files: tuple[Path, ...] = ()
+    """Further keys whose tokens are accepted: those of other issuers' servers, and former ones."""
+    tls: TlsConfig = field(default_factory=TlsConfig)
     token_file: Path | None = None
     """Static tokens: token,user,uid,"group1,group2" a line."""
     namespace_defaults: bool = True

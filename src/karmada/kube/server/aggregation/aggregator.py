@@ -91,6 +91,10 @@ class Aggregator:
         for controller in self._controllers:
             await controller.start()
 
+    def reload_certificate(self) -> None:
+        """The files of the front-proxy certificate have changed."""
+        self._outbound.reload()
+
     async def stop(self) -> None:
         await cancel_and_wait(*self._followers)
         for controller in self._controllers:

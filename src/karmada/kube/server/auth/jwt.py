@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ import orjson
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+_PEM_KEY = re.compile(rb"-----BEGIN ([A-Z ]*KEY)-----.+?-----END \1-----", re.DOTALL)
 
 
 class TokenError(Exception):
@@ -106,6 +109,17 @@ class PublicKey:
 
 def _unsigned(number: int) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def public_keys(pem: bytes) -> list[PublicKey]:
+    """All keys of a file, public or private ones; ValueError if there is none, or one that cannot be used."""
+    keys = [
+        SigningKey(block[0]).public if block[1].endswith(b"PRIVATE KEY") else PublicKey(block[0])
+        for block in _PEM_KEY.finditer(pem)
+    ]
+    if not keys:
+        raise ValueError("no PEM key is in it")
+    return [key for key in keys if key.kid]  # reads each of them
 
 
 class SigningKey:

@@ -40,10 +40,15 @@ class Peer:
 
 class PeerCertificates:
     def __init__(self, client_ca_pem: bytes, front_proxy_ca_pem: bytes = b"") -> None:
+        self._peers: GenerationCache[bytes, Peer] = GenerationCache(_KEPT)
+        self.trust(client_ca_pem, front_proxy_ca_pem)
+
+    def trust(self, client_ca_pem: bytes, front_proxy_ca_pem: bytes) -> None:
+        """From now on only these: a connection that another authority's certificate opened names nobody any more."""
         self._client_ca_pem = client_ca_pem
         self._front_proxy_ca_pem = front_proxy_ca_pem
         self._cas: tuple[list[x509.Certificate], list[x509.Certificate]] | None = None
-        self._peers: GenerationCache[bytes, Peer] = GenerationCache(_KEPT)
+        self._peers.clear()
 
     def identify(self, der: bytes) -> Peer:
         peer = self._peers.get(der)

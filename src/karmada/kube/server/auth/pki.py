@@ -3,7 +3,8 @@
 Two authorities (the cluster's, and the one that front proxies prove themselves with), three leaves (serving, admin,
 front-proxy client) and the key that signs service-account tokens. A small index remembers what every leaf was issued
 for and by whom; while that still holds, a start only reads files: no key is made and nothing is parsed. A leaf whose
-names changed, whose authority changed, whose files were damaged or that nears its end is issued anew.
+names changed, whose authority changed, whose files were damaged or that nears its end is issued anew, at the start
+and (`renewed`) while the server runs.
 All keys are EC P-256: made and used in a fraction of a millisecond.
 """
 
@@ -16,7 +17,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -350,6 +351,7 @@ class Pki:
     serving: KeyPair
     admin: KeyPair
     front_proxy_client: KeyPair
+    serving_sans: tuple[str, ...]
     signing_key_pem: bytes = field(repr=False)
 
     @property
@@ -364,7 +366,7 @@ class Pki:
 
     @property
     def client_ca_pem(self) -> bytes:
-        """What the TLS layer verifies client certificates against: both authorities."""
+        """The certificates of both authorities, which sign all client certificates made here."""
         return self.ca.cert_pem + self.front_proxy_ca.cert_pem
 
     @classmethod
@@ -381,20 +383,38 @@ class Pki:
         with locked(directory):
             ca = CertificateAuthority.load_or_create(directory, "ca", common_name="kubernetes")
             proxy_ca = CertificateAuthority.load_or_create(directory, "front-proxy-ca")
-            names = serving_names(host_name or socket.gethostname(), service_ip, extra_sans)
-            leaves = _LeafStore(directory, now())
-            serving = _Leaf("apiserver", ca, "kube-apiserver", (), tuple(names), SERVER_USAGES)
-            admin = _Leaf("admin", ca, ADMIN_USER, ("system:masters",), (), CLIENT_USAGES)
-            proxy = _Leaf("front-proxy-client", proxy_ca, FRONT_PROXY_CLIENT, (), (), CLIENT_USAGES)
+            names = tuple(serving_names(host_name or socket.gethostname(), service_ip, extra_sans))
+            serving, admin, proxy = _leaves(directory, ca, proxy_ca, names, now())
             return cls(
                 directory=directory,
                 ca=ca,
                 front_proxy_ca=proxy_ca,
-                serving=leaves.obtain(serving),
-                admin=leaves.obtain(admin),
-                front_proxy_client=leaves.obtain(proxy),
+                serving=serving,
+                admin=admin,
+                front_proxy_client=proxy,
+                serving_sans=names,
                 signing_key_pem=_signing_key(directory / "sa.key"),
             )
+
+    def renewed(self, now: float) -> Pki:
+        """The same with new leaves in place of those that near their end; itself while none does."""
+        with locked(self.directory):
+            serving, admin, proxy = _leaves(self.directory, self.ca, self.front_proxy_ca, self.serving_sans, now)
+        if (serving, admin, proxy) == (self.serving, self.admin, self.front_proxy_client):
+            return self
+        return replace(self, serving=serving, admin=admin, front_proxy_client=proxy)
+
+
+def _leaves(
+    directory: Path, ca: CertificateAuthority, proxy_ca: CertificateAuthority, names: tuple[str, ...], now: float
+) -> tuple[KeyPair, KeyPair, KeyPair]:
+    """The serving, the administrator's and the front proxy's certificate."""
+    store = _LeafStore(directory, now)
+    return (
+        store.obtain(_Leaf("apiserver", ca, "kube-apiserver", (), names, SERVER_USAGES)),
+        store.obtain(_Leaf("admin", ca, ADMIN_USER, ("system:masters",), (), CLIENT_USAGES)),
+        store.obtain(_Leaf("front-proxy-client", proxy_ca, FRONT_PROXY_CLIENT, (), (), CLIENT_USAGES)),
+    )
 
 
 def _signing_key(path: Path) -> bytes:

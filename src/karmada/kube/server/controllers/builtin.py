@@ -99,7 +99,7 @@ class BuiltinControllers:
                 clock,
                 server.config.namespace_deletion_delay,
             ),
-            TokenSecrets(shared, informers, server.issuer, ca.cert_pem),
+            TokenSecrets(shared, informers, server.issuer, server.credentials.root_pem),
             CertificateSigning(shared, informers, ca, server.authorizer, clock),
             BootstrapSigner(shared, informers, clock),
             TokenCleaner(shared, informers, clock),
@@ -110,7 +110,7 @@ class BuiltinControllers:
         if definitions:
             reconcilers.append(DefaultDefinitions(shared, informers, definitions))
         if server.config.namespace_defaults:
-            reconcilers.append(NamespaceDefaults(shared, informers, ca.cert_pem))
+            reconcilers.append(NamespaceDefaults(shared, informers, server.credentials.root_pem))
         for reconciler in reconcilers:
             manager.add(reconciler)
         self.garbage_collector = GarbageCollector(client("garbage-collector"), clock)

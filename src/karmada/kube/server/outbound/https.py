@@ -59,6 +59,10 @@ class Outbound:
         self._sessions: dict[str, aiohttp.ClientSession] = {}
         """By the SOCKS proxy they go through; "" for all that does not."""
 
+    def reload(self) -> None:
+        """Read the client certificate again; connections with the former one are not used for new requests."""
+        self._contexts.clear()
+
     def tls(self, trust: Trust) -> ssl.SSLContext:
         context = self._contexts.get(trust)
         if context is None:
