@@ -90,19 +90,18 @@ DOCUMENTED = {
     ),
     "API server of the installer": (
         apiserver.main,
-        "--data-dir=/dev/null/x --allow-privileged=true --authorization-mode=Node,RBAC --client-ca-file=ca.crt "
+        "--data-dir=/dev/null/x --allow-privileged=true --authorization-mode=Node,RBAC --client-ca-file=/dev/null "
         "--enable-bootstrap-token-auth=true --bind-address=0.0.0.0 --runtime-config= --apiserver-count=1 "
         "--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount --secure-port=5443 "
-        "--service-account-issuer=https://kubernetes.default.svc.cluster.local --service-account-key-file=k.key "
-        "--service-account-signing-key-file=k.key --service-cluster-ip-range=10.96.0.0/12 "
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local --service-account-key-file=/dev/null "
+        "--service-account-signing-key-file=/dev/null --service-cluster-ip-range=10.96.0.0/12 "
         "--proxy-client-cert-file=p.crt --proxy-client-key-file=p.key "
         "--requestheader-allowed-names=front-proxy-client --requestheader-client-ca-file=f.crt "
         "--requestheader-extra-headers-prefix=X-Remote-Extra- --requestheader-group-headers=X-Remote-Group "
-        "--requestheader-username-headers=X-Remote-User --tls-cert-file=a.crt --tls-private-key-file=a.key "
-        "--tls-min-version=VersionTLS13 --v=2",
+        "--requestheader-username-headers=X-Remote-User --tls-cert-file=/dev/null "
+        "--tls-private-key-file=/dev/null --tls-min-version=VersionTLS13 --v=2",
         "--allow-privileged, --authorization-mode, --enable-bootstrap-token-auth, --runtime-config, --apiserver-count, "
-        "--client-ca-file, --tls-cert-file, --tls-private-key-file, --tls-min-version, --service-account-key-file, "
-        "--service-account-signing-key-file, --proxy-client-cert-file, --proxy-client-key-file, "
+        "--proxy-client-cert-file, --proxy-client-key-file, "
         "--requestheader-client-ca-file, --requestheader-allowed-names, --requestheader-username-headers, "
         "--requestheader-group-headers, --requestheader-extra-headers-prefix",
     ),
