@@ -285,7 +285,7 @@ async def test_a_list_in_another_version_shows_the_same_objects(http: Http) -> N
     for name in "abc":
         hpa = {
             "metadata": {"name": name},
-            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 3},
         }
         assert (await http("POST", path.format("v1"), hpa)).code == 201
     for version in ("v1", "v2"):
