@@ -1,8 +1,8 @@
 """Manifests of older documents: what they mean in the present forms.
 
-A policy is stored as it was applied, so that applying it again changes nothing and whoever wrote it finds it again.
-Whoever acts on it reads it through these functions, which return a spec in the present form: the spec itself when it is
-in that form already (a few look-ups), else a copy. What the present API has no other form for (replicas and resources
+A policy is stored as it was applied, so that applying it again changes nothing. Controllers and admission read it
+through these functions, which return a spec in the present form: the spec itself when it is in that form already (a few
+look-ups), else a copy. What the present API has no other form for (replicas and resources
 overriders, spreadByLabel, weights of 0) is a field of its own and not touched here.
 """
 

@@ -61,7 +61,7 @@ class Access:
 
 
 class AggregatedApiServer:
-    """`trust` is believed besides what the control plane publishes, which `lookup` asks for."""
+    """`trust` counts besides the authorities that the control plane publishes, which are followed with `lookup`."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class AggregatedApiServer:
         self._callers.believe(trust)
 
     async def start(self) -> None:
-        """Returns when it serves; that waits for the control plane to tell whom to trust."""
+        """Returns when it serves, which waits for the authorities that the control plane publishes."""
         for informers in (self._published, self._informers):
             informers.start()
             await informers.wait_synced()
@@ -171,7 +171,7 @@ def _credentials(secret: Obj) -> Obj:
 
 
 def serving_context(certificate: Path | None, key: Path | None, directory: Path, minimum: str) -> ssl.SSLContext:
-    """TLS with the given certificate, else with one of its own, made when there is none; asks clients for theirs."""
+    """TLS with the given certificate, else with one that is made here; requests client certificates."""
     if certificate is None or key is None:
         certificate, key = directory / "apiserver.crt", directory / "apiserver.key"
         if not certificate.exists() or not key.exists():

@@ -44,7 +44,7 @@ def _seconds(_context: click.Context, param: click.Parameter, value: str) -> flo
 
 
 def ready_flag(command: F) -> F:
-    """--ready-fd, for whoever starts the process and waits for it."""
+    """--ready-fd, for a parent that waits for the process to be ready."""
     return click.option(
         "--ready-fd", type=click.IntRange(min=3), help="Write a line to this open file descriptor once it serves."
     )(command)
@@ -117,13 +117,13 @@ async def run(server: Served, title: str, stopping: asyncio.Event, ready_fd: int
 
 
 async def start_unless(stopping: asyncio.Event, start: Coroutine[Any, Any, None]) -> bool:
-    """Whether it has started; False when it was told to stop before, and was given up."""
-    starting, told = asyncio.create_task(start), asyncio.create_task(stopping.wait())
+    """Whether it has started; False when it had to stop before, and the start was given up."""
+    starting, stopped = asyncio.create_task(start), asyncio.create_task(stopping.wait())
     try:
-        await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
             return False
         starting.result()
         return not stopping.is_set()
     finally:
-        await cancel_and_wait(*(task for task in (starting, told) if not task.done()))
+        await cancel_and_wait(*(task for task in (starting, stopped) if not task.done()))

@@ -51,7 +51,7 @@ TLS_VERSIONS = {
 
 
 class WebhookServer:
-    """Answers reviews; `port` 0 takes a free one, which `port` then tells."""
+    """Answers reviews; `port` 0 takes a free one, which `port` then has."""
 
     def __init__(
         self,

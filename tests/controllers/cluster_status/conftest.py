@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from karmada.apiserver.cluster_resource import cluster_resource
+from karmada.components.assembly import Assembly
 from karmada.controllers.cluster_status.controller import ClusterStatus
-from karmada.controllers.context import Context, Settings
+from karmada.controllers.context import Settings
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.runtime.informers import Informers
 from tests.controllers.cluster_status.status_plane import NAMESPACE, NAMESPACES, TOKEN, FakeMember, Plane, make_server
 
 
@@ -57,8 +57,8 @@ async def plane(folder: Path, settings: Settings) -> AsyncIterator[Plane]:
     client = server.client(user_agent="tests")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     await client.create(NAMESPACES, namespace)
-    informers = Informers(server.client(), clock=clock)
-    context = Context(lambda name: server.client(user_agent=name), informers, clock, settings=settings)
+    assembly = Assembly(lambda name: server.client(user_agent=name), clock=clock, settings=settings)
+    context, informers = assembly.context, assembly.context.informers
     status = ClusterStatus(context)
     informers.start()
     await informers.wait_synced()

@@ -40,7 +40,7 @@ async def black_hole() -> AsyncIterator[str]:
         held.append(writer)
 
     server = await asyncio.start_server(hold, "127.0.0.1", 0)
-    yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     server.close()
     for writer in held:
         writer.close()

@@ -1,7 +1,8 @@
 """The status of a Job that runs in several clusters.
 
 It has failed as soon as it has in one cluster, and is complete when it is in all. What is finished stays so: nothing
-that clusters report later changes it.
+that clusters report later changes it. A complete Job has met its success criteria; clusters before 1.31 do not report
+that, but the control plane's API refuses the one condition without the other.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Sequence
 from karmada.interpreter.native.aggregation import reported, times, total
 from karmada.interpreter.native.fields import entries, section
 from karmada.interpreter.operations import Report
-from karmada.kube.objects.meta import has_condition
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 
@@ -58,9 +58,8 @@ def _conditions(reports: Sequence[Report], now: str) -> list[Obj]:
         conditions.append(_condition(_FAILED, "JobFailed", message, now))
     if reports and all(end == _COMPLETE for end in ends):
         conditions.append(_condition(_COMPLETE, "Completed", "Job completed", now))
-        if all(has_condition(entries(report.status or {}, "conditions"), _CRITERIA_MET) for report in reports):
-            message = "All member clusters have met success criteria"
-            conditions.append(_condition(_CRITERIA_MET, "CompletionsReached", message, now))
+        message = "All member clusters have met success criteria"
+        conditions.append(_condition(_CRITERIA_MET, "CompletionsReached", message, now))
     return conditions
 
 

@@ -241,7 +241,7 @@ CERTIFICATE_SIGNING_REQUEST = Printer([
     NAME,
     AGE,
     Column("SignerName", field("spec.signerName", NONE), "Who is to sign"),
-    Column("Requestor", field("spec.username"), "Who asks"),
+    Column("Requestor", field("spec.username"), "User who made the request"),
     Column("RequestedDuration", of(_requested_duration), "How long the certificate is to be valid"),
     Column("Condition", of(_csr_condition), "How far the request is"),
 ])  # fmt: skip
@@ -336,7 +336,7 @@ FLOW_SCHEMA = Printer([
     NAME,
     Column("PriorityLevel", field("spec.priorityLevelConfiguration.name"), "The level its requests get"),
     Column("MatchingPrecedence", number("spec.matchingPrecedence"), "Its place among the schemas"),
-    Column("DistinguisherMethod", field("spec.distinguisherMethod.type", NONE), "How flows are told apart"),
+    Column("DistinguisherMethod", field("spec.distinguisherMethod.type", NONE), "How requests are divided into flows"),
     AGE,
     Column("MissingPL", of(_missing_level), "Whether its level does not exist"),
 ])  # fmt: skip

@@ -106,9 +106,9 @@ def _audiences(driver: Obj) -> str:
 CSI_DRIVER = Printer([
     NAME,
     Column("AttachRequired", field("spec.attachRequired", True), "Whether volumes must be attached", type="boolean"),
-    Column("PodInfoOnMount", field("spec.podInfoOnMount", False), "Whether it is told of the pod", type="boolean"),
+    Column("PodInfoOnMount", field("spec.podInfoOnMount", False), "Whether it gets data of the pod", type="boolean"),
     Column("StorageCapacity", field("spec.storageCapacity", False), "Whether it reports capacity", type="boolean"),
-    Column("TokenRequests", of(_audiences), "The audiences of the tokens it asks for"),
+    Column("TokenRequests", of(_audiences), "Audiences of the tokens it needs"),
     Column("RequiresRepublish", field("spec.requiresRepublish", False), "Whether it is called again", type="boolean"),
     Column("Modes", of(lambda o: joined(dig(o, "spec", "volumeLifecycleModes"), NONE)), "The lifecycles it supports"),
     AGE,

@@ -266,7 +266,7 @@ class Endpoints:
 
 
 def connect_options(request: Request, resource: Resource) -> Obj:
-    """What is asked of a connection, in the form in which admission sees it."""
+    """The options of a connection, in the form in which admission sees it."""
     info, query = request.info, request.query
     kind = _CONNECT_KINDS.get(info.subresource) or f"{resource.gvk.kind}ProxyOptions"
     options: Obj = {"kind": kind, "apiVersion": "v1"}

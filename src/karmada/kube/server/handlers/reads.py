@@ -179,7 +179,7 @@ class Reads:
         return await self._reach(text, resource, "watch")
 
     async def _reach(self, text: str, resource: Resource, verb: str) -> int:
-        """Wait until the cache is as new as the client asks for; "" asks for all that is acknowledged anywhere."""
+        """Wait until the cache is as new as the client requests; "" requests all that is acknowledged anywhere."""
         if text == "0":
             return 0
         if not text:
@@ -258,7 +258,7 @@ def _unknown_field(resource: Resource, path: str) -> str:
 
 
 def _not_now(resource: Resource, verb: str) -> ServerTimeout:
-    """The store does not tell what is current."""
+    """The store cannot say what is current."""
     named = resource.group_resource
     details: Obj = {"group": named.group} if named.group else {}
     message = f"The {verb} operation against {named} could not be completed at this time, please try again."

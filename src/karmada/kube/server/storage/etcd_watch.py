@@ -107,7 +107,7 @@ class Stream:
         self._stalled = False
 
     async def open(self, since: int, *, impatient: bool = False) -> None:
-        """`impatient`: whoever watches wants to know at once how far it is."""
+        """`impatient`: request a progress notification at once."""
         connection = self._connection
         self.position = since
         self._member = member = await connection.member(connection.deadline())
