@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from karmada.kube.schema.cel.checker import TYPE_NAMES
+from karmada.kube.schema.cel.costs import both_lists, weight
 from karmada.kube.schema.cel.registry import Overload
 from karmada.kube.schema.cel.syntax import (
     Bind,
@@ -26,12 +27,14 @@ from karmada.kube.schema.cel.syntax import (
     MakeObject,
     Select,
 )
-from karmada.kube.schema.cel.values import NONE, BudgetExceeded, CelError, NoOverload, ObjectValue, Opt, equal
+from karmada.kube.schema.cel.values import NONE, BudgetExceeded, CelError, NoOverload, ObjectValue, Opt, SetList, equal
 
 Frame = list[Any]
 Run = Callable[[Frame], Any]
 
-_SCALARS = frozenset({"int", "uint", "string", "bool", "bytes", "timestamp", "duration"})
+_SMALL = frozenset({"int", "uint", "bool", "timestamp", "duration"})
+_SHORT = 64
+"""Characters that are compared in no time."""
 _GENERIC = frozenset({"dyn", "A", "B"})
 
 
@@ -39,17 +42,6 @@ def charge(frame: Frame, steps: int) -> None:
     frame[0] -= steps
     if frame[0] < 0:
         raise BudgetExceeded
-
-
-def weight(value: Any) -> int:
-    """How much work it is to go through a value once."""
-    if isinstance(value, str | bytes):
-        return len(value) >> 6
-    if isinstance(value, list):
-        return len(value) + sum(weight(item) for item in value)
-    if isinstance(value, dict):
-        return len(value) + sum(weight(item) for item in value.values())
-    return 0
 
 
 def compile_tree(expr: Expr) -> Run:
@@ -135,13 +127,15 @@ def _call(expr: Call) -> Run:
 def _equality(expr: Call, args: list[Run]) -> Run:
     left, right = args
     negate = expr.name == "_!=_"
-    if expr.args[0].type == expr.args[1].type and expr.args[0].type.name in _SCALARS:
+    if expr.args[0].type == expr.args[1].type and expr.args[0].type.name in _SMALL:
         compare: Callable[[Any, Any], bool] = operator.ne if negate else operator.eq
         return lambda frame: compare(left(frame), right(frame))
 
     def run(frame: Frame) -> bool:
         a, b = left(frame), right(frame)
-        if isinstance(a, list | dict):
+        if isinstance(a, SetList) and isinstance(b, list):
+            charge(frame, both_lists(a, b))
+        elif isinstance(a, list | dict) or (isinstance(a, str | bytes) and len(a) > _SHORT):
             charge(frame, weight(a))
         return equal(a, b) is not negate
 
@@ -149,12 +143,12 @@ def _equality(expr: Call, args: list[Run]) -> Run:
 
 
 def _direct(overload: Overload, args: list[Run]) -> Run:
-    fn = overload.fn
-    if overload.sized:
+    fn, cost = overload.fn, overload.cost
+    if cost is not None:
 
         def run(frame: Frame) -> Any:
             values = [arg(frame) for arg in args]
-            charge(frame, sum(map(weight, values)))
+            charge(frame, cost(*values))
             return fn(*values)
 
         return run
@@ -180,8 +174,8 @@ def _dispatch(overloads: list[Overload], args: list[Run]) -> Run:
             if overload is None:
                 raise NoOverload
             chosen[classes] = overload
-        if overload.sized:
-            charge(frame, sum(map(weight, values)))
+        if overload.cost is not None:
+            charge(frame, overload.cost(*values))
         return overload.fn(*values)
 
     return run

@@ -5,36 +5,30 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from functools import cmp_to_key, lru_cache
+from functools import cmp_to_key
 from typing import Any
 
 import re2
 
 from karmada.kube.schema.cel import types as t
-from karmada.kube.schema.cel.registry import define, runtime_type
+from karmada.kube.schema.cel.costs import both_lists, finding, formatting, joining, matching, replacing, splitting
+from karmada.kube.schema.cel.patterns import regex
+from karmada.kube.schema.cel.registry import Cost, define, runtime_type
 from karmada.kube.schema.cel.standard import show_double
 from karmada.kube.schema.cel.values import (
     CelError,
     Duration,
+    Members,
     NoOverload,
     Timestamp,
     Uint,
     checked_duration,
     checked_int,
     checked_uint,
-    contains,
     equal,
 )
 
 _LIST_A, _LIST_S = t.list_of(t.A), t.list_of(t.STRING)
-
-
-@lru_cache(maxsize=1024)
-def regex(pattern: str) -> Any:
-    try:
-        return re2.compile(pattern)
-    except re2.error as error:
-        raise CelError(f"error parsing regexp: {error}") from None
 
 
 def _slice(text: str, start: int, end: int | None = None) -> str:
@@ -62,10 +56,12 @@ def _index_of(text: str, part: str, start: int = 0) -> int:
 
 def _last_index_of(text: str, part: str, end: int | None = None) -> int:
     if end is None:
-        return text.rfind(part)
-    if not 0 <= end < len(text):
+        end = len(text)
+    elif not 0 <= end < len(text):
         raise CelError(f"index out of range: {end}")
-    return text.rfind(part, 0, end + len(part))
+    searched = text[: end + len(part)]
+    found = searched[::-1].find(part[::-1])  # rfind of hostile texts takes the product of their lengths
+    return -1 if found < 0 else len(searched) - found - len(part)
 
 
 def _split(text: str, separator: str, limit: int = -1) -> list[str]:
@@ -99,6 +95,14 @@ def _quote(text: str) -> str:
 
 def _strings() -> None:
     s, i = t.STRING, t.INT
+    costs: dict[str, Cost] = {
+        "replace": replacing,
+        "split": splitting,
+        "join": joining,
+        "format": formatting,
+        "find": finding,
+        "findAll": finding,
+    }
     rows: list[tuple[str, tuple[t.Type, ...], t.Type, Callable[..., Any]]] = [
         ("contains", (s, s), t.BOOL, lambda text, part: part in text),
         ("startsWith", (s, s), t.BOOL, str.startswith),
@@ -126,11 +130,13 @@ def _strings() -> None:
         ("findAll", (s, s, i), _LIST_S, _find_all),
     ]
     for name, params, result, fn in rows:
-        define(name, params, result, fn, member=True, sized=True)
-    define("strings.quote", (s,), s, _quote, sized=True)
-    define(
-        "matches", (s, s), t.BOOL, lambda text, pattern: regex(pattern).search(text) is not None, both=True, sized=True
-    )
+        define(name, params, result, fn, member=True, cost=costs.get(name))
+    define("strings.quote", (s,), s, _quote)
+    define("matches", (s, s), t.BOOL, _matches, both=True, cost=matching)
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return regex(pattern).search(text) is not None
 
 
 def _find(text: str, pattern: str) -> str:
@@ -320,16 +326,18 @@ def _lists() -> None:
 
 def _sets() -> None:
     def superset(a: list[Any], b: list[Any]) -> bool:
-        return all(contains(a, item) for item in b)
+        members = Members(a)
+        return all(item in members for item in b)
 
     def equivalent(a: list[Any], b: list[Any]) -> bool:
         return superset(a, b) and superset(b, a)
 
     def intersects(a: list[Any], b: list[Any]) -> bool:
-        return any(contains(b, item) for item in a)
+        members = Members(b)
+        return any(item in members for item in a)
 
     for name, fn in (("contains", superset), ("equivalent", equivalent), ("intersects", intersects)):
-        define(f"sets.{name}", (_LIST_A, _LIST_A), t.BOOL, fn, sized=True)
+        define(f"sets.{name}", (_LIST_A, _LIST_A), t.BOOL, fn, cost=both_lists)
 
 
 _strings()

@@ -85,6 +85,10 @@ class Url:
     parts: SplitResult
 
     @property
+    def weight(self) -> int:
+        return sum(map(len, self.parts)) >> 6
+
+    @property
     def host(self) -> str:
         return self.parts.netloc.rpartition("@")[2]
 
@@ -122,8 +126,10 @@ def _urls() -> None:
     define("getHost", (u,), S, lambda v: v.host, member=True)
     define("getHostname", (u,), S, lambda v: v.hostname, member=True)
     define("getPort", (u,), S, lambda v: v.port, member=True)
-    define("getEscapedPath", (u,), S, lambda v: quote(v.parts.path, safe="/%:@!$&'()*+,;=~-._"), member=True)
-    define("getQuery", (u,), t.map_of(S, t.list_of(S)), lambda v: v.query(), member=True)
+    define(
+        "getEscapedPath", (u,), S, lambda v: quote(v.parts.path, safe="/%:@!$&'()*+,;=~-._"), member=True, sized=True
+    )
+    define("getQuery", (u,), t.map_of(S, t.list_of(S)), lambda v: v.query(), member=True, sized=True)
 
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -330,11 +336,11 @@ def _formats() -> None:
     define("format.named", (S,), t.optional_of(f), named)
     for name, value in _FORMATS.items():
         define(f"format.{name}", (), f, constant(value))
-    define("validate", (f, S), t.optional_of(t.list_of(S)), _validate, member=True, sized=True)
+    define("validate", (f, S), t.optional_of(t.list_of(S)), _validate, member=True)
 
 
 def _pointers() -> None:
-    define("jsonpatch.escapeKey", (S,), S, lambda key: key.replace("~", "~0").replace("/", "~1"), sized=True)
+    define("jsonpatch.escapeKey", (S,), S, lambda key: key.replace("~", "~0").replace("/", "~1"))
 
 
 _quantities()

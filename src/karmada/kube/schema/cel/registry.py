@@ -2,7 +2,8 @@
 
 Libraries add rows with `define`. The checker narrows a call to the overloads that fit its static types; when a dyn
 argument leaves more than one, or leaves a doubt, `accepts` picks by the values at run time.
-An overload marked `sized` costs the size of its arguments, so that text and list building cannot escape the budget.
+An overload with a cost takes as many steps of the budget (see costs). Those of text and bytes cost the size of their
+arguments unless they say otherwise, so that no function of text escapes the budget by being forgotten.
 """
 
 from __future__ import annotations
@@ -11,8 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from karmada.kube.schema.cel.costs import total
 from karmada.kube.schema.cel.types import Type
 from karmada.kube.schema.cel.values import Duration, Opt, Timestamp, Uint
+
+Cost = Callable[..., int]
+"""Of a call with these arguments."""
+_TEXT = frozenset({"string", "bytes"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +26,7 @@ class Overload:
     params: tuple[Type, ...]
     result: Type
     fn: Callable[..., Any]
-    sized: bool = False
+    cost: Cost | None = None
 
     def accepts(self, args: Sequence[Any]) -> bool:
         return all(RUNTIME[param.name](value) for param, value in zip(self.params, args, strict=True))
@@ -37,10 +43,16 @@ def define(
     *,
     member: bool = False,
     both: bool = False,
-    sized: bool = False,
+    sized: bool | None = None,
+    cost: Cost | None = None,
 ) -> None:
-    """Add an overload; a member's first parameter is its receiver, `both` adds it as member and as global function."""
-    overload = Overload(tuple(params), result, fn, sized)
+    """Add an overload; a member's first parameter is its receiver, `both` adds it as member and as global function.
+
+    `sized` says that it goes once through its arguments, which is assumed of those with text among them.
+    """
+    if sized is None:
+        sized = any(param.name in _TEXT for param in params)
+    overload = Overload(tuple(params), result, fn, cost or (total if sized else None))
     for style in (True, False) if both else (member,):
         FUNCTIONS.setdefault((name, style), []).append(overload)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from karmada.kube.schema.cel import types as t
+from karmada.kube.schema.cel.costs import both_lists, total
 from karmada.kube.schema.cel.registry import define, runtime_type
 from karmada.kube.schema.cel.values import (
     INT_MAX,
@@ -23,6 +24,7 @@ from karmada.kube.schema.cel.values import (
     Duration,
     NoOverload,
     Opt,
+    SetList,
     Timestamp,
     Uint,
     checked_duration,
@@ -63,6 +65,10 @@ def _product(a: float, b: float) -> float:
     return a * b
 
 
+def _concat_cost(a: list[Any], b: list[Any]) -> int:
+    return both_lists(a, b) if isinstance(a, SetList) else total(a, b)
+
+
 def _arithmetic() -> None:
     ints: dict[str, Callable[[int, int], int]] = {
         "_+_": lambda a, b: a + b,
@@ -82,8 +88,8 @@ def _arithmetic() -> None:
     define("-_", (t.DOUBLE,), t.DOUBLE, lambda a: -a)
     define("!_", (t.BOOL,), t.BOOL, lambda a: not a)
     for kind in (t.STRING, t.BYTES):
-        define("_+_", (kind, kind), kind, lambda a, b: a + b, sized=True)
-    define("_+_", (_LIST_A, _LIST_A), _LIST_A, concat, sized=True)
+        define("_+_", (kind, kind), kind, lambda a, b: a + b)
+    define("_+_", (_LIST_A, _LIST_A), _LIST_A, concat, cost=_concat_cost)
     time, span = t.TIMESTAMP, t.DURATION
     define("_+_", (span, span), span, lambda a, b: checked_duration(a.nanos + b.nanos))
     define("_+_", (time, span), time, lambda a, b: checked_timestamp(a.nanos + b.nanos))
@@ -154,7 +160,7 @@ def _containers() -> None:
     define("@in", (t.A, _LIST_A), t.BOOL, lambda value, items: contains(items, value), sized=True)
     define("@in", (t.A, _MAP_AB), t.BOOL, lambda key, mapping: key in mapping)
     for kind in (t.STRING, t.BYTES, _LIST_A, _MAP_AB):
-        define("size", (kind,), t.INT, len, both=True)
+        define("size", (kind,), t.INT, len, both=True, sized=False)
 
 
 def _double_to_int(value: float) -> int:

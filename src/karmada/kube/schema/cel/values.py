@@ -133,6 +133,8 @@ def equal(a: Any, b: Any) -> bool:
 
 
 _PLAIN = frozenset({str, int, bool, float, bytes, type(None)})
+SCALARS = _PLAIN | {Uint}
+"""The classes of values whose hashes are equal where the values are (but for bool)."""
 
 
 def _equal_lists(a: list[Any], b: list[Any]) -> bool:
@@ -140,7 +142,8 @@ def _equal_lists(a: list[Any], b: list[Any]) -> bool:
         index = {a.key_of(item): item for item in b if isinstance(item, dict)}
         return all(isinstance(i, dict) and a.key_of(i) in index and equal(i, index[a.key_of(i)]) for i in a)
     if isinstance(a, SetList):
-        return all(contains(b, item) for item in a)
+        members = Members(b)
+        return all(item in members for item in a)
     return all(equal(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -148,10 +151,30 @@ def contains(items: list[Any], value: Any) -> bool:
     return any(equal(item, value) for item in items)
 
 
+class Members:
+    """The items of a list, to be looked up by `equal`: scalars by their hash, only the others one by one."""
+
+    __slots__ = ("_others", "_scalars")
+
+    def __init__(self, items: list[Any]) -> None:
+        self._scalars = {_scalar(item) for item in items if type(item) in SCALARS}
+        self._others = [item for item in items if type(item) not in SCALARS]
+
+    def __contains__(self, value: Any) -> bool:
+        if type(value) in SCALARS and _scalar(value) in self._scalars:
+            return bool(value == value)  # NaN is not even itself
+        return contains(self._others, value)
+
+
+def _scalar(value: Any) -> Any:
+    return (bool, value) if type(value) is bool else value
+
+
 def concat(a: list[Any], b: list[Any]) -> list[Any]:
     """`+` on lists: sets unite, map-like lists take the right item where keys meet, other lists append."""
     if isinstance(a, SetList):
-        return SetList([*a, *(item for item in b if not contains(a, item))])
+        members = Members(a)
+        return SetList([*a, *(item for item in b if item not in members)])
     if isinstance(a, MapList):
         merged = {a.key_of(item): item for item in a}
         merged.update((a.key_of(item), item) for item in b)
