@@ -72,6 +72,11 @@ server_flags = together(
         "memory://.  [default: state.db in the data directory]",
     ),
     etcd_flags(""),
+    click.option(
+        "--accept-loss",
+        is_flag=True,
+        help="Start on a damaged SQLite store without what is lost (the damaged files are kept), or on an empty one.",
+    ),
     click.option("--bind-address", default="127.0.0.1", help="Address to listen on."),
     click.option("--port", "--secure-port", "port", default=DEFAULT_PORT, help="Port to listen on; 0 for a free one."),
     click.option("--advertise-address", default="", help="Address that clients use.  [default: the bind address]"),
@@ -138,6 +143,7 @@ def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
     return ServerConfig(
         data_dir=given["data_dir"].expanduser(),
         storage=storage_from(given),
+        accept_loss=given["accept_loss"],
         host=given["bind_address"],
         port=given["port"],
         advertise_host=given["advertise_address"],

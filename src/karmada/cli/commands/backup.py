@@ -15,7 +15,7 @@ from karmada.kube.server.storage.interface import StoreUnavailable
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 
-_STORAGE = click.option(
+storage_option = click.option(
     "--storage",
     required=True,
     help="The store, as in the server's --storage: sqlite:///path/to/state.db or etcd://host:port,…",
@@ -45,7 +45,7 @@ def _run(work: Callable[[], Awaitable[int]]) -> int:
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@_STORAGE
+@storage_option
 def backup(file: Path, storage: str) -> None:
     """Write a consistent snapshot of the store into FILE; servers may keep running.
 
@@ -73,7 +73,7 @@ def backup(file: Path, storage: str) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@_STORAGE
+@storage_option
 def restore(file: Path, storage: str) -> None:
     """Restore the snapshot in FILE into an empty store; no server may run on it meanwhile.
 

@@ -84,6 +84,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Control Plane Commands": {
         "backup": ("backup:backup", "Write a snapshot of the store into a file"),
         "restore": ("backup:restore", "Restore a snapshot into an empty store"),
+        "check-store": ("check_store:check_store", "Check that everything in the store is as it was written"),
         "crds": ("crds:crds", "Write Karmada's CustomResourceDefinitions"),
         "webhook-config": (
             "webhook_config:webhook_config",

@@ -55,6 +55,8 @@ from karmada.kube.server.handlers.writes import Writes
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.server.outbound.webhooks import WebhookClient
+from karmada.kube.server.storage.interface import StoreDamaged
+from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.watchcache.cache import encode_value, storage_key
 
 __all__ = ["LOOPBACK", "ApiServer"]
@@ -160,6 +162,7 @@ class ApiServer(ServerCore):
 
     async def start(self) -> None:
         await self._open_store()
+        await self._check_state_is_there()
         await self._take_identity()
         services = self.cache.collection(GroupResource("", "services"))
         self._tasks.append(asyncio.create_task(self.allocator.follow(services), name="service addresses"))
@@ -172,6 +175,16 @@ class ApiServer(ServerCore):
         self._ready = True  # for requests; controllers that have to look at every object take longer
         if self.controllers is not None:
             await self.controllers.start()
+
+    async def _check_state_is_there(self) -> None:
+        """A data directory that has served is not given a new, empty state unnoticed: clients have its certificates."""
+        if not isinstance(self.store, SqliteStore) or self.store.revision or self.config.accept_loss:
+            return
+        if self.kubeconfig.exists():
+            raise StoreDamaged(
+                f"{self.store.path} is empty, but {self.kubeconfig} shows that {self.config.data_dir} had a state: "
+                "restore a backup with karmadactl restore, or start anew in it with --accept-loss"
+            )
 
     async def _take_identity(self) -> None:
         """Make kube-system before anything else does, so that its uid is the configured one."""

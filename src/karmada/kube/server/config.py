@@ -22,6 +22,8 @@ class ServerConfig:
     """sqlite:///path, etcd://host:port,… or memory://; empty: sqlite in `data_dir`."""
     storage_scope: str = ""
     """What the keys of this server's objects begin with ("group/"), where the store holds others' as well."""
+    accept_loss: bool = False
+    """Open a damaged store without what is lost, and an empty one in a data directory that had a state before."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     advertise_host: str = ""

@@ -55,7 +55,8 @@ class ServerCore:
         self.clock = clock or RealClock()
         self.port = 0
         self.definitions = Definitions.load(config.kubernetes_version)
-        self.store = open_store(config.storage or f"sqlite://{(config.data_dir / 'state.db').absolute()}")
+        storage = config.storage or f"sqlite://{(config.data_dir / 'state.db').absolute()}"
+        self.store = open_store(storage, accept_loss=config.accept_loss)
         self.cache = Cache(self.store, self.clock, config.history, scope=config.storage_scope)
         self.registry = Registry()
         self.closing: list[Callable[[], Awaitable[None]]] = []

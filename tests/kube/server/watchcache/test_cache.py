@@ -17,7 +17,7 @@ from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.server.storage.interface import Event, Page, Store, Stored, StoreUnavailable
+from karmada.kube.server.storage.interface import Event, Page, Store, Stored, StoreDamaged, StoreUnavailable
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.sqlite import SqliteStore
 from karmada.kube.server.watchcache import collection as collection_module
@@ -815,3 +815,10 @@ def test_a_list_and_the_watch_after_it_always_give_the_final_state_on_disk(
         await stores[-1].close()
 
     asyncio.run(run())
+
+
+async def test_a_value_that_is_no_object_is_named_by_its_key() -> None:
+    store = MemoryStore()
+    await store.write("core/configmaps/default/bad", b"rubbish", expected=0)
+    with pytest.raises(StoreDamaged, match="core/configmaps/default/bad at revision 1 is no object"):
+        await Cache(store, FakeClock()).start()

@@ -76,6 +76,10 @@ class StoreUnavailable(Exception):
     """The store cannot be reached or has failed; the outcome of a write in flight is unknown."""
 
 
+class StoreDamaged(StoreUnavailable):
+    """What is stored is not what was written, or part of it is missing; the message names it and the way out."""
+
+
 class StoreLocked(StoreUnavailable):
     """Another process works on the same files."""
 

@@ -16,8 +16,11 @@ _ETCD_PORT = 2379
 _ETCD_OPTIONS = ("cacert", "cert", "key", "prefix")
 
 
-def open_store(url: str) -> Store:
-    """The store at this address, not opened yet; ValueError if no backend knows such an address."""
+def open_store(url: str, *, accept_loss: bool = False) -> Store:
+    """The store at this address, not opened yet; ValueError if no backend knows such an address.
+
+    `accept_loss`: a damaged SQLite store is opened without what is lost, instead of being refused.
+    """
     parts = urlsplit(url)
     if parts.scheme == "memory" and not parts.netloc and not parts.path:
         from karmada.kube.server.storage.memory import MemoryStore
@@ -28,7 +31,7 @@ def open_store(url: str) -> Store:
 
         if parts.query not in ("", "sync=off", "sync=on"):
             raise ValueError(f'store "{url}": unknown option "{parts.query}" (known: sync=on, sync=off)')
-        return SqliteStore(unquote(parts.path), synced=parts.query != "sync=off")
+        return SqliteStore(unquote(parts.path), synced=parts.query != "sync=off", accept_loss=accept_loss)
     if parts.scheme == "etcd" and parts.netloc and not parts.path.strip("/"):
         return _etcd(url, parts)
     raise ValueError(f'unknown store "{url}" (known: memory://, sqlite:///path/to/file, etcd://host:port,host:port)')

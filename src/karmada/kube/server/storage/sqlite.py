@@ -23,23 +23,23 @@ Failure. A transaction that fails because the disk is full or the file is locked
 StoreUnavailable, and the next batch tries again. After any other error, above all a failed sync (the kernel may have
 dropped the pages, a second sync would lie), the store refuses writes until it is opened anew.
 
-Never open and close a descriptor of the database file itself: closing one drops SQLite's POSIX locks on it. One process
-at a time is ensured by flock on a file beside it.
+Damage. Each row has a checksum (sqlite_log), which every read verifies, and the last acknowledged revision is kept
+beside the database. A store that is damaged or ends before that revision is not opened (sqlite_check), unless the loss
+is accepted.
 
-The log has one row per revision: key, value (NULL: deleted) and the revision it replaced. The state at a revision is
-the newest row of each key up to it, found by the index alone. Compaction walks the revisions it gives up, deletes what
-they replaced and the deletions among them, in small transactions sized by the clock; an interrupted walk goes on at
-the next opening.
+One process at a time is ensured by flock on a file beside the database.
+
+The state at a revision is the newest row of each key up to it, found by the index alone. Compaction walks the
+revisions it gives up, deletes what they replaced and the deletions among them, in small transactions sized by the
+clock; an interrupted walk goes on at the next opening.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import sqlite3
-import stat
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -51,50 +51,32 @@ from karmada.kube.server.storage.interface import (
     Page,
     RevisionConflict,
     Stored,
-    StoreLocked,
     StoreUnavailable,
     prefix_end,
 )
 from karmada.kube.server.storage.local import LocalStore
+from karmada.kube.server.storage.sqlite_check import examine, salvage
+from karmada.kube.server.storage.sqlite_files import PAGE_SIZE, Acknowledged, connect, lock, make_private, sync_file
+from karmada.kube.server.storage.sqlite_log import (
+    APPEND,
+    HISTORY,
+    LAST_KEY,
+    LAST_REVISION,
+    LATEST,
+    SET_META,
+    SWEEP,
+    add_checksums,
+    checksum,
+    damaged_row,
+    intact,
+    prepare_schema,
+    read_range,
+    refusal,
+)
 from karmada.kube.server.storage.syncer import Checkpoint, Syncer, Unsynced
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
-_SCHEMA = f"""
-BEGIN;
-CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, live INTEGER NOT NULL, prev INTEGER NOT NULL, value BLOB);
-CREATE INDEX log_by_key ON log (key, rev, live);
-CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
-INSERT INTO meta VALUES ('compacted', 0), ('swept', 0);
-PRAGMA user_version = {FORMAT};
-COMMIT;
-"""
-_LATEST = "SELECT rev, value FROM log WHERE key = ? AND rev <= ? ORDER BY rev DESC LIMIT 1"
-_LAST_REVISION = "SELECT rev, live FROM log INDEXED BY log_by_key WHERE key = ? ORDER BY rev DESC LIMIT 1"
-_APPEND = "INSERT INTO log (rev, key, live, prev, value) VALUES (?, ?, ?, ?, ?)"
-# max() makes SQLite take the bare column `live` from the row with the greatest revision; the index has all of it.
-_NEWEST = """
-SELECT max(rev) AS rev, live FROM log INDEXED BY log_by_key
-WHERE key >= ? AND key < ? AND rev <= ? GROUP BY key HAVING live = 1
-"""
-_RANGE = f"""
-SELECT log.key, log.value, log.rev
-FROM ({_NEWEST} ORDER BY key LIMIT ?) AS newest CROSS JOIN log ON log.rev = newest.rev
-"""
-_COUNT = f"SELECT count(*) FROM ({_NEWEST})"
-_HISTORY = """
-SELECT new.key, new.value, new.rev, old.value, new.prev FROM log AS new LEFT JOIN log AS old ON old.rev = new.prev
-WHERE new.rev > ? AND new.rev <= ? AND new.key >= ? AND new.key < ? ORDER BY new.rev LIMIT ?
-"""
-_SWEEP = (
-    "DELETE FROM log WHERE rev IN (SELECT prev FROM log WHERE rev > ? AND rev <= ?)",
-    "DELETE FROM log WHERE rev > ? AND rev <= ? AND live = 0",
-)
-_SET_META = "UPDATE meta SET value = ? WHERE name = ?"
-
-_LAST_KEY = chr(0x10FFFF)  # greater than any key of valid names
-_PAGE_SIZE = 4096
 _CHECKPOINT_PAGES = 4_000  # write this much to the WAL between two checkpoints
 _HOLD_PAGES = 16_000  # a WAL longer than this makes writes wait until it is copied
 _HISTORY_WINDOW = 1_000  # revisions looked at in one step of a history read
@@ -118,10 +100,14 @@ class _Batch(NamedTuple):
 
 
 class SqliteStore(LocalStore):
-    def __init__(self, path: str | os.PathLike[str], *, synced: bool = True) -> None:
-        """Without `synced` an answered write survives the process, but perhaps not the machine."""
+    def __init__(self, path: str | os.PathLike[str], *, synced: bool = True, accept_loss: bool = False) -> None:
+        """Without `synced` an answered write survives the process, but perhaps not the machine.
+
+        `accept_loss` opens a damaged store without what is lost, instead of refusing it.
+        """
         super().__init__()
         self.path = Path(path)
+        self._accept_loss = accept_loss
         self._synced_writes = synced
         self._revision = 0
         self._committed = 0
@@ -154,9 +140,12 @@ class SqliteStore(LocalStore):
         with ExitStack() as undo:
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._lock = _lock(self.path)
+                self._lock = lock(self.path)
                 undo.callback(os.close, self._lock)
-                self._db = _connect(self.path, "NORMAL" if self._synced_writes else "OFF")
+                self._acknowledged = Acknowledged(self.path)
+                undo.callback(self._acknowledged.close)
+                self._check_files()
+                self._db = connect(self.path, "NORMAL" if self._synced_writes else "OFF")
                 undo.callback(self._db.close)
                 self._open_log()
                 self._syncer = Syncer(self.path) if self._synced_writes else Unsynced(self.path)
@@ -166,25 +155,29 @@ class SqliteStore(LocalStore):
                 raise StoreUnavailable(f"cannot open {self.path}: {e}") from e
             self._close_files = undo.pop_all()
 
+    def _check_files(self) -> None:
+        """Before anything is written: the first write would overwrite what a damaged WAL still holds."""
+        make_private(self.path)
+        problems = examine(self.path, self._acknowledged.revision, rows=self._accept_loss)
+        if not problems:
+            return
+        if not self._accept_loss:
+            raise refusal(self.path, problems)
+        for problem in [*problems, *salvage(self.path, self._acknowledged.revision)]:
+            log.error("%s: loss accepted: %s", self.path, problem)
+
     def _open_log(self) -> None:
         self._cursor = self._db.cursor()
-        self._prepare_schema()
+        prepare_schema(self._cursor, self.path)
         meta = dict(self._cursor.execute("SELECT name, value FROM meta").fetchall())
-        self._compacted, self._swept = meta["compacted"], meta["swept"]
+        self._compacted, self._swept, self._legacy = meta["compacted"], meta["swept"], meta["legacy"]
         newest = self._cursor.execute("SELECT max(rev) FROM log").fetchone()[0] or 0
         self._revision = self._committed = max(newest, self._compacted)
-        self._cursor.execute(_SET_META, (self._compacted, "compacted"))  # any write: it makes the WAL file
+        self._cursor.execute(SET_META, (self._compacted, "compacted"))  # any write: it makes the WAL file
         if self._synced_writes:
-            _sync_file(f"{self.path}-wal")
-            _sync_file(self.path.parent)
+            sync_file(f"{self.path}-wal")
+            sync_file(self.path.parent)
         self._db.execute("PRAGMA busy_timeout = 0")  # from now on a lock held by another process must not stop the loop
-
-    def _prepare_schema(self) -> None:
-        version = self._cursor.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            self._cursor.executescript(_SCHEMA)
-        elif version != FORMAT:
-            raise StoreUnavailable(f"{self.path} has format {version}; this program knows format {FORMAT}")
 
     async def close(self) -> None:
         """Waits for the writes in flight; what comes later is refused."""
@@ -210,28 +203,30 @@ class SqliteStore(LocalStore):
     # Reading
 
     async def get(self, key: str) -> Stored | None:
-        rows = self._read(_LATEST, (key, self._revision))
-        return _stored(key, rows[0] if rows else None)
+        rows = self._read(LATEST, (key, self._revision))
+        return _stored(self.path, key, rows[0] if rows else None)
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         revision = self._readable(revision)
         try:
-            rows, remaining = read_range(self._cursor, prefix, after, limit, revision)
+            items, remaining = read_range(self._cursor, self.path, prefix, after, limit, revision)
         except sqlite3.Error as e:
-            raise StoreUnavailable(f"cannot read {self.path}: {e}") from e
-        return Page([Stored(*row) for row in rows], revision, remaining)
+            raise self._unreadable(e) from e
+        return Page(items, revision, remaining)
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
-        end = prefix_end(prefix) or _LAST_KEY
+        end = prefix_end(prefix) or LAST_KEY
         until = min(until, self._revision)
         events: list[Event] = []
         while True:
             self._check_compacted(since)
             upto = min(until, since + _HISTORY_WINDOW)
             left = limit - len(events) if limit else -1
-            rows = self._read(_HISTORY, (since, upto, prefix, end, left))
-            for key, value, revision, old, replaced in rows:
-                previous = Stored(key, old, replaced) if replaced else None
+            rows = self._read(HISTORY, (since, upto, prefix, end, left))
+            for key, value, revision, total, old, replaced, old_total in rows:
+                if not intact(revision, key, value, total):
+                    raise damaged_row(self.path, revision, key)
+                previous = _stored(self.path, key, (replaced, old, old_total)) if replaced else None
                 events.append(Event(key, value, revision, previous))
             since = upto
             if since >= until or len(events) == limit > 0:
@@ -240,14 +235,19 @@ class SqliteStore(LocalStore):
 
     def _last_revision(self, key: str) -> int:
         """Of the newest row, synced or not; 0 when that is a deletion or there is none. The index has all of it."""
-        row = self._cursor.execute(_LAST_REVISION, (key,)).fetchone()
+        row = self._cursor.execute(LAST_REVISION, (key,)).fetchone()
         return row[0] if row is not None and row[1] else 0
 
     def _read(self, sql: str, arguments: tuple[Any, ...]) -> list[Any]:
         try:
             return self._cursor.execute(sql, arguments).fetchall()
         except sqlite3.Error as e:
-            raise StoreUnavailable(f"cannot read {self.path}: {e}") from e
+            raise self._unreadable(e) from e
+
+    def _unreadable(self, error: sqlite3.Error) -> StoreUnavailable:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
+            return refusal(self.path, [str(error)])
+        return StoreUnavailable(f"cannot read {self.path}: {error}")
 
     # Writing
 
@@ -288,7 +288,7 @@ class SqliteStore(LocalStore):
         self._cursor.execute("BEGIN IMMEDIATE")
         revision = self._committed
         latest: dict[str, int] = {}
-        rows: list[tuple[int, str, int, int, bytes | None]] = []
+        rows: list[tuple[int, str, int, int, bytes | None, int]] = []
         batch = _Batch(0, [], [])
         for key, value, expected, answer in writes:
             if answer.done():
@@ -299,12 +299,12 @@ class SqliteStore(LocalStore):
                 continue
             revision += 1
             latest[key] = 0 if value is None else revision
-            rows.append((revision, key, value is not None, current, value))
+            rows.append((revision, key, value is not None, current, value, checksum(revision, key, value)))
             batch.events.append(Event(key, value, revision, None))
             batch.answers.append((answer, revision))
-            self._wal_pages += 2 + (len(value) // _PAGE_SIZE if value else 0)
+            self._wal_pages += 2 + (len(value) // PAGE_SIZE if value else 0)
         if rows:
-            self._cursor.executemany(_APPEND, rows)
+            self._cursor.executemany(APPEND, rows)
         self._cursor.execute("COMMIT")
         self._committed = revision
         return batch._replace(revision=revision)
@@ -343,9 +343,17 @@ class SqliteStore(LocalStore):
             return
         try:
             self._answer()
+            self._acknowledge()
         finally:
             if self._unsynced:
                 self._sync()
+
+    def _acknowledge(self) -> None:
+        if self._synced_writes:
+            try:
+                self._acknowledged.record(self._revision)
+            except OSError as e:
+                self._error, self._broken = e, True
 
     def _answer(self) -> None:
         """The batches are durable: notify the listeners first, then the writers."""
@@ -399,18 +407,25 @@ class SqliteStore(LocalStore):
     async def compact(self, revision: int) -> None:
         revision = min(revision, self._revision)
         if revision > self._compacted:
-            self._transaction(lambda: self._cursor.execute(_SET_META, (revision, "compacted")))
+            self._transaction(lambda: self._cursor.execute(SET_META, (revision, "compacted")))
             self._compacted = revision
             await self._sweep()
+        await self._sum_up()
 
     async def _sweep(self) -> None:
-        """Delete what the revisions up to the compacted one replaced: small steps, and pauses as long as they took."""
+        """Delete what the revisions up to the compacted one replaced."""
+        await self._in_steps(lambda: self._compacted - self._swept, self._sweep_step)
+
+    async def _sum_up(self) -> None:
+        """Give checksums to what was stored before there were any."""
+        await self._in_steps(lambda: self._legacy, self._sum_step)
+
+    async def _in_steps(self, left: Callable[[], int], step: Callable[[int], None]) -> None:
+        """Small transactions over so many revisions each, and pauses as long as they took."""
         size = 50
-        while self._swept < self._compacted and not self._closed:
-            step = (self._swept, min(self._compacted, self._swept + size))
+        while left() > 0 and not self._closed:
             began = time.perf_counter()
-            self._transaction(lambda step=step: self._sweep_step(*step))  # type: ignore[misc]
-            self._swept = step[1]
+            step(size)
             took = time.perf_counter() - began
             size = max(10, min(2_000, int(size * _SWEEP_SECONDS / max(took, 1e-5))))
             self._checkpoint_if_due()
@@ -418,11 +433,26 @@ class SqliteStore(LocalStore):
             while self._held:
                 await self._something_ends()
 
-    def _sweep_step(self, low: int, high: int) -> None:
-        for sql in _SWEEP:
-            self._cursor.execute(sql, (low, high))
-            self._wal_pages += 2 * self._cursor.rowcount
-        self._cursor.execute(_SET_META, (high, "swept"))
+    def _sweep_step(self, size: int) -> None:
+        low, high = self._swept, min(self._compacted, self._swept + size)
+
+        def sweep() -> None:
+            for sql in SWEEP:
+                self._cursor.execute(sql, (low, high))
+                self._wal_pages += 2 * self._cursor.rowcount
+            self._cursor.execute(SET_META, (high, "swept"))
+
+        self._transaction(sweep)
+        self._swept = high
+
+    def _sum_step(self, size: int) -> None:
+        low = max(0, self._legacy - size)
+
+        def add() -> None:
+            self._wal_pages += 2 * add_checksums(self._cursor, low, self._legacy)
+
+        self._transaction(add)
+        self._legacy = low
 
     def _transaction(self, work: Callable[[], object]) -> None:
         if self._closed or self._broken:
@@ -436,57 +466,11 @@ class SqliteStore(LocalStore):
             raise StoreUnavailable(f"cannot compact {self.path}: {e}") from e
 
 
-def read_range(
-    cursor: sqlite3.Cursor, prefix: str, after: str, limit: int, revision: int
-) -> tuple[list[tuple[str, bytes, int]], int]:
-    """Key, value and revision of what a range holds at a revision, in key order; and how many come after those."""
-    low, end = max(prefix, after and after + "\0"), prefix_end(prefix) or _LAST_KEY
-    rows = sorted(cursor.execute(_RANGE, (low, end, revision, limit or -1)).fetchall())
-    if not limit or len(rows) < limit:
-        return rows, 0
-    return rows, cursor.execute(_COUNT, (rows[-1][0] + "\0", end, revision)).fetchone()[0]
-
-
-def _stored(key: str, row: tuple[int, bytes | None] | None) -> Stored | None:
-    """What a row of _LATEST says; a deletion is nothing."""
-    return None if row is None or row[1] is None else Stored(key, row[1], row[0])
-
-
-def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
-    if not path.exists():
-        os.mknod(path, stat.S_IFREG | 0o600)  # made without opening it; SQLite gives its other files the same mode
-    path.chmod(0o600)
-    db = sqlite3.connect(path, isolation_level=None, timeout=5.0, cached_statements=64)
-    try:
-        db.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
-        if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-            raise StoreUnavailable(f"{path}: its file system does not support SQLite's write-ahead log")
-        db.execute(f"PRAGMA synchronous = {synchronous}")
-        db.execute("PRAGMA wal_autocheckpoint = 0")
-        db.execute("PRAGMA cache_size = -8192")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _lock(path: Path) -> int:
-    """Take the lock file beside the database for this process; it is freed by the kernel, however the process ends."""
-    fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as e:
-        owner = os.read(fd, 20).decode(errors="replace").strip() or "unknown"
-        os.close(fd)
-        raise StoreLocked(f"{path} is in use by another process (pid {owner})") from e
-    os.ftruncate(fd, 0)
-    os.write(fd, f"{os.getpid()}\n".encode())
-    return fd
-
-
-def _sync_file(path: str | Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def _stored(path: Path, key: str, row: tuple[int, bytes | None, int | None] | None) -> Stored | None:
+    """What a row of LATEST says; a deletion is nothing."""
+    if row is None:
+        return None
+    revision, value, total = row
+    if not intact(revision, key, value, total):
+        raise damaged_row(path, revision, key)
+    return None if value is None else Stored(key, value, revision)

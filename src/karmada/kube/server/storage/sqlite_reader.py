@@ -9,8 +9,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from karmada.kube.server.storage.interface import Page, Stored, StoreUnavailable
-from karmada.kube.server.storage.sqlite import FORMAT, read_range
+from karmada.kube.server.storage.interface import Page, StoreUnavailable
+from karmada.kube.server.storage.sqlite_files import connect_to_read
+from karmada.kube.server.storage.sqlite_log import WITHOUT_CHECKSUMS, format_of, read_range
 
 
 class SqliteReader:
@@ -20,10 +21,8 @@ class SqliteReader:
 
     async def open(self) -> None:
         try:
-            self._db = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, isolation_level=None, timeout=5.0)
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version != FORMAT:
-                raise StoreUnavailable(f"{self.path} has format {version}; this program knows format {FORMAT}")
+            self._db = connect_to_read(self.path)
+            self._summed = format_of(self._db.cursor(), self.path) != WITHOUT_CHECKSUMS
             self._db.execute("BEGIN")
             self.revision = self._db.execute("SELECT max(rev) FROM log").fetchone()[0] or 0
         except sqlite3.Error as error:
@@ -34,7 +33,9 @@ class SqliteReader:
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         try:
-            rows, remaining = read_range(self._db.cursor(), prefix, after, limit, revision or self.revision)
+            items, remaining = read_range(
+                self._db.cursor(), self.path, prefix, after, limit, revision or self.revision, summed=self._summed
+            )
         except sqlite3.Error as error:
             raise StoreUnavailable(f"cannot read {self.path}: {error}") from error
-        return Page([Stored(*row) for row in rows], revision or self.revision, remaining)
+        return Page(items, revision or self.revision, remaining)

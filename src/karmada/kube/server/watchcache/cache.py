@@ -22,7 +22,16 @@ from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.shared import Press
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.storage.interface import Compacted, Event, Progress, PushStore, Store, StoreUnavailable
+from karmada.kube.server.storage.interface import (
+    Compacted,
+    Event,
+    Progress,
+    PushStore,
+    Store,
+    Stored,
+    StoreDamaged,
+    StoreUnavailable,
+)
 from karmada.kube.server.watchcache.collection import Collection
 from karmada.kube.server.watchcache.entry import CORE, Entry, encode_value, entry_of, prefix, split_key, storage_key
 from karmada.kube.server.watchcache.history import History
@@ -196,7 +205,7 @@ class Cache:
         while remaining:
             page = await self.store.range(self._scope, after=after, limit=_PAGE, revision=revision)
             for stored in page.items:
-                entry = entry_of(*stored)
+                entry = _entry(stored)
                 entries.append(entry)
                 presses[split_key(entry.key)[:2]].add(entry)
             remaining = page.remaining
@@ -275,3 +284,12 @@ class Cache:
 
     def list(self, resource: GroupResource, namespace: str = "") -> list[Obj]:
         return [entry.object() for entry in self.collection(resource).list(namespace)]
+
+
+def _entry(stored: Stored) -> Entry:
+    try:
+        return entry_of(*stored)
+    except ValueError as error:
+        raise StoreDamaged(
+            f"{stored.key} at revision {stored.revision} is no object ({error}): restore a backup, or delete this key"
+        ) from error

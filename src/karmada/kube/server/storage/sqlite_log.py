@@ -1,0 +1,146 @@
+"""The log of revisions in SQLite: its tables, the statements on them, and a checksum in each row.
+
+One row per revision: key, value (NULL: deleted), the revision it replaced, and a checksum over revision, key and value,
+so that a value that changed on the disk is never served. Stores of format 1 have no checksums; they get the column when
+they are opened for writing, and their rows the checksum with later compactions. Until then such a value must at least
+be JSON, as everything was that format 1 stored.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from pathlib import Path
+
+import orjson
+
+from karmada.kube.server.storage.interface import Stored, StoreDamaged, StoreUnavailable, prefix_end
+
+FORMAT = 2
+WITHOUT_CHECKSUMS = 1
+LAST_KEY = chr(0x10FFFF)  # greater than any key of valid names
+
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE log (
+    rev INTEGER PRIMARY KEY, key TEXT NOT NULL, live INTEGER NOT NULL, prev INTEGER NOT NULL, value BLOB, sum INTEGER
+);
+CREATE INDEX log_by_key ON log (key, rev, live);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+INSERT INTO meta VALUES ('compacted', 0), ('swept', 0), ('legacy', 0);
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+_UPGRADE = f"""
+BEGIN;
+ALTER TABLE log ADD COLUMN sum INTEGER;
+INSERT INTO meta SELECT 'legacy', coalesce(max(rev), 0) FROM log;
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+LATEST = "SELECT rev, value, sum FROM log WHERE key = ? AND rev <= ? ORDER BY rev DESC LIMIT 1"
+LAST_REVISION = "SELECT rev, live FROM log INDEXED BY log_by_key WHERE key = ? ORDER BY rev DESC LIMIT 1"
+APPEND = "INSERT INTO log (rev, key, live, prev, value, sum) VALUES (?, ?, ?, ?, ?, ?)"
+# max() makes SQLite take the bare column `live` from the row with the greatest revision; the index has all of it.
+_NEWEST = """
+SELECT max(rev) AS rev, live FROM log INDEXED BY log_by_key
+WHERE key >= ? AND key < ? AND rev <= ? GROUP BY key HAVING live = 1
+"""
+_RANGE = f"""
+SELECT log.key, log.value, log.rev, %s
+FROM ({_NEWEST} ORDER BY key LIMIT ?) AS newest CROSS JOIN log ON log.rev = newest.rev
+"""
+_COUNT = f"SELECT count(*) FROM ({_NEWEST})"
+HISTORY = """
+SELECT new.key, new.value, new.rev, new.sum, old.value, new.prev, old.sum
+FROM log AS new LEFT JOIN log AS old ON old.rev = new.prev
+WHERE new.rev > ? AND new.rev <= ? AND new.key >= ? AND new.key < ? ORDER BY new.rev LIMIT ?
+"""
+SWEEP = (
+    "DELETE FROM log WHERE rev IN (SELECT prev FROM log WHERE rev > ? AND rev <= ?)",
+    "DELETE FROM log WHERE rev > ? AND rev <= ? AND live = 0",
+)
+SET_META = "UPDATE meta SET value = ? WHERE name = ?"
+_UNSUMMED = "SELECT rev, key, value FROM log WHERE rev > ? AND rev <= ? AND sum IS NULL"
+_SET_SUM = "UPDATE log SET sum = ? WHERE rev = ?"
+
+
+def prepare_schema(cursor: sqlite3.Cursor, path: Path) -> None:
+    """Create the tables, or bring those of an earlier format up to this one."""
+    version = format_of(cursor, path)
+    if version == 0:
+        cursor.executescript(_SCHEMA)
+    elif version == WITHOUT_CHECKSUMS:
+        cursor.executescript(_UPGRADE)
+
+
+def format_of(cursor: sqlite3.Cursor, path: Path) -> int:
+    """0: there are no tables yet; StoreUnavailable for a format of a later program."""
+    version: int = cursor.execute("PRAGMA user_version").fetchone()[0]
+    if version not in (0, WITHOUT_CHECKSUMS, FORMAT):
+        raise StoreUnavailable(f"{path} has format {version}; this program knows format {FORMAT}")
+    return version
+
+
+def checksum(revision: int, key: str, value: bytes | None) -> int:
+    start = zlib.crc32(key.encode(), revision & 0xFFFFFFFF)
+    return zlib.crc32(value, start) if value is not None else ~start & 0xFFFFFFFF
+
+
+def intact(revision: int, key: str, value: bytes | None, total: int | None) -> bool:
+    if total is not None:
+        return total == checksum(revision, key, value)
+    return value is None or _is_json(value)
+
+
+def _is_json(value: bytes) -> bool:
+    try:
+        orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def damaged_row(path: Path, revision: int, key: str) -> StoreDamaged:
+    return refusal(path, [row_problem(revision, key)])
+
+
+def row_problem(revision: int, key: str) -> str:
+    return f"the value of {key} at revision {revision} is not what was written"
+
+
+def refusal(path: Path, problems: list[str]) -> StoreDamaged:
+    """What is wrong with which file, and what can be done about it."""
+    more = f" (and {len(problems) - 3} more; karmadactl check-store lists them)" if len(problems) > 3 else ""
+    return StoreDamaged(
+        f"{path} is damaged: {'; '.join(problems[:3])}{more}. To restore a backup, move {path} and the files whose "
+        "names begin with it away and run karmadactl restore; to go on without what is lost, start with --accept-loss"
+    )
+
+
+def read_range(
+    cursor: sqlite3.Cursor, path: Path, prefix: str, after: str, limit: int, revision: int, *, summed: bool = True
+) -> tuple[list[Stored], int]:
+    """What a range holds at a revision, in key order; and how many come after those."""
+    low, end = max(prefix, after and after + "\0"), prefix_end(prefix) or LAST_KEY
+    sql = _RANGE % ("log.sum" if summed else "NULL")
+    items = []
+    for key, value, rev, total in sorted(cursor.execute(sql, (low, end, revision, limit or -1)).fetchall()):
+        if not intact(rev, key, value, total):
+            raise damaged_row(path, rev, key)
+        items.append(Stored(key, value, rev))
+    if not limit or len(items) < limit:
+        return items, 0
+    return items, cursor.execute(_COUNT, (items[-1].key + "\0", end, revision)).fetchone()[0]
+
+
+def add_checksums(cursor: sqlite3.Cursor, low: int, high: int) -> int:
+    """To the rows of format 1 with low < revision <= high; one that is no JSON stays as it is, and is not served."""
+    rows = [
+        (checksum(rev, key, value), rev)
+        for rev, key, value in cursor.execute(_UNSUMMED, (low, high)).fetchall()
+        if intact(rev, key, value, None)
+    ]
+    cursor.executemany(_SET_SUM, rows)
+    cursor.execute(SET_META, (low, "legacy"))
+    return len(rows)
