@@ -107,7 +107,7 @@ async def test_programs_that_others_have_started_are_stopped(folder: Folder, sta
 async def test_logs_are_for_their_owner_alone_and_a_long_one_is_put_aside(
     folder: Folder, started: list[Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(programs, "_LOG_BYTES", 10)
+    monkeypatch.setattr(programs, "MAX_BYTES", 10)
     log = folder.log(KARMADA)
     log.write_text("quite a lot of text")
     started.append(start(folder, python(FAILS), detached=False))
@@ -115,6 +115,25 @@ async def test_logs_are_for_their_owner_alone_and_a_long_one_is_put_aside(
     assert log.read_text() == "bad weather\n"
     assert log.stat().st_mode & 0o777 == 0o600
     assert log.with_name("karmada.log.1").read_text() == "quite a lot of text"
+
+
+async def test_a_program_that_logs_a_lot_puts_its_log_aside_while_it_runs(
+    folder: Folder, started: list[Running]
+) -> None:
+    text = (
+        "import sys; from karmada.kube.runtime import log_file, logging\n"
+        "log_file.RotatingHandler.__init__.__defaults__ = (20_000,)\n"
+        "logging.setup(); log = logging.get_logger('x')\n"
+        "for number in range(1000): log.info('line', number=number)\n"
+        "print('last words'); sys.exit(3)"
+    )
+    started.append(start(folder, python(text), detached=False))
+    await asyncio.wait_for(started[0].ended, 30)
+    log = folder.log(KARMADA)
+    before = log.with_name("karmada.log.1").read_text()
+    assert len(log.read_text()) + len(before) < 60_000
+    assert "number=999" in before + log.read_text()
+    assert "last words" in started[0].exit_report()
 
 
 def test_a_tail_is_the_last_lines_from_a_place_on(tmp_path: Path) -> None:

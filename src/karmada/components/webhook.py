@@ -31,6 +31,7 @@ from karmada.components.flags import (
     together,
 )
 from karmada.components.program import CONTEXT, Program
+from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -82,6 +83,7 @@ class WebhookServer:
         for hook in HOOKS:
             app.router.add_post(hook.path, self._reviewer(hook))
         app.router.add_post("/convert", self._convert)
+        shorten_malformed_requests()
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, self.host, self.port, ssl_context=self._tls).start()

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from karmada.kube.runtime.log_file import MAX_BYTES, VARIABLE, open_log, rotate
 from karmada.local.folder import ETCD, Choices, Folder, Refused, shown
 from karmada.local.marks import Holder, Mark, Taken
 
@@ -26,7 +27,6 @@ SIM = "karmada-sim"
 STOP_SECONDS = 20.0
 _KILL_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
-_LOG_BYTES = 8 << 20
 _TAIL_BYTES = 20_000
 _POLL_SECONDS = 0.02
 
@@ -128,6 +128,7 @@ def start(folder: Folder, program: Program, *, detached: bool) -> Running:
             stdout=log,
             stderr=log,
             pass_fds=(lock, ready),
+            env={**os.environ, VARIABLE: str(path)},
             start_new_session=True,  # an interrupt on the terminal is for us, who stop them in order
             preexec_fn=None if detached else _leash(),
         )
@@ -156,17 +157,17 @@ def _leash() -> Callable[[], None] | None:
 
 
 def _open_log(path: Path) -> int:
-    """Open for appending; a large log is rotated first."""
-    if path.exists() and path.stat().st_size > _LOG_BYTES:
-        path.replace(path.with_name(f"{path.name}.1"))
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    """Open for appending; a large log is rotated first, and later by the program itself."""
+    if path.exists() and path.stat().st_size > MAX_BYTES:
+        rotate(path)
+    return open_log(path)
 
 
 def tail(path: Path, begin: int = 0, lines: int = 15) -> list[str]:
-    """The last lines from an offset on."""
+    """The last lines from an offset on; the offset is of another file if this one is shorter."""
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
-        file.seek(max(begin, end - _TAIL_BYTES))
+        file.seek(max(begin if begin <= end else 0, end - _TAIL_BYTES))
         return file.read().decode(errors="replace").splitlines()[-lines:]
 
 

@@ -16,7 +16,10 @@ import logging
 import os
 import sys
 import time
+from pathlib import Path
 from typing import IO, Any, ClassVar
+
+from karmada.kube.runtime.log_file import VARIABLE, RotatingHandler
 
 ROOT = "karmada"
 _verbosity = 0
@@ -129,11 +132,11 @@ _FORMATS: dict[str, type[logging.Formatter]] = {"text": TextFormatter, "json": J
 
 
 def setup(*, verbosity: int = 0, format: str = "text", stream: IO[str] | None = None) -> None:  # noqa: A002
-    """Send all logs of the process to `stream` (standard error)."""
+    """Send all logs of the process to `stream` (standard error, which rotates when it is a log file of ours)."""
     if format not in _FORMATS:
         raise ValueError(f"unknown log format {format!r} (known: {', '.join(_FORMATS)})")
     set_verbosity(verbosity)
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = _handler(stream)
     handler.setFormatter(_FORMATS[format]())
     root = logging.getLogger()
     for old in root.handlers[:]:
@@ -141,3 +144,10 @@ def setup(*, verbosity: int = 0, format: str = "text", stream: IO[str] | None = 
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger(ROOT).setLevel(logging.INFO)
+
+
+def _handler(stream: IO[str] | None) -> logging.Handler:
+    path = os.environ.get(VARIABLE)
+    if path and stream is None:
+        return RotatingHandler(sys.stderr, Path(path))
+    return logging.StreamHandler(stream or sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karmada.kube.runtime.health import Health, Report
+from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -35,6 +36,7 @@ class ObservabilityServer:
             app.router.add_get(f"/{endpoint}/{{check:.+}}", self._one_check)
         if self._metrics is not None:
             app.router.add_get("/metrics", self._scrape)
+        shorten_malformed_requests()
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, self.host, self.port).start()

@@ -19,6 +19,7 @@ from aiohttp import web
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.server.auth.files import write_private
 from karmada.kube.sim.addressing import RANGES
 from karmada.kube.sim.admin_client import ADMIN_FILE
@@ -67,6 +68,7 @@ class AdminServer:
                 web.post("/stop", self._end),
             ]
         )
+        shorten_malformed_requests()
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)

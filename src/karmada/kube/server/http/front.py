@@ -31,6 +31,7 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import User
@@ -134,6 +135,7 @@ class HttpFront:
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""
         self._let_go()
+        shorten_malformed_requests()
         server = web.Server(
             self._serve,
             request_factory=_make_request,

@@ -23,6 +23,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority
 from karmada.kube.server.auth.user import User
@@ -126,6 +127,7 @@ class KubeletServer:
         await self._announce(node)
 
     async def _listen(self, node: str) -> None:
+        shorten_malformed_requests()
         server = web.Server(partial(self._serve, node), access_log=None, handler_cancellation=True)
         runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
         await runner.setup()
