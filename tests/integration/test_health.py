@@ -90,6 +90,7 @@ async def test_metrics_are_prometheus_text_with_the_names_tools_scrape(http: Htt
     for name in (
         "apiserver_request_duration_seconds_bucket", "apiserver_current_inflight_requests",
         "apiserver_longrunning_requests", "process_resident_memory_bytes", "process_cpu_seconds_total",
+        "event_loop_stalls_total",
     ):  # fmt: skip
         assert re.search(rf"^{name}\b", text, re.MULTILINE), name
     sample = re.compile(r'^[a-zA-Z_:][\w:]*(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [0-9.eE+-]+(Inf)?$')

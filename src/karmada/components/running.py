@@ -18,6 +18,7 @@ import click
 
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.runtime.watchdog import watching_for_stalls
 
 if TYPE_CHECKING:
     from karmada.kube.server.config import ServerConfig
@@ -110,7 +111,8 @@ async def run(server: Served, title: str, stopping: asyncio.Event, ready_fd: int
             click.echo(f"{title} at {server.url}")
             click.echo(f"  export KUBECONFIG={server.kubeconfig}")
             tell_ready(ready_fd)
-            await stopping.wait()
+            with watching_for_stalls():
+                await stopping.wait()
     finally:
         click.echo("Stopping", file=sys.stderr)
         await server.stop()

@@ -51,6 +51,7 @@ async def serve(
 ) -> None:
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
+    from karmada.kube.runtime.watchdog import watching_for_stalls
     from karmada.kube.sim.admin import AdminServer
     from karmada.kube.sim.fleet import Fleet
 
@@ -67,7 +68,8 @@ async def serve(
         await admin.start()
         click.echo(f"{len(fleet.clusters)} simulated clusters; kubeconfig {fleet.kubeconfig}")
         tell_ready(ready_fd)
-        await stopping.wait()
+        with watching_for_stalls():
+            await stopping.wait()
     finally:
         click.echo("Stopping", file=sys.stderr)
         await admin.stop()

@@ -15,6 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from types import FrameType
 from typing import Any, Protocol
 
 import orjson
@@ -32,6 +33,7 @@ from karmada.kube.objects.errors import (
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
+from karmada.kube.runtime.watchdog import describe_requests
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import User
@@ -413,6 +415,15 @@ class HttpFront:
 
     def _status(self, status: Obj, form: Form, pretty: bool) -> bytes:
         return self._protobuf.object(status) if form.media == PROTOBUF else finish(status, form, pretty)
+
+
+@describe_requests
+def _request_of(frame: FrameType) -> str | None:
+    """Method and path of the request that a frame answers, for the watchdog."""
+    if frame.f_code is not HttpFront._serve.__code__:
+        return None
+    raw: web.BaseRequest = frame.f_locals["raw"]
+    return f"{raw.method} {raw.path}"
 
 
 def _form(request: Request, shape: str) -> Form:

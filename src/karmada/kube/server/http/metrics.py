@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from karmada.kube.runtime.watchdog import STALLS
 from karmada.kube.server.http.request import RequestInfo
 
 if TYPE_CHECKING:
@@ -66,12 +67,13 @@ class RequestMetrics:
         return ("\n".join(lines) + "\n").encode() + self.others() + self._process()
 
     def _process(self) -> bytes:
-        """process_cpu_seconds_total, process_resident_memory_bytes and the like."""
+        """process_cpu_seconds_total, process_resident_memory_bytes and the like, and the stalls of the event loop."""
         from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
         if self._of_process is None:
             self._of_process = CollectorRegistry()
             ProcessCollector(registry=self._of_process)
+            self._of_process.register(STALLS)
         return generate_latest(self._of_process)
 
 

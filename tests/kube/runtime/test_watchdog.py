@@ -1,0 +1,76 @@
+"""The watchdog: a loop that does not answer is counted, with what it was doing; one that waits is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from karmada.kube.runtime.watchdog import Stalls, describe_requests, watching_for_stalls
+from tests.support.eventually import eventually
+
+
+def busy(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def locked(seconds: float) -> None:
+    """One call into C that never lets another thread run."""
+    amount = 1_000_000
+    while True:
+        began = time.monotonic()
+        sum(range(amount))
+        if time.monotonic() - began > seconds:
+            return
+        amount *= 2
+
+
+@pytest.mark.parametrize("work", [busy, locked])
+async def test_a_long_callback_is_counted_with_its_stack(
+    work: Callable[[float], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    stalls = Stalls()
+    with caplog.at_level(logging.WARNING), watching_for_stalls(stalls):
+        busy(0.05)
+        await asyncio.sleep(0.06)
+        work(0.4)
+        await eventually(lambda: stalls.count >= 1)
+    assert stalls.longest > 0.2
+    assert any("The event loop stalled" in record.message for record in caplog.records)
+    page = generate_latest(registry_of(stalls)).decode()
+    assert f"event_loop_stalls_total {stalls.count}.0" in page
+
+
+def registry_of(stalls: Stalls) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(stalls)
+    return registry
+
+
+async def test_the_request_and_the_function_are_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def serve(line: str) -> None:
+        assert line
+        busy(0.5)
+
+    describe_requests(lambda frame: frame.f_locals["line"] if frame.f_code is serve.__code__ else None)
+    stalls = Stalls()
+    with caplog.at_level(logging.WARNING), watching_for_stalls(stalls):
+        busy(0.05)
+        await asyncio.sleep(0.06)
+        await serve("GET /slow")
+        await eventually(lambda: stalls.count >= 1)
+    pairs = [record.__dict__["pairs"] for record in caplog.records if "stalled" in record.message]
+    assert any(found["request"] == "GET /slow" and found["stack"].startswith("busy (") for found in pairs)
+
+
+async def test_a_loop_that_waits_is_not_woken_and_not_counted() -> None:
+    stalls = Stalls()
+    with watching_for_stalls(stalls):
+        await asyncio.sleep(0.3)
+    assert stalls.count == 0
