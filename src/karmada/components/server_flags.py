@@ -8,9 +8,10 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from karmada.components.flags import Given, file, ignored, switch, together, words
+from karmada.components.flags import Given, duration, file, ignored, switch, together, words
 from karmada.components.running import namespace_deletion_flag
 from karmada.kube.server.auth.serving import TLS_VERSIONS, TlsConfig
+from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
 from karmada.kube.server.config import DEFAULT_ISSUER, DEFAULT_PORT, ServerConfig
 
 if TYPE_CHECKING:
@@ -57,6 +58,35 @@ def storage_from(given: Given) -> str:
     except ValueError as error:
         raise click.ClickException(str(error)) from error
 
+
+oidc_flags = together(
+    click.option("--oidc-issuer-url", default="", help="Accept tokens of this OpenID Connect issuer: an https URL."),
+    click.option("--oidc-client-id", default="", help="Client that its tokens must be for (claim aud)."),
+    click.option("--oidc-username-claim", default="sub", help="Claim that holds the name of the user."),
+    click.option(
+        "--oidc-username-prefix",
+        default="",
+        help="Text before the names of its users; - for none.  [default: the issuer's URL and #; none before an email]",
+    ),
+    click.option("--oidc-groups-claim", default="", help="Claim that holds the groups of the user."),
+    click.option("--oidc-groups-prefix", default="", help="Text before the names of these groups."),
+    click.option(
+        "--oidc-required-claim", multiple=True, help="Claim that a token must have, as name=value; repeatable."
+    ),
+    file("--oidc-ca-file", "Authorities (PEM) of the issuer's certificate.  [default: those of the system]"),
+    click.option("--oidc-signing-algs", default="RS256", help="Comma-separated signature algorithms accepted."),
+)
+
+token_webhook_flags = together(
+    file("--authentication-token-webhook-config-file", "Kubeconfig of a webhook that reviews bearer tokens."),
+    click.option(
+        "--authentication-token-webhook-version",
+        type=click.Choice(["v1beta1", "v1"]),
+        default="v1beta1",
+        help="Version of the TokenReviews that it gets.",
+    ),
+    duration("--authentication-token-webhook-cache-ttl", "2m", "How long its answers are kept."),
+)
 
 server_flags = together(
     click.option(
@@ -114,6 +144,8 @@ server_flags = together(
         "Authorities (PEM) of client certificates besides the server's own, read again when they change.",
     ),
     file("--token-auth-file", 'Static tokens, one line each: token,user,uid,"group1,group2".'),
+    oidc_flags,
+    token_webhook_flags,
     switch("--anonymous-auth", True, "Accept requests without credentials, as user system:anonymous."),
     click.option("--no-anonymous-auth", is_flag=True, help="The same as --anonymous-auth=false."),
     click.option("--disable-admission-plugins", default="", help="Comma-separated admission plug-ins to disable."),
@@ -156,6 +188,8 @@ def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
         service_account_signing_key_file=given["service_account_signing_key_file"],
         tls=_tls(given),
         token_file=given["token_auth_file"],
+        oidc=_oidc(given),
+        token_webhook=_token_webhook(given),
         anonymous=given["anonymous_auth"] and not given["no_anonymous_auth"],
         disabled_admission=frozenset(words(given["disable_admission_plugins"])),
         admission_configuration=_admission_configuration(given["admission_control_config_file"]),
@@ -171,6 +205,37 @@ def _tls(given: Given) -> TlsConfig:
         return TlsConfig(minimum=given["tls_min_version"], **{field: given[flag] for field, flag in names.items()})
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _oidc(given: Given) -> OidcConfig | None:
+    if not given["oidc_issuer_url"]:
+        return None
+    required = {}
+    for claim in given["oidc_required_claim"]:
+        name, equals, value = claim.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f'--oidc-required-claim: "{claim}" is not like name=value')
+        required[name] = value
+    names = ("issuer_url", "client_id", "username_claim", "username_prefix", "groups_claim", "groups_prefix", "ca_file")
+    try:
+        return OidcConfig(
+            required_claims=required,
+            signing_algs=words(given["oidc_signing_algs"]),
+            **{name: given[f"oidc_{name}"] for name in names},
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _token_webhook(given: Given) -> TokenWebhookConfig | None:
+    path = given["authentication_token_webhook_config_file"]
+    if path is None:
+        return None
+    return TokenWebhookConfig(
+        file=path,
+        version=given["authentication_token_webhook_version"],
+        cache_seconds=given["authentication_token_webhook_cache_ttl"],
+    )
 
 
 def _admission_configuration(path: Path | None) -> dict[str, Obj]:

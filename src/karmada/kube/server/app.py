@@ -27,7 +27,7 @@ from karmada.kube.server.admission.policies import ValidatingPolicies
 from karmada.kube.server.admission.quota_status import record_usage
 from karmada.kube.server.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from karmada.kube.server.aggregation.aggregator import Aggregator
-from karmada.kube.server.auth.authentication import Authenticator, parse_token_file
+from karmada.kube.server.auth.authentication import Authenticator, TokenSource, parse_token_file
 from karmada.kube.server.auth.credentials import Credentials
 from karmada.kube.server.auth.frontproxy import authentication_config
 from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, public_keys
@@ -98,7 +98,22 @@ class ApiServer(ServerCore):
             static_tokens=parse_token_file(config.token_file.read_text()) if config.token_file else None,
             audiences=audiences,
             anonymous=config.anonymous,
+            sources=self._token_sources(audiences),
         )
+
+    def _token_sources(self, audiences: tuple[str, ...]) -> list[TokenSource]:
+        """Modules of sources that are not configured are not loaded."""
+        config, sources = self.config, list[TokenSource]()
+        if config.oidc is not None:
+            from karmada.kube.server.auth.oidc import OidcTokens
+
+            sources.append(OidcTokens(config.oidc, audiences, self.clock))
+        if config.token_webhook is not None:
+            from karmada.kube.server.auth.token_webhook import WebhookTokens
+
+            sources.append(WebhookTokens(config.token_webhook, audiences, self.clock))
+        self.closing += [source.close for source in sources]
+        return sources
 
     def _rbac_version(self) -> int:
         return max(self.cache.collection(resource).changed for resource in _RBAC)

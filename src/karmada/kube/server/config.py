@@ -8,6 +8,7 @@ from pathlib import Path
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.serving import TlsConfig
+from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
 from karmada.kube.server.watchcache.history import History
 
 DEFAULT_PORT = 5443
@@ -42,6 +43,9 @@ class ServerConfig:
     tls: TlsConfig = field(default_factory=TlsConfig)
     token_file: Path | None = None
     """Static tokens: token,user,uid,"group1,group2" a line."""
+    oidc: OidcConfig | None = None
+    """Whose OpenID Connect tokens are accepted."""
+    token_webhook: TokenWebhookConfig | None = None
     namespace_defaults: bool = True
     """Give every namespace its default ServiceAccount and the authority's certificate, as pods need them."""
     context: str = "karmada-apiserver"

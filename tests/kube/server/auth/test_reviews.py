@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ def ask(
         audiences=[DEFAULT_ISSUER],
     )
     obj: Obj = {"apiVersion": "x/v1", "kind": kind, "metadata": metadata or {}, "spec": spec or {}}
-    return review(kind, obj, user, authorizer(READER), authenticator, namespace=namespace, now=NOW)
+    return asyncio.run(review(kind, obj, user, authorizer(READER), authenticator, namespace=namespace, now=NOW))
 
 
 def resource(verb: str, plural: str, **more: Any) -> Obj:

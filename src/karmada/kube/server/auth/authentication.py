@@ -3,7 +3,7 @@
 1. A front proxy (client certificate of the front-proxy authority with an allowed name) naming a user in headers.
 2. A client certificate of the cluster's authority.
 3. A bearer token, in the Authorization header or, from browsers, as a WebSocket subprotocol: from the static file,
-   of a service account, or a bootstrap token.
+   of a service account, or a bootstrap token; then those that other servers know (OpenID Connect, a webhook).
 4. Nobody: the anonymous user, if that is allowed.
 
 A token or certificate that is present but not valid is refused, never taken for anonymous; authorization schemes other
@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import Unauthorized
@@ -30,12 +30,22 @@ from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.user import ANONYMOUS, UNAUTHENTICATED, User
 
 WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
+UNKNOWN_TOKEN = "invalid bearer token"
 ANONYMOUS_USER = User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))
 
 
 class TokenIdentity(NamedTuple):
     user: User
     audiences: tuple[str, ...]
+
+
+class TokenSource(Protocol):
+    """Tokens that another server has issued or knows."""
+
+    async def authenticate(self, token: str, audiences: Sequence[str]) -> TokenIdentity | None:
+        """Whose token it is; None if it comes from elsewhere, TokenError if it is bad."""
+
+    async def close(self) -> None: ...
 
 
 def parse_token_file(text: str) -> dict[str, User]:
@@ -87,7 +97,9 @@ class Authenticator:
         front_proxy_names: Sequence[str] = (FRONT_PROXY_CLIENT,),
         bootstrap: bool = True,
         anonymous: bool = True,
+        sources: Sequence[TokenSource] = (),
     ) -> None:
+        self._sources = tuple(sources)
         self._reader = reader
         self._now = now
         proxies = FrontProxy(allowed_names=tuple(front_proxy_names))
@@ -103,10 +115,19 @@ class Authenticator:
         return self._audiences
 
     async def identify(self, headers: Headers, peer_cert_der: bytes | None, protocols: Sequence[str]) -> User:
-        return self.authenticate(headers, peer_cert_der, protocols)
+        try:
+            return self.authenticate(headers, peer_cert_der, protocols)
+        except Unauthorized:
+            token = bearer_token(headers, protocols) if self._sources else None
+            if token is None:
+                raise
+        try:
+            return (await self.authenticate_anywhere(token)).user
+        except TokenError as error:
+            raise Unauthorized from error
 
     def authenticate(self, headers: Headers, peer_cert_der: bytes | None = None, protocols: Sequence[str] = ()) -> User:
-        """The request's user; Unauthorized if it has bad credentials, or none while anonymous access is off.
+        """The request's user as this server knows it; Unauthorized if it has bad credentials, or none where needed.
 
         `protocols` are the WebSocket subprotocols the client offers, if it wants one.
         """
@@ -136,14 +157,35 @@ class Authenticator:
         if self._bootstrap and bootstrap_tokens.looks_like_bootstrap_token(token):
             user = bootstrap_tokens.authenticate(token, self._reader, self._now())
             return TokenIdentity(authenticated(user), self._own_audiences(audiences))
-        raise TokenError("invalid bearer token")
+        raise TokenError(UNKNOWN_TOKEN)
+
+    async def authenticate_anywhere(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity:
+        """The same with the tokens of other servers; the error has what each of them says."""
+        errors: list[str] = []
+        try:
+            return self.authenticate_token(token, audiences)
+        except TokenError as error:
+            errors.append(str(error))
+        for source in self._sources:
+            try:
+                found = await source.authenticate(token, audiences or self._audiences)
+            except TokenError as error:
+                errors.append(str(error))
+            else:
+                if found is not None:
+                    return found
+        raise TokenError(", ".join(text for text in errors if text != UNKNOWN_TOKEN) or UNKNOWN_TOKEN)
 
     def _own_audiences(self, wanted: Sequence[str]) -> tuple[str, ...]:
-        """Tokens without an audience are for this server only."""
-        common = tuple(a for a in wanted if a in self._audiences) if wanted else self._audiences
-        if wanted and not common:
-            raise TokenError("token audiences do not include the target audiences")
-        return common
+        return own_audiences(wanted, self._audiences)
+
+
+def own_audiences(wanted: Sequence[str], own: tuple[str, ...]) -> tuple[str, ...]:
+    """Tokens without an audience are for this server only."""
+    common = tuple(a for a in wanted if a in own) if wanted else own
+    if wanted and not common:
+        raise TokenError("token audiences do not include the target audiences")
+    return common
 
 
 def bearer_token(headers: Headers, protocols: Sequence[str]) -> str | None:

@@ -8,10 +8,9 @@ for the same review share one. `FollowedTrust` keeps the authorities as the othe
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
@@ -23,10 +22,10 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.auth.authentication import ANONYMOUS_USER, CertificateCallers, bearer_token
-from karmada.kube.server.auth.cache import GenerationCache
 from karmada.kube.server.auth.frontproxy import FrontProxy
 from karmada.kube.server.auth.headers import Headers
 from karmada.kube.server.auth.identity import authenticated
+from karmada.kube.server.auth.memory import Memory
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.rbac import HEALTH_PATHS, AuthzAttributes, Decision, url_matches
 from karmada.kube.server.auth.user import User
@@ -35,46 +34,8 @@ TOKEN_REVIEWS: Final = GVR("authentication.k8s.io", "v1", "tokenreviews")
 ACCESS_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 PUBLISHED: Final = Key("kube-system", "extension-apiserver-authentication")
-REMEMBER_SECONDS = 10.0
-_KEPT = 4096
 _ALLOWED = Decision(True)
-K = TypeVar("K")
-V = TypeVar("V")
 log = get_logger("delegated-auth")
-
-
-class _Memory(Generic[K, V]):
-    """Results for a few seconds; one request at a time for each key."""
-
-    def __init__(self, clock: Clock, seconds: float = REMEMBER_SECONDS) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._kept: GenerationCache[K, tuple[float, V]] = GenerationCache(_KEPT)
-        self._pending: dict[K, asyncio.Task[V]] = {}
-
-    async def get(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
-        kept = self._kept.get(key)
-        if kept is not None and kept[0] > self._clock.monotonic():
-            return kept[1]
-        pending = self._pending.get(key)
-        if pending is None:
-            pending = self._pending[key] = asyncio.create_task(self._fetch(key, fetch))
-            pending.add_done_callback(_retrieve)
-        return await asyncio.shield(pending)  # a cancelled caller does not cancel it for the others
-
-    async def _fetch(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
-        try:
-            answer = await fetch()
-            self._kept.put(key, (self._clock.monotonic() + self._seconds, answer))
-            return answer
-        finally:
-            del self._pending[key]
-
-
-def _retrieve(task: asyncio.Task[V]) -> None:
-    """A failure that nobody awaits any more is not logged."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _question(kind: GVR, name: str, spec: Obj) -> Obj:
@@ -101,7 +62,7 @@ class DelegatedAuthenticator:
         self._client = client
         self._clock = clock
         self._anonymous = anonymous
-        self._tokens: _Memory[bytes, User] = _Memory(clock)
+        self._tokens: Memory[bytes, User] = Memory(clock)
         self._certificates: CertificateCallers | None = None
 
     def believe(self, trust: Trust) -> None:
@@ -144,7 +105,7 @@ class DelegatedAuthorizer:
     def __init__(self, client: Client, clock: Clock, *, open_paths: Sequence[str] = HEALTH_PATHS) -> None:
         self._client = client
         self._open_paths = tuple(open_paths)
-        self._answers: _Memory[tuple[object, ...], Decision] = _Memory(clock)
+        self._answers: Memory[tuple[object, ...], Decision] = Memory(clock)
 
     async def decide(self, user: User, request: AuthzAttributes) -> Decision:
         if user.is_master:

@@ -171,7 +171,7 @@ class KeySet:
 
     def verify(self, token: str) -> dict[str, Any]:
         """The claims of a token with a good signature; TokenError otherwise. Says nothing about time or audience."""
-        header, claims, message, signature = _split(token)
+        header, claims, message, signature = split_token(token)
         kid, alg = header.get("kid"), header.get("alg")
         named = [key for key in self.keys if key.kid == kid]
         for key in named or self.keys:
@@ -183,7 +183,8 @@ class KeySet:
         return {"keys": [key.jwk() for key in self.keys]}
 
 
-def _split(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
+def split_token(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
+    """Header, claims, what is signed, and the signature; nothing of it is verified."""
     parts = token.split(".")
     if len(parts) != 3:
         raise TokenError("not a JSON web token")
@@ -199,4 +200,4 @@ def _split(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
 
 def unverified_claims(token: str) -> dict[str, Any]:
     """What a token says about itself, to find out who would have to verify it; TokenError if it is not a JWT."""
-    return _split(token)[1]
+    return split_token(token)[1]

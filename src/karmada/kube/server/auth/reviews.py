@@ -12,7 +12,7 @@ from karmada.kube.objects.errors import BadRequest, FieldError, Invalid, invalid
 from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.authentication import Authenticator
+from karmada.kube.server.auth.authentication import UNKNOWN_TOKEN, Authenticator
 from karmada.kube.server.auth.jwt import TokenError
 from karmada.kube.server.auth.messages import aggregate
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
@@ -21,7 +21,7 @@ from karmada.kube.server.auth.user import User
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 
 
-def review(
+async def review(
     kind: str,
     obj: Obj,
     user: User,
@@ -33,7 +33,7 @@ def review(
 ) -> Obj:
     """The posted object with its answer. `namespace` is the request's; Invalid or BadRequest for a bad question."""
     if kind == "TokenReview":
-        return _token_review(obj, authenticator)
+        return await _token_review(obj, authenticator)
     if kind == "SelfSubjectReview":
         return {**obj, "metadata": {"creationTimestamp": rfc3339(now)}, "status": {"userInfo": user.info()}}
     if kind == "SelfSubjectRulesReview":
@@ -144,18 +144,18 @@ def _rules_review(obj: Obj, user: User, authorizer: Authorizer) -> Obj:
 # --- tokens -------------------------------------------------------------------------------------------------------
 
 
-def _token_review(obj: Obj, authenticator: Authenticator) -> Obj:
+async def _token_review(obj: Obj, authenticator: Authenticator) -> Obj:
     spec = obj.get("spec") or {}
     token = spec.get("token", "")
     if not token:
         raise BadRequest(f"token is required for TokenReview in {_AUTHENTICATION}")
     wanted = tuple(spec.get("audiences") or authenticator.audiences)
     try:
-        identity = authenticator.authenticate_token(token, wanted)
+        identity = await authenticator.authenticate_anywhere(token, wanted)
     except TokenError as error:
-        unknown = "invalid bearer token"
         reason = str(error)
-        return {**obj, "status": {"user": {}, "error": reason if reason == unknown else f"[{unknown}, {reason}]"}}
+        text = reason if reason == UNKNOWN_TOKEN else f"[{UNKNOWN_TOKEN}, {reason}]"
+        return {**obj, "status": {"user": {}, "error": text}}
     status: Obj = {"authenticated": True, "user": identity.user.info()}
     if identity.audiences:
         status["audiences"] = list(identity.audiences)

@@ -123,7 +123,7 @@ class Endpoints:
 
     async def _review(self, request: Request, resource: Resource) -> Result:
         obj = self._posted(request, resource.gvk)
-        answer = review(
+        answer = await review(
             resource.gvk.kind,
             obj,
             request.user,
