@@ -31,6 +31,7 @@ async def test_a_compressed_body_is_read(http: Http, encoding: str) -> None:
         (gzip.compress(b"{}" * 1000)[:-12], "gzip", 400),
         (b"{}", "br", 415),
     ],
+    ids=["too large", "not compressed", "cut off", "of an unknown encoding"],
 )
 async def test_a_body_that_cannot_be_inflated_is_refused(http: Http, body: bytes, encoding: str, code: int) -> None:
     answer = await http("POST", CONFIGMAPS, body, headers={"Content-Encoding": encoding})
