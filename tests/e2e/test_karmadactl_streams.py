@@ -184,7 +184,7 @@ def test_what_logs_cannot_do_is_said_as_kubectl_says_it(ctl: Program, there: Pro
 def test_logs_need_a_cluster_that_is_there(ctl: Program) -> None:
     nothing = ctl("logs", "solo", check=False)
     assert (nothing.code, nothing.out) == (1, "")
-    hint = "add --cluster member1; solo is in member1, member2, or --all-clusters"
+    hint = "add --cluster member1 or --all-clusters; solo is in member1, member2"
     assert nothing.err == f"error: must specify a cluster: {hint}\n"
     unknown = ctl("logs", "solo", "-C", "nowhere", check=False)
     text = 'Error from server (NotFound): clusters.cluster.karmada.io "nowhere" not found\n'

@@ -196,6 +196,8 @@ def check_template(fleet: Propagation, case: Case) -> None:
     claim = {"propagationpolicy.karmada.io/name": case.name, "propagationpolicy.karmada.io/namespace": "default"}
     assert annotations_of(template) == claim
     status = {key: value for key, value in (template.get("status") or {}).items() if key != "observedGeneration"}
+    agreed = {found["type"]: found["status"] for found in status.pop("conditions", [])}
+    assert agreed == ({"Available": "True", "Progressing": "True"} if case.kind == "Deployment" else {})
     assert status == (case.status or {})
 
 

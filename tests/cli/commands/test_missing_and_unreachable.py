@@ -42,16 +42,17 @@ def pod(name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """m1 and m2 have pod `both`, m1 has `one`; `bare` has no impersonator and `pulls` is in Pull mode."""
+    """m1 and m2 have pod `both`, m1 has `one` and namespace `empty`; `bare` has no impersonator and `pulls` is in Pull mode."""
     with Background() as background:
         found = plane(background, tmp_path_factory.mktemp("fleet"), shutil.which("kubectl") or "kubectl")
-        for name, pods in (("m1", ("both", "one")), ("m2", ("both",))):
-            member = found.join(name)
-            for each in pods:
-                background.run(member.server.client().create(PODS, pod(each)))
+        members = {name: found.join(name).server.client() for name in ("m1", "m2")}
+        for name, one in (("m1", "both"), ("m1", "one"), ("m2", "both")):
+            background.run(members[name].create(PODS, pod(one)))
         found.create(CLUSTERS, cluster("bare", "Push"))
         found.create(CLUSTERS, cluster("pulls", "Pull"))
-        found.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}})
+        empty = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}}
+        found.create(NAMESPACES, empty)
+        background.run(members["m1"].create(NAMESPACES, empty))
         yield found
 
 
@@ -96,6 +97,8 @@ def test_a_missing_namespace_is_reported_once_instead_of_what_would_be_in_it(run
         (["get", "cm", "a", "-s", "karmada", "-n", "empty"], 'configmaps "a" not found'),
         (["label", "cm", "a", "x=y", "-n", "default"], 'configmaps "a" not found'),
         (["delete", "cm", "a", "-n", "nowhere"], 'configmaps "a" not found'),
+        (["logs", "a", "-C", "m1,m2", "-n", "empty"], 'pods "a" not found in namespace "empty"'),
+        (["logs", "a", "-C", "m2,m1", "-n", "empty"], 'pods "a" not found in namespace "empty"'),
     ],
 )
 def test_an_object_is_reported_where_its_namespace_exists_and_when_it_is_deleted(
@@ -138,17 +141,22 @@ def test_logs_of_all_clusters_warn_of_unreachable_ones(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "hint"),
+    ("word", "cluster", "where"),
     [
-        ("one", "add --cluster m1"),
-        ("both", "add --cluster m1; both is in m1, m2"),
-        ("none", "add --cluster NAME; none is in none of the members that could be read"),
+        ("one", "m1", ""),
+        ("both", "m1", "; both is in m1, m2"),
+        ("none", "NAME", "; none is in none of the members that could be read"),
     ],
 )
-def test_without_a_cluster_the_flag_and_the_pods_clusters_are_named(run: Run, word: str, hint: str) -> None:
+def test_without_a_cluster_the_flag_and_the_pods_clusters_are_named(
+    run: Run, word: str, cluster: str, where: str
+) -> None:
     logs = run("logs", word)
     assert logs.exit_code == 1
-    assert logs.stderr.splitlines()[-1] == f"error: must specify a cluster: {hint}, or --all-clusters"
+    assert (
+        logs.stderr.splitlines()[-1]
+        == f"error: must specify a cluster: add --cluster {cluster} or --all-clusters{where}"
+    )
     for command in (["attach", word], ["exec", word, "--", "date"]):
         result = run(*command)
-        assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, hint)
+        assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, f"add --cluster {cluster}{where}")

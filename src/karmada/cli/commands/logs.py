@@ -159,11 +159,12 @@ async def _cluster_missing(kubeconfig: str, context: str, namespace: str, word: 
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError
 
-    hint = "add --cluster NAME or --all-clusters"
+    otherwise = " or --all-clusters"
+    hint = f"add --cluster NAME{otherwise}"
     if word:
         try:
             async with control_plane(kubeconfig, context, namespace) as control:
-                hint = f"{await pods.cluster_hint(control, word)}, or --all-clusters"
+                hint = await pods.cluster_hint(control, word, otherwise=otherwise)
         except (ApiError, ConnectionFailed, connect.Failure):
             pass  # the missing flag is what the user has to know; the server's problem is the next error
     return connect.failure(f"must specify a cluster: {hint}")
@@ -219,8 +220,12 @@ class Outcome:
     streams: int = 0
     failed: bool = False
     unreachable: dict[str, str] = field(default_factory=dict)
-    missing: Missing | None = None
-    """Clusters without the named object: an error only if no cluster has it."""
+    missing: list[Missing] = field(default_factory=list)
+    """By clusters without the named object: an error only if no cluster has it."""
+
+    def what_is_missing(self) -> Missing | None:
+        """The object, if any of the clusters has at least its namespace."""
+        return min(self.missing, key=lambda error: error.is_namespace, default=None)
 
 
 class TooMany(connect.Failure):
@@ -251,8 +256,9 @@ async def _from_several(
     if not clusters:
         pods.to_stderr("No member Clusters found in Karmada control plane")
     elif not outcome.streams:
-        if outcome.missing is not None:
-            raise outcome.missing
+        missing = outcome.what_is_missing()
+        if missing is not None:
+            raise missing
         pods.to_stderr(f"No resources found in {control.namespace} namespace.")
 
 
@@ -283,7 +289,7 @@ def _reported(cluster: str, outcome: Outcome) -> Iterator[None]:
     except TooMany:
         raise
     except Missing as error:
-        outcome.missing = error
+        outcome.missing.append(error)
     except (ApiError, ConnectionFailed, connect.Failure) as error:
         if is_unreachable(error):
             outcome.unreachable[cluster] = connect.reason(error)

@@ -16,6 +16,7 @@ from karmada.cli.targeting import connect, pods
 if TYPE_CHECKING:
     from karmada.cli.targeting.session import Session
     from karmada.kube.client.transport import StreamTransport
+    from karmada.kube.objects.errors import NotFound
     from karmada.kube.objects.types import Obj
 
 SELECTOR_TAIL = 10
@@ -150,7 +151,7 @@ async def _named(session: Session, wanted: Wanted, notify: Callable[[str], None]
     try:
         obj = await pods.named_object(session, wanted.word)
     except NotFound as error:
-        raise Missing(error.message, session.namespace) from error
+        raise Missing(error, session.namespace) from error
     found = await pods.pods_of(session, obj, pods.best_to_read, wanted.seconds, "cannot get the logs from")
     if wanted.options.all_pods:
         return found
@@ -160,10 +161,11 @@ async def _named(session: Session, wanted: Wanted, notify: Callable[[str], None]
 
 
 class Missing(connect.Failure):
-    """What was named is not there."""
+    """What was named is not there, or not even its namespace."""
 
-    def __init__(self, message: str, namespace: str) -> None:
-        super().__init__(f'error: error from server (NotFound): {message} in namespace "{namespace}"')
+    def __init__(self, error: NotFound, namespace: str) -> None:
+        super().__init__(f'error: error from server (NotFound): {error.message} in namespace "{namespace}"')
+        self.is_namespace = error.details.get("kind") == "namespaces"
 
 
 def _containers(pod: Obj, options: LogOptions, quiet: bool) -> list[str]:

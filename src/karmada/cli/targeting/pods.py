@@ -109,8 +109,8 @@ async def _first_to_come(client: Client, namespace: str, selector: str, version:
     raise connect.failure("watch closed before UntilWithoutRetry timeout")
 
 
-async def cluster_hint(control: Session, word: str) -> str:
-    """Which value of --cluster POD or TYPE/NAME needs, from a look into the members."""
+async def cluster_hint(control: Session, word: str, *, otherwise: str = "") -> str:
+    """Which value of --cluster POD or TYPE/NAME needs, from a look into the members; `otherwise` is another way."""
     from karmada.cli.targeting.session import chosen_members, from_each
     from karmada.kube.objects.errors import NotFound
 
@@ -123,9 +123,9 @@ async def cluster_hint(control: Session, word: str) -> str:
 
     found, _ = await from_each(control, await chosen_members(control), has, named=())
     clusters = [cluster for cluster, there in found.items() if there]
-    if not clusters:
-        return f"add --cluster NAME; {word} is in none of the members that could be read"
-    return f"add --cluster {clusters[0]}" + (f"; {word} is in {', '.join(clusters)}" if len(clusters) > 1 else "")
+    where = ", ".join(clusters) or "none of the members that could be read"
+    hint = f"add --cluster {clusters[0] if clusters else 'NAME'}{otherwise}"
+    return hint if len(clusters) == 1 else f"{hint}; {word} is in {where}"
 
 
 # which pod
