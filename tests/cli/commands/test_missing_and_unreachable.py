@@ -42,7 +42,7 @@ def pod(name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """m1 and m2 have pod `both`, m1 has `one` and namespace `empty`; `bare` has no impersonator and `pulls` is in Pull mode."""
+    """m1, m2 have pod `both`, m1 also `one` and namespace `empty`; `bare` has no impersonator, `pulls` pulls."""
     with Background() as background:
         found = plane(background, tmp_path_factory.mktemp("fleet"), shutil.which("kubectl") or "kubectl")
         members = {name: found.join(name).server.client() for name in ("m1", "m2")}
