@@ -42,6 +42,7 @@ from karmada.kube.server.http.version import version_info
 from karmada.kube.server.openapi.v2 import OpenApiV2
 from karmada.kube.server.openapi.v3 import OpenApiV3
 from karmada.kube.server.registry import Registry
+from karmada.kube.server.storage.interface import StoreFull
 from karmada.kube.server.storage.maintenance import maintain
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.watchcache.cache import Cache
@@ -99,7 +100,8 @@ class ServerCore:
         """Discovery, OpenAPI, health and metrics; `remote` is what other servers answer for under this address."""
         config = self.config
         self.health = Health()
-        self.health.add("etcd", lambda: self.store.last_error is None)
+        self.health.add("etcd", lambda: self.store.last_error is None or self._space_exceeded())
+        self.health.add("storage-space", lambda: not self._space_exceeded(), pages=("readyz",))
         self.health.add("watch-cache", lambda: self.cache.alive)
         self.health.add("informer-sync", lambda: self._ready, pages=("readyz",))
         self.health.add("shutdown", lambda: self._ready, pages=("readyz",))
@@ -113,6 +115,7 @@ class ServerCore:
         paths["/version"] = static(orjson.dumps(version_info(config.kubernetes_version)))
         paths["/metrics"] = self._metrics
         self.metrics.gauges["apiserver_storage_objects"] = self._object_counts
+        self.metrics.gauges["apiserver_storage_space_exceeded"] = lambda: [({}, float(self._space_exceeded()))]
         paths["/openapi/v2"] = self.openapi_v2.handle
         paths["/openapi/v3"] = self.openapi_v3.handle
         paths["/"] = paths[""] = self._root
@@ -162,6 +165,10 @@ class ServerCore:
     async def _root(self, _request: Request) -> Result:
         served = {path for path in self.pipeline.paths if path.startswith("/") and path != "/"}
         return RawResult(orjson.dumps({"paths": sorted(served | set(self.discovery.paths()))}))
+
+    def _space_exceeded(self) -> bool:
+        """Only deletions are accepted; it serves, so it is alive, but it is not ready for everything."""
+        return isinstance(self.store.last_error, StoreFull)
 
     def _object_counts(self) -> list[tuple[dict[str, str], float]]:
         return [({"resource": str(r)}, self.cache.collection(r).count) for r in self.registry.stored()]

@@ -180,23 +180,6 @@ async def test_after_a_failed_sync_the_store_refuses_everything(
     await store.close()
 
 
-async def test_a_full_disk_fails_the_batch_and_heals_with_room(tmp_path: Path) -> None:
-    store = await opened(tmp_path / "s.db")
-    await store.write("before", b"", expected=0)
-    pages = store._db.execute("PRAGMA page_count").fetchone()[0]
-    store._db.execute(f"PRAGMA max_page_count = {pages + 1}")
-    results = await asyncio.gather(
-        *(store.write(f"k{i}", bytes(20_000), expected=0) for i in range(5)), return_exceptions=True
-    )
-    assert all(isinstance(r, StoreUnavailable) and "full" in str(r) for r in results)
-    assert not store.healthy
-    assert store.revision == 1
-    store._db.execute("PRAGMA max_page_count = 100000")
-    assert await store.write("k0", b"", expected=0) == 2
-    assert store.healthy
-    await store.close()
-
-
 async def test_a_stranger_holding_the_lock_delays_nobody_else(tmp_path: Path) -> None:
     import sqlite3
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import stat
 from pathlib import Path
 
-from karmada.kube.server.auth.files import write_private
+from karmada.kube.server.auth.files import read_optional, write_private
 
 
 def kubeconfig(server_url: str, ca_pem: bytes, cert_pem: bytes, key_pem: bytes, context: str) -> str:
@@ -41,6 +42,9 @@ current-context: {name}
 def write_kubeconfig(
     path: Path, server_url: str, ca_pem: bytes, cert_pem: bytes, key_pem: bytes, context: str = "karmada-apiserver"
 ) -> None:
-    """Readable by the owner only; replaced in one step."""
+    """Readable by the owner only; replaced in one step, and only if it changes, so that a full disk does not matter."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_private(path, kubeconfig(server_url, ca_pem, cert_pem, key_pem, context).encode())
+    content = kubeconfig(server_url, ca_pem, cert_pem, key_pem, context).encode()
+    if read_optional(path) == content and stat.S_IMODE(path.stat().st_mode) == 0o600:
+        return
+    write_private(path, content)

@@ -25,6 +25,7 @@ from karmada.kube.objects.errors import (
     Conflict,
     FieldError,
     Forbidden,
+    InternalError,
     Invalid,
     NotFound,
     ServiceUnavailable,
@@ -41,7 +42,7 @@ from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import ObjectResult
-from karmada.kube.server.storage.interface import RevisionConflict, StoreUnavailable
+from karmada.kube.server.storage.interface import RevisionConflict, StoreFull, StoreUnavailable
 from karmada.kube.server.watchcache.cache import Cache, encode_value, storage_key
 from karmada.kube.server.watchcache.entry import Entry, entry_of
 
@@ -392,6 +393,8 @@ class Writes:
         key = storage_key(resource.storage_resource, namespace, name)
         try:
             revision = await self._cache.store.write(key, value, expected=expected)
+        except StoreFull as error:
+            raise InternalError(str(error)) from error  # as kube-apiserver does: no client repeats it at once
         except StoreUnavailable as error:
             raise ServiceUnavailable(f"the store cannot be reached: {error}", retry_after=1) from error
         if self._cache.revision < revision and not await self._cache.wait_for(revision, CATCH_UP_SECONDS):

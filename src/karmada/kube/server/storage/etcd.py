@@ -60,6 +60,7 @@ from karmada.kube.server.storage.interface import (
     Progress,
     RevisionConflict,
     Stored,
+    StoreFull,
     StoreUnavailable,
     prefix_end,
 )
@@ -73,6 +74,8 @@ _HEARTBEAT_SECONDS = 2.0
 _SICK_HEARTBEAT_SECONDS = 0.5
 _STAMP_LENGTH = 25
 _COMPACTED = "required revision has been compacted"
+_NO_SPACE = "database space exceeded"
+_NO_SPACE_ALARM = "NOSPACE"
 _FUTURE = "required revision is a future revision"
 log = logging.getLogger(__name__)
 
@@ -202,7 +205,10 @@ class EtcdStore:
 
     async def _alarms(self, connection: Connection) -> StoreUnavailable | None:
         status = await connection.read(STATUS, StatusRequest())
-        return StoreUnavailable(f"{connection}: {'; '.join(status.errors)}") if status.errors else None
+        text = "; ".join(status.errors)
+        if _NO_SPACE_ALARM in text:
+            return StoreFull(f"{connection}: {_NO_SPACE} ({text}): only deletions are accepted until it is disarmed")
+        return StoreUnavailable(f"{connection}: {text}") if text else None
 
     # Reading
 
@@ -335,6 +341,10 @@ class EtcdStore:
                 answer = await connection.send(TXN, request, deadline)
             except Unanswered as error:
                 lost = error
+            except Refused as error:
+                if _NO_SPACE in str(error):
+                    raise StoreFull(str(error)) from error
+                raise
             if answer is not None and (answer.succeeded or lost is None):
                 break
             done = await self._find(key, stamped, expected, before, deadline)

@@ -80,6 +80,10 @@ class StoreDamaged(StoreUnavailable):
     """What is stored is not what was written, or part of it is missing; the message names it and the way out."""
 
 
+class StoreFull(StoreUnavailable):
+    """There is no space: the write has not happened. Deletions are still accepted."""
+
+
 class StoreLocked(StoreUnavailable):
     """Another process works on the same files."""
 

@@ -19,8 +19,9 @@ closed.
 Checkpoints run in the helper, on a connection of its own, so that their syncs never hold up the loop. They do not block
 writers; if writers outrun them until the WAL is large, writes (not the loop) wait for one checkpoint to catch up.
 
-Failure. A transaction that fails because the disk is full or the file is locked is rolled back, its writers get
-StoreUnavailable, and the next batch tries again. After any other error, above all a failed sync (the kernel may have
+Failure. A transaction that fails because the file is locked is rolled back, its writers get StoreUnavailable, and the
+next batch tries again. One that fails because the disk is full is rolled back, too; sqlite_space then lets deletions
+and compaction go on. After any other error, above all a failed sync (the kernel may have
 dropped the pages, a second sync would lie), the store refuses writes until it is opened anew.
 
 Damage. Each row has a checksum (sqlite_log), which every read verifies, and the last acknowledged revision is kept
@@ -51,6 +52,7 @@ from karmada.kube.server.storage.interface import (
     Page,
     RevisionConflict,
     Stored,
+    StoreFull,
     StoreUnavailable,
     prefix_end,
 )
@@ -73,15 +75,18 @@ from karmada.kube.server.storage.sqlite_log import (
     read_range,
     refusal,
 )
+from karmada.kube.server.storage.sqlite_space import RESERVE, SMALL_RESERVE, Space, is_full
 from karmada.kube.server.storage.syncer import Checkpoint, Syncer, Unsynced
 
 log = logging.getLogger(__name__)
 
 _CHECKPOINT_PAGES = 4_000  # write this much to the WAL between two checkpoints
+_SCARCE_PAGES = 100  # the same while there is no reserve of disk space
 _HOLD_PAGES = 16_000  # a WAL longer than this makes writes wait until it is copied
 _HISTORY_WINDOW = 1_000  # revisions looked at in one step of a history read
 _SWEEP_SECONDS = 0.001  # how long one step of a compaction may take
 _PASSING_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_FULL = "database or disk is full"  # SQLite's text, as the helper process reports it
 
 
 class _Write(NamedTuple):
@@ -122,6 +127,7 @@ class SqliteStore(LocalStore):
         self._next_checkpoint = _CHECKPOINT_PAGES
         self._checkpointing = False
         self._held = False
+        self._space = Space(self.path, RESERVE if synced else SMALL_RESERVE)
         self._syncer: Syncer | Unsynced
 
     @property
@@ -130,7 +136,7 @@ class SqliteStore(LocalStore):
 
     @property
     def last_error(self) -> Exception | None:
-        return super().last_error or self._error
+        return super().last_error or self._error or self._space.exceeded
 
     # Opening and closing
 
@@ -144,16 +150,37 @@ class SqliteStore(LocalStore):
                 undo.callback(os.close, self._lock)
                 self._acknowledged = Acknowledged(self.path)
                 undo.callback(self._acknowledged.close)
-                self._check_files()
-                self._db = connect(self.path, "NORMAL" if self._synced_writes else "OFF")
+                self._space.open()
+                undo.callback(self._space.close)
+                self._db = self._open_database()
                 undo.callback(self._db.close)
-                self._open_log()
+                self._space.watch(self._db)
                 self._syncer = Syncer(self.path) if self._synced_writes else Unsynced(self.path)
                 undo.callback(self._syncer.close)
                 await self._sweep()
             except (sqlite3.Error, OSError) as e:
                 raise StoreUnavailable(f"cannot open {self.path}: {e}") from e
             self._close_files = undo.pop_all()
+
+    def _open_database(self) -> sqlite3.Connection:
+        """On a full disk, with the space that was reserved for that."""
+        try:
+            return self._try_open()
+        except (sqlite3.OperationalError, OSError) as e:
+            if not self._space.release():
+                raise
+            log.warning("%s: opening it again without the reserve of disk space: %s", self.path, e)
+            return self._try_open()
+
+    def _try_open(self) -> sqlite3.Connection:
+        self._check_files()
+        db = connect(self.path, "NORMAL" if self._synced_writes else "OFF")
+        try:
+            self._open_log(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
 
     def _check_files(self) -> None:
         """Before anything is written: the first write would overwrite what a damaged WAL still holds."""
@@ -166,8 +193,8 @@ class SqliteStore(LocalStore):
         for problem in [*problems, *salvage(self.path, self._acknowledged.revision)]:
             log.error("%s: loss accepted: %s", self.path, problem)
 
-    def _open_log(self) -> None:
-        self._cursor = self._db.cursor()
+    def _open_log(self, db: sqlite3.Connection) -> None:
+        self._cursor = db.cursor()
         prepare_schema(self._cursor, self.path)
         meta = dict(self._cursor.execute("SELECT name, value FROM meta").fetchall())
         self._compacted, self._swept, self._legacy = meta["compacted"], meta["swept"], meta["legacy"]
@@ -177,7 +204,7 @@ class SqliteStore(LocalStore):
         if self._synced_writes:
             sync_file(f"{self.path}-wal")
             sync_file(self.path.parent)
-        self._db.execute("PRAGMA busy_timeout = 0")  # from now on a lock held by another process must not stop the loop
+        db.execute("PRAGMA busy_timeout = 0")  # from now on a lock held by another process must not stop the loop
 
     async def close(self) -> None:
         """Waits for the writes in flight; what comes later is refused."""
@@ -273,16 +300,39 @@ class SqliteStore(LocalStore):
         if self._broken:
             self._refuse([write.answer for write in writes])
             return
+        if not self._space.reserved:
+            self._space.check()
+            writes = self._admitted(writes)
         try:
             batch = self._commit(writes)
         except sqlite3.Error as e:
             self._roll_back(e)
-            self._refuse([write.answer for write in writes])
+            if is_full(e) and self._space.exceeded is None:
+                self._run_out(e)
+                self._pending[:0] = self._admitted(writes)
+                self._schedule_flush()
+            else:
+                self._refuse([write.answer for write in writes])
             return
         self._error = None
         self._unsynced.append(batch)
         self._sync()
         self._checkpoint_if_due()
+
+    def _admitted(self, writes: list[_Write]) -> list[_Write]:
+        """While there is no space, only deletions; the others are refused."""
+        full = self._space.exceeded
+        if full is None:
+            return writes
+        self._refuse([write.answer for write in writes if write.value is not None], full)
+        return [write for write in writes if write.value is None]
+
+    def _run_out(self, error: Exception) -> None:
+        """No space: use the reserve, first for what is in the WAL, so that it can be written from its start again."""
+        self._error = None
+        self._space.exceed(str(error))
+        if not self._checkpointing:
+            self._checkpoint()
 
     def _commit(self, writes: list[_Write]) -> _Batch:
         self._cursor.execute("BEGIN IMMEDIATE")
@@ -318,12 +368,12 @@ class SqliteStore(LocalStore):
             except sqlite3.Error as e:
                 self._error, self._broken = e, True
 
-    def _refuse(self, answers: list[asyncio.Future[int]]) -> None:
+    def _refuse(self, answers: list[asyncio.Future[int]], full: StoreFull | None = None) -> None:
         for answer in answers:
             if not answer.done():
                 failure = StoreUnavailable(f"cannot write to {self.path}: {self._error}")
                 failure.__cause__ = self._error
-                answer.set_exception(failure)
+                answer.set_exception(failure if full is None else StoreFull(str(full)))
         self._settled()
 
     def _sync(self) -> None:
@@ -353,7 +403,10 @@ class SqliteStore(LocalStore):
             try:
                 self._acknowledged.record(self._revision)
             except OSError as e:
-                self._error, self._broken = e, True
+                if not is_full(e):
+                    self._error, self._broken = e, True
+                elif self._space.exceeded is None:  # on a file system that never writes in place
+                    self._run_out(e)
 
     def _answer(self) -> None:
         """The batches are durable: notify the listeners first, then the writers."""
@@ -382,6 +435,7 @@ class SqliteStore(LocalStore):
 
     def _checkpoint(self) -> None:
         self._checkpointing = True
+        self._held = self._held or self._space.scarce
         started = self._wal_pages
         self._syncer.checkpoint(lambda result: self._checkpointed(started, result))
 
@@ -390,10 +444,13 @@ class SqliteStore(LocalStore):
         written = self._wal_pages - started
         if isinstance(result, str):
             log.warning("checkpoint of %s failed: %s", self.path, result)
+            if _FULL in result and self._space.exceeded is None:
+                self._run_out(OSError(result))
+                return
         else:
             complete = result.copied == result.frames and not written  # the next write starts the WAL anew
             self._wal_pages = 0 if complete else result.frames + written
-        self._next_checkpoint = self._wal_pages + _CHECKPOINT_PAGES
+        self._next_checkpoint = self._wal_pages + (_CHECKPOINT_PAGES if self._space.reserved else _SCARCE_PAGES)
         self._held = self._wal_pages > _HOLD_PAGES and not self._held
         if self._held:
             self._checkpoint()
@@ -463,6 +520,10 @@ class SqliteStore(LocalStore):
             self._cursor.execute("COMMIT")
         except sqlite3.Error as e:
             self._roll_back(e)
+            if is_full(e) and self._space.exceeded is None:
+                self._run_out(e)
+                self._transaction(work)
+                return
             raise StoreUnavailable(f"cannot compact {self.path}: {e}") from e
 
 
