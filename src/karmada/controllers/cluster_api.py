@@ -1,8 +1,8 @@
-"""Clusters that Cluster API makes join by themselves, and leave when they are deleted there.
+"""Joins the clusters that Cluster API provisions, and unjoins them when they are deleted there.
 
 The management cluster is watched over its own kubeconfig. A cluster that is provisioned joins with the kubeconfig that
 Cluster API keeps for it in the Secret <name>-kubeconfig; the Cluster remembers in an annotation where it came from, so
-that only what came this way leaves this way. An unreachable management cluster blocks nothing else.
+that only such clusters are unjoined again. An unreachable management cluster blocks nothing else.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = get_logger("cluster-api")
 
 
 class ClusterApi:
-    """A component: follows the management cluster while it runs."""
+    """A component: watches the management cluster while it runs."""
 
     name = "cluster-api"
 
@@ -125,6 +125,6 @@ class ManagedClusters(Reconciler):
 
 
 def origins(clusters: Iterable[Obj]) -> list[Key]:
-    """Where the clusters that came from Cluster API came from."""
+    """The keys, in the management cluster, of the clusters that joined from Cluster API."""
     found = (meta.annotations(cluster).get(ORIGIN, "").partition("/") for cluster in clusters)
     return [Key(namespace, name) for namespace, slash, name in found if slash]

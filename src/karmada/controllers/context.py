@@ -15,7 +15,7 @@ from karmada.kube.runtime.manager import Component
 from karmada.members.members import Members
 
 _BUSY = 16
-"""In a burst of thousands of objects nobody reads of each that all is well."""
+"""When this many events wait to be written, Normal ones are dropped."""
 CONTROLLER_MANAGER = "karmada-controller-manager"
 
 
@@ -44,7 +44,7 @@ class Settings:
     """The management cluster of Cluster API, whose clusters join by themselves."""
     cluster_api_context: str = ""
     allow_insecure_members: bool = False
-    """Whether members may be reached over plain HTTP, which shows their credentials to everybody on the way."""
+    """Whether members may be reached over plain HTTP, which sends their credentials in the clear."""
     skipped_propagating_apis: str = ""
     skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
 
@@ -69,13 +69,13 @@ class Context:
 
     @property
     def members(self) -> Members:
-        """The member clusters; followed only in a process whose parts need them."""
+        """The member clusters; watched only in a process whose parts need them."""
         if self._members is None:
             self._members = Members(self.informers, self.clock, allow_insecure=self.settings.allow_insecure_members)
         return self._members
 
     def components(self) -> Iterator[Component]:
-        """What the parts that were made so far share and somebody has to start: members, then recorders."""
+        """The shared components to start, as far as they were requested: members, then recorders."""
         if self._members is not None:
             yield self._members
         yield from self.recorders.values()

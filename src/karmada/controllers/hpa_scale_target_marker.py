@@ -1,8 +1,8 @@
-"""Marks what a propagated HorizontalPodAutoscaler scales, so that member clusters keep the replicas it has set there.
+"""Labels the scale targets of propagated HorizontalPodAutoscalers, so that members retain the replicas set there.
 
-The keys are the scaled objects, not the autoscalers: an object is marked while a propagated autoscaler names it, and
-unmarked when none names it any longer. Autoscalers that are not propagated say nothing about it, so that a label that
-a user has set beside one of those stays.
+The keys are the targets, not the autoscalers: a target is labelled while a propagated autoscaler names it, and
+unlabelled when none does any longer. Autoscalers that are not propagated are ignored, so that a label that a user has
+set beside one of those stays.
 """
 
 from __future__ import annotations

@@ -51,12 +51,12 @@ def light_of(gvk: GVK) -> Transform:
 
 
 def changed(old: Obj, new: Obj) -> bool:
-    """Whether anything changed but the status and who wrote what; of light templates."""
+    """Whether anything changed but the status and managedFields; of light templates."""
     return bool(old[_WHOLE] != new[_WHOLE])
 
 
 def changed_by_user(old: Obj, new: Obj) -> bool:
-    """Whether more changed than the marks that the control plane itself puts on templates."""
+    """Whether anything changed besides the labels and annotations that the control plane writes on templates."""
     return bool(old[_OWN] != new[_OWN])
 
 
@@ -72,7 +72,7 @@ def _digests(obj: Obj) -> tuple[int, int]:
 
 
 def _users(marks: Mapping[str, str]) -> Mapping[str, str]:
-    """Labels or annotations without our own."""
+    """Labels or annotations without the control plane's own."""
     if not any(_OURS in key for key in marks):
         return marks
     kept = well_known.SKIP_AUTO_PROPAGATION

@@ -1,9 +1,9 @@
-"""Namespace sync: every namespace goes to every cluster, so that what is propagated into it finds it there.
+"""Namespace sync: every namespace is propagated to every cluster, so that namespaced templates can be applied there.
 
-A namespace that changes goes to all clusters, a cluster that joins gets all namespaces: two sorts of keys, one way to
-write a Work. A cluster takes part from the moment its execution namespace exists until it is being deleted. Works that
-were made stay when a namespace is later marked to be left out: it may be in use. They go with the namespace, which owns
-them.
+A changed namespace is synced to all clusters, a joined cluster gets all namespaces: two sorts of keys, one function
+that writes a Work. A cluster is included from the moment its execution namespace exists until it is being deleted.
+Existing Works are kept when a namespace is later labelled to be skipped: it may be in use. They are garbage-collected
+with the namespace, which owns them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from karmada.overrides.triggers import target_fields
 CONTROLLER: Final = "namespace-sync-controller"
 NAMESPACES: Final = GVR("", "v1", "namespaces")
 _AT_ONCE = 64
-"""So many Works are written at the same time."""
+"""The number of Works written concurrently."""
 
 
 class Skipped:
-    """Namespaces that are never brought anywhere: the control plane's own, `default`, and what patterns name."""
+    """Namespaces that are never synced: the control plane's own, `default`, and what patterns match."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = [re.compile(f"^{pattern}$") for pattern in patterns]
@@ -48,7 +48,7 @@ class Skipped:
 
 
 def propagates_itself(namespace: Obj) -> bool:
-    """Neither on its way out nor marked to be left out."""
+    """Neither being deleted nor labelled to be skipped."""
     marked = meta.labels(namespace).get(well_known.SKIP_AUTO_PROPAGATION, "").lower() == well_known.TRUE
     return not marked and not meta.is_deleting(namespace)
 
@@ -113,26 +113,28 @@ class NamespaceSync(Reconciler):
             namespace = self._namespaces.get(key)
             clusters = list(self._clusters.list())
             namespaces = [] if namespace is None else [namespace]
-        targets = [cluster["metadata"]["name"] for cluster in clusters if cluster is not None and self._takes(cluster)]
-        await self._bring([namespace for namespace in namespaces if self._goes(namespace)], targets)
+        targets = [
+            cluster["metadata"]["name"] for cluster in clusters if cluster is not None and self._included(cluster)
+        ]
+        await self._sync([namespace for namespace in namespaces if self._is_synced(namespace)], targets)
         return Done
 
-    def _goes(self, namespace: Obj) -> bool:
+    def _is_synced(self, namespace: Obj) -> bool:
         return propagates_itself(namespace) and not self._skipped(namespace["metadata"]["name"])
 
-    def _takes(self, cluster: Obj) -> bool:
+    def _included(self, cluster: Obj) -> bool:
         space = Key("", well_known.execution_namespace(cluster["metadata"]["name"]))
         return not meta.is_deleting(cluster) and self._namespaces.get(space) is not None
 
-    async def _bring(self, namespaces: list[Obj], clusters: list[str]) -> None:
+    async def _sync(self, namespaces: list[Obj], clusters: list[str]) -> None:
         raise_together(
             await asyncio.gather(
-                *(self._bring_one(namespace, cluster) for namespace in namespaces for cluster in clusters),
+                *(self._sync_one(namespace, cluster) for namespace in namespaces for cluster in clusters),
                 return_exceptions=True,
             )
         )
 
-    async def _bring_one(self, namespace: Obj, cluster: str) -> None:
+    async def _sync_one(self, namespace: Obj, cluster: str) -> None:
         async with self._places:
             try:
                 made = Overridden(namespace, {})
@@ -149,7 +151,7 @@ class NamespaceSync(Reconciler):
 
 
 def _content_changed(old: Obj | None, new: Obj | None) -> bool:
-    """More than what a Work leaves out anyway: status, versions, who wrote what."""
+    """Whether anything changed that a Work carries: not status, versions or managedFields."""
     return old is not None and new is not None and _content(old) != _content(new)
 
 
@@ -158,7 +160,7 @@ def _content(namespace: Obj) -> tuple[dict[str, str], dict[str, str], object]:
 
 
 def _other_rules_may_hold(old: Obj | None, new: Obj | None) -> bool:
-    """What override policies can select a cluster by has changed."""
+    """Whether fields of a cluster changed that override policies can select by."""
     return old is not None and new is not None and target_fields(old) != target_fields(new)
 
 

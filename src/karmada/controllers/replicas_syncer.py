@@ -1,8 +1,7 @@
-"""Follows the replicas that autoscalers in member clusters have set: a Deployment's spec is brought to its status.
+"""Sets a Deployment's spec.replicas to its status.replicas, which autoscalers in the members have scaled.
 
-Only Deployments are followed that are marked to keep their replicas in the members and are divided among clusters. The
-status counts once it is what all clusters together report for what was scheduled last; until then it is
-read again every second.
+Only for Deployments that are labelled to retain replicas and whose replicas are divided among clusters. The status is
+used once it is the sum of what all clusters report for the last schedule result; until then it is checked every second.
 """
 
 from __future__ import annotations

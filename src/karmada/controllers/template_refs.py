@@ -1,4 +1,4 @@
-"""How a template is named: by kind, namespace and name; and how that goes through a queue of plain keys."""
+"""References to templates by kind, namespace and name, and their encoding as keys of a queue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
 _LAZILY: Final = "lazily "
-"""Before the text of a key whose template was not changed by a user: a lazy policy leaves its binding alone then."""
+"""The prefix of a key whose template was not changed by a user: a lazy policy does not update its binding then."""
 
 
 class Ref(NamedTuple):
@@ -41,7 +41,7 @@ def ref_of(obj: Obj) -> Ref:
 def resource_of_binding(binding: Obj) -> Obj:
     """The spec.resource of a binding, in the binding's own namespace whatever it says.
 
-    Who may write bindings in a namespace must not have objects of other namespaces propagated or their status written.
+    The right to write bindings in a namespace must not be one to propagate objects of other namespaces.
     """
     resource: Obj = binding["spec"]["resource"]
     namespace = meta.namespace(binding)
@@ -49,14 +49,14 @@ def resource_of_binding(binding: Obj) -> Obj:
 
 
 def ref_of_binding(binding: Obj) -> Ref:
-    """Of the template of a binding."""
+    """The template of a binding."""
     resource = resource_of_binding(binding)
     gvk = GVK.parse(resource["apiVersion"], resource["kind"])
     return Ref(gvk, resource.get("namespace") or "", resource["name"])
 
 
 def unqueued(key: Key) -> tuple[Ref, bool]:
-    """The template and whether only lazily."""
+    """The template, and whether the key was enqueued lazily."""
     lazily = key.name.startswith(_LAZILY)
     api_version, kind, name = key.name.removeprefix(_LAZILY).rsplit("/", 2)
     return Ref(GVK.parse(api_version, kind), key.namespace, name), lazily

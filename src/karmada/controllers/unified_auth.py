@@ -1,4 +1,4 @@
-"""Who may use the cluster proxy may be impersonated in the clusters behind it.
+"""Unified auth: subjects that may use a cluster's proxy may be impersonated in that cluster.
 
 The proxy reaches a cluster as one ServiceAccount and impersonates the caller. For that the account needs the right to
 impersonate exactly those who are granted the proxy in the control plane. Two Works per cluster carry that right: a
@@ -6,8 +6,8 @@ ClusterRole with their names, and the ClusterRoleBinding for the account.
 
 A cluster that was registered without an impersonator gets one once it is Ready, if its credentials allow that.
 
-Who is granted the proxy is worked out once for every change of roles or bindings, by indexes that hold only the roles
-which grant it; only clusters whose subjects changed are reconciled then.
+The grants are computed once for every change of roles or bindings, through indexes that hold only the roles that grant
+the proxy; only clusters whose subjects changed are reconciled then.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ALL: Final = "*"
 _GRANTING, _BY_ROLE = "grants-proxy", "cluster-role"
 _KINDS: Final = (("User", "users"), ("ServiceAccount", "serviceaccounts"), ("Group", "groups"))
 _ROLES_AND_BINDINGS: Final = Key("roles and bindings", "")
-"""No cluster, but the key under which the grants are worked out again."""
+"""The key, of no cluster, whose reconcile computes the grants."""
 
 
 # rules
@@ -71,7 +71,7 @@ class Subject(NamedTuple):
 
 
 class Grants(NamedTuple):
-    """Who may use the proxy of every cluster, and who that of single clusters."""
+    """The subjects that may use the proxy of every cluster, and those of single clusters."""
 
     everywhere: frozenset[Subject]
     somewhere: Mapping[str, frozenset[Subject]]
@@ -139,7 +139,7 @@ class UnifiedAuth(Reconciler):
         self._add = add
 
     def _may_grant(self, binding: Obj) -> bool:
-        """A binding to a role that is not there counts when the role comes."""
+        """Whether the role grants the proxy; for a missing role, its creation triggers the reconcile."""
         return any(
             role is not None and _grants_proxy(role)
             for role in (self._roles.get(Key("", name)) for name in _role_index(binding))
@@ -147,16 +147,16 @@ class UnifiedAuth(Reconciler):
 
     async def reconcile(self, key: Key) -> Result:
         if key == _ROLES_AND_BINDINGS:
-            self._work_out_grants()
+            self._compute_grants()
             return Done
         cluster = self._clusters.get(key)
         if cluster is None or meta.is_deleting(cluster):
             return Done
         if not cluster["spec"].get("impersonatorSecretRef"):
             await self._provide_impersonator(cluster)
-            return Done  # the changed Cluster is the sign to come again
+            return Done  # the change of the Cluster triggers the next reconcile
         if self._namespaces.get(Key("", well_known.execution_namespace(key.name))) is None:
-            return Done  # its creation is the sign to come again
+            return Done  # its creation triggers the next reconcile
         try:
             written = await self._sync(cluster)
         except ApiError as error:
@@ -179,7 +179,7 @@ class UnifiedAuth(Reconciler):
 
     # grants
 
-    def _work_out_grants(self) -> None:
+    def _compute_grants(self) -> None:
         before, after = self._grants, self._current_grants()
         self._grants = after
         if before is None or before == after:
@@ -205,7 +205,7 @@ class UnifiedAuth(Reconciler):
     # one cluster
 
     async def _sync(self, cluster: Obj) -> bool:
-        """Whether something had to be written."""
+        """Write the two Works; return whether either changed."""
         if self._grants is None:
             self._grants = self._current_grants()
         name = cluster["metadata"]["name"]

@@ -1,10 +1,9 @@
 """Works, as every controller writes them: one object for one cluster, with the labels by which it is found again.
 
-`Works.ensure` converges on the Work of an object for a cluster. The manifest gets here what admission would give it, so
-that a stored Work and one that is made again from the same object are equal, and nothing is sent.
+`Works.ensure` creates or updates the Work of an object for a cluster. The manifest is mutated here as admission would,
+so that a stored Work and one rendered again from the same object are equal, and nothing is written.
 
-What others put on a Work stays: labels and annotations are merged, finalizers united, owners set once. The spec is
-replaced.
+What others set on a Work stays: labels, annotations and finalizers are merged, owners set once. The spec is replaced.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from karmada.kube.runtime.writes import Write
 
 
 class WorkBeingDeleted(ApiError):
-    """A Work that must go before it can be made anew."""
+    """The old Work is still being deleted: it must be gone before it can be recreated."""
 
     code = 409
 
@@ -54,7 +53,7 @@ class Works:
         suspend_dispatching: bool | None = None,
         preserve_resources_on_deletion: bool | None = None,
     ) -> Write:
-        """Have `resource` (left as it is) in the cluster's execution namespace as a Work.
+        """Create or update the Work of `resource` (not mutated) in the cluster's execution namespace.
 
         The name comes from the resource unless given; labels and annotations are the Work's own; None leaves a field
         of the spec out. WorkBeingDeleted when the old Work is still on its way out.
@@ -84,7 +83,7 @@ class Works:
 
 
 class _Wanted:
-    """A Work as it should be, made from nothing or on top of the one there is."""
+    """The wanted Work: created, or merged into the existing one."""
 
     def __init__(
         self,
@@ -139,7 +138,7 @@ class _Wanted:
 
 
 def manifest_of(resource: Obj, work: Key, conflict_resolution: str | None = None) -> Obj:
-    """What a Work carries of an object: pruned, with a reference to the Work, its labels and annotations its own."""
+    """The manifest of an object in a Work: pruned, and annotated with the Work it belongs to."""
     metadata = resource["metadata"]
     labels = {**(metadata.get("labels") or {}), well_known.MANAGED: well_known.TRUE}
     annotations = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada.controllers.dependencies.references import dependency_index, indexed_under, note_of, refers_to, shown
+from karmada.controllers.dependencies.references import annotation_of, dependency_index, indexed_under, refers_to, shown
 from karmada.controllers.template_refs import Ref
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
@@ -19,12 +19,12 @@ CM = Ref(GVK("", "v1", "ConfigMap"), "default", "cm")
 
 
 def test_the_note_has_its_keys_in_order() -> None:
-    assert note_of([NAMED, LABELLED]) == (
+    assert annotation_of([NAMED, LABELLED]) == (
         '[{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"cm"},'
         '{"apiVersion":"v1","kind":"Secret","namespace":"default","labelSelector":{"matchLabels":{"a":"1","b":"2"},'
         '"matchExpressions":[{"key":"c","operator":"In","values":["x","y"]},{"key":"d","operator":"Exists"}]}}]'
     )
-    assert note_of([]) == "[]"
+    assert annotation_of([]) == "[]"
 
 
 def test_events_show_them_as_before() -> None:
@@ -68,8 +68,8 @@ def binding(note: str | None) -> Obj:
 
 def test_an_object_finds_the_notes_that_may_name_it() -> None:
     by_name, by_labels = indexed_under(CM)
-    assert list(dependency_index(binding(note_of([NAMED])))) == [by_name]
-    assert list(dependency_index(binding(note_of([{**NAMED, "name": "", "labelSelector": {}}])))) == [by_labels]
+    assert list(dependency_index(binding(annotation_of([NAMED])))) == [by_name]
+    assert list(dependency_index(binding(annotation_of([{**NAMED, "name": "", "labelSelector": {}}])))) == [by_labels]
 
 
 @pytest.mark.parametrize("note", [None, "", "null", "[]", "{", "7", '["x"]'])

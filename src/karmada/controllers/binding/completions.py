@@ -11,7 +11,7 @@ from karmada.scheduler.webster import dispense
 def shares(completions: int, replicas: Mapping[str, int], uid: str = "") -> dict[str, int]:
     """Completions by cluster; empty when no cluster has replicas.
 
-    Which end of the alphabet is first among clusters with the same claim follows from the Job's `uid`, so that not
-    always the same clusters get more.
+    Ties are broken by cluster name, ascending or descending depending on the Job's `uid`, so that the remainders of
+    many Jobs are spread.
     """
     return dispense(completions, replicas, descending=bool(uid) and fnv32a(uid) % 2 == 1)

@@ -4,8 +4,8 @@ Renders the template of a binding for every cluster that the binding names, and 
 namespaces equal to that set. Works of clusters that left the set are deleted first, so that a move never runs twice as
 many replicas as wanted. Both kinds of bindings work the same way.
 
-Works are not watched: one that somebody deletes is made again when the binding changes next. Only where a binding had
-to wait for a Work to go does its end wake the binding up.
+A Work that a user deletes is recreated at the next change of its binding, not at once. Deletions of Works trigger a
+reconcile only where one is waiting for them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from karmada.overrides.hook import Override
 from karmada.overrides.triggers import Triggers
 
 _WORKERS = 64
-"""A worker mostly waits for the store, which takes the writes of many at once."""
+"""Workers mostly wait for the store, which commits concurrent writes as a group."""
 _PURGE_PAUSE = 5.0
 
 
@@ -57,7 +57,7 @@ class Binding(Reconciler):
     ) -> None:
         """`triggers` map changes of override policies and clusters to the bindings that render differently.
 
-        `synced` says of a template whether another controller wants it in every cluster.
+        `synced` returns whether another controller syncs a template to every cluster.
         """
         self.name = kind.controller
         self.workers = max(_WORKERS, kind.syncs(context.settings))
@@ -104,7 +104,7 @@ class Binding(Reconciler):
         return Done
 
     def _works_of(self, binding: Obj) -> list[Obj]:
-        """All Works of a binding, as they are after what was written here."""
+        """All Works of a binding: the informer's, with own writes on top."""
         identity = self._kind.id_of(binding)
         if not identity:
             return []
@@ -116,15 +116,15 @@ class Binding(Reconciler):
                 found.pop(key_of(work), None)
         return list(found.values())
 
-    # what has to go
+    # removals
 
     async def _clean_up(self, binding: Obj) -> None:
-        """The Works finish by themselves; the binding does not wait for them."""
+        """Delete the Works and remove the finalizer; the binding does not wait for the Works' own finalizers."""
         await self._remove(binding, self._works_of(binding))
         await remove_finalizer(self._client, self._kind.gvr, binding, self._kind.finalizer)
 
     async def _remove_orphans(self, binding: Obj, works: list[Obj]) -> bool:
-        """Whether there were any."""
+        """Delete Works of clusters that are no longer targets; return whether there were any."""
         stay = allowed(binding["spec"])
         orphans = [
             work
@@ -141,7 +141,7 @@ class Binding(Reconciler):
         return True
 
     async def _remove(self, binding: Obj, works: Sequence[Obj]) -> None:
-        """Delete Works; those of a Namespace that is synced everywhere stay, since all of its content would go too."""
+        """Delete Works, but only release those of a synced Namespace: deleting it would delete all of its content."""
         if not works or not self._synced(resource_of_binding(binding)):
             await self._delete(works)
             return
@@ -151,7 +151,7 @@ class Binding(Reconciler):
         self._recorder.event(binding, NORMAL, "NamespaceKept", text)
 
     async def _release(self, work: Obj) -> None:
-        """From now on the Work is none of this binding's."""
+        """Remove the labels and annotations that tie the Work to this binding."""
         metadata = work["metadata"]
         marks = dict.fromkeys(filter(None, (self._kind.name_annotation, self._kind.namespace_annotation)))
         patch = {"metadata": {"uid": metadata["uid"], "labels": {self._kind.id_label: None}, "annotations": marks}}
@@ -173,13 +173,13 @@ class Binding(Reconciler):
         await delete_if_exists(self._client, Work.gvr, metadata["name"], metadata["namespace"], uid=metadata["uid"])
 
     def _is_purging(self, binding: Obj, works: list[Obj]) -> bool:
-        """Whether a cluster that must be left before anything else happens still has its Work."""
+        """Whether a cluster that is evicted with a blocking purge mode still has its Work."""
         places = purged(binding["spec"])
         left = [key_of(work) for work in works if _cluster(work) in places] if places else []
         self._awaited.update(left)
         return bool(left)
 
-    # what has to be there
+    # creations and updates
 
     async def _ensure(self, binding: Obj, template: Obj, changed: bool) -> None:
         outcomes: list[bool | BaseException]
@@ -197,7 +197,7 @@ class Binding(Reconciler):
                 self._recorder.event(obj, NORMAL, "SyncWorkSucceed", message, minor=not changed)
 
     async def _ensure_all(self, binding: Obj, template: Obj) -> list[bool | BaseException]:
-        """For each target whether its Work had to be written, or why it could not be."""
+        """For each target: whether its Work was written, or the error."""
         spec = binding["spec"]
         goals = targets(spec)
         renderer = Renderer(
@@ -207,7 +207,7 @@ class Binding(Reconciler):
         return await asyncio.gather(*calls, return_exceptions=True)
 
     async def _ensure_one(self, renderer: Renderer, spec: Obj, cluster: str) -> bool:
-        """Whether the Work had to be written."""
+        """Create or update the Work of one cluster; return whether it was written."""
         rendered = await renderer.render(cluster)
         try:
             written = await self._works.ensure(
@@ -240,7 +240,7 @@ class Binding(Reconciler):
 
 
 def _is_of_another(binding: Obj, work: Obj) -> bool:
-    """Whether a Work carries an object of another identity: earlier versions let override policies change it."""
+    """Whether a Work carries another object than the template: earlier versions let override policies rename it."""
     resource = resource_of_binding(binding)
     group = GroupVersion.parse(resource["apiVersion"]).group
     wanted = (group, resource["kind"], resource.get("namespace") or "", resource["name"])

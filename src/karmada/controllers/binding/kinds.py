@@ -1,4 +1,4 @@
-"""The two kinds of bindings, and all in which they differ: everything else is one mechanism for both."""
+"""ResourceBinding and ClusterResourceBinding: everything in which the two kinds differ."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BindingKind:
         return f"{self.kind}({namespace}/{name})" if namespace else f"{self.kind}({name})"
 
     def marks(self, binding: Obj) -> dict[str, str]:
-        """The annotations that lead back to the binding."""
+        """The annotations that name the binding."""
         metadata = binding["metadata"]
         marks = {self.name_annotation: metadata["name"]}
         if self.namespace_annotation:

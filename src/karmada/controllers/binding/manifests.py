@@ -1,4 +1,4 @@
-"""A template as one cluster gets it: its share of the replicas, what overrides make of it, and whose copy it is."""
+"""Renders a template for one cluster: revised replicas, overrides applied, labels and annotations of its binding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STRATEGIES = (well_known.CONFLICT_OVERWRITE, well_known.CONFLICT_ABORT)
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What a Work is made of."""
+    """A manifest, and the labels and annotations of its Work."""
 
     manifest: Obj
     labels: Mapping[str, str]
@@ -77,7 +77,7 @@ class Renderer:
         )
 
     def _strategy(self, obj: Obj) -> str:
-        """The object's own word counts, then the policy's."""
+        """The conflict resolution: the object's own annotation, else the policy's."""
         said = meta.annotations(obj).get(well_known.CONFLICT_RESOLUTION)
         if said in _STRATEGIES:
             return said
@@ -87,7 +87,7 @@ class Renderer:
 
 
 def completions_of(template: Obj, spec: Obj, goals: Mapping[str, int]) -> dict[str, int]:
-    """Shares of a Job's completions, where they are divided."""
+    """A Job's completions by cluster; empty unless they are divided."""
     if template.get("kind") != "Job" or not (spec.get("replicas") or 0) > 0 or not is_divided(spec):
         return {}
     completions = (template.get("spec") or {}).get("completions")

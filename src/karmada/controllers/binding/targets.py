@@ -1,4 +1,4 @@
-"""Where a binding's template goes, and where it may still be: pure functions of the binding's spec."""
+"""The clusters a binding's template goes to, and those that may keep it for now: pure functions of its spec."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from karmada.kube.objects.types import Obj
 
 _AT_ONCE = frozenset({"Directly", "Immediately"})
-"""Ways to leave a cluster in which nothing may be elsewhere before it is gone there."""
+"""Purge modes in which the Work of an evicted cluster must be gone before any other is written."""
 
 
 def targets(spec: Obj) -> dict[str, int]:
@@ -20,13 +20,13 @@ def targets(spec: Obj) -> dict[str, int]:
 
 
 def allowed(spec: Obj) -> set[str]:
-    """Clusters whose Works stay: the targets, and those that are left in good time."""
+    """Clusters whose Works stay: the targets, and those that are being evicted gracefully."""
     leaving = {task["fromCluster"] for task in _tasks(spec) if task.get("purgeMode") not in _AT_ONCE}
     return leaving | targets(spec).keys()
 
 
 def purged(spec: Obj) -> set[str]:
-    """Clusters that must have let go before anything is sent anywhere."""
+    """Clusters whose Works must be gone before any other Work is written."""
     return {task["fromCluster"] for task in _tasks(spec) if task.get("purgeMode") in _AT_ONCE}
 
 
@@ -35,7 +35,7 @@ def _tasks(spec: Obj) -> list[Obj]:
 
 
 def is_workload(spec: Obj) -> bool:
-    """Whether there are replicas to speak of, be it none at the moment."""
+    """Whether the template has replicas, even if zero at the moment."""
     return bool(
         (spec.get("replicas") or 0) > 0 or spec.get("replicaRequirements") is not None or spec.get("components")
     )

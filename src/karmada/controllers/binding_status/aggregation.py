@@ -1,4 +1,4 @@
-"""From the Works of a binding to what its status says of them: pure functions of plain objects."""
+"""Aggregates the Works of a binding into its status: pure functions of plain objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def aggregate(works: Iterable[Obj], reference: Obj) -> list[Obj]:
 
 
 def has_report(work: Obj) -> bool:
-    """Whether it is known if the cluster has what was sent."""
+    """Whether the Work reports if it was applied."""
     return meta.get_condition((work.get("status") or {}).get("conditions"), APPLIED) is not None
 
 

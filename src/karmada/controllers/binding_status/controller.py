@@ -1,9 +1,8 @@
-"""Binding status controller: gathers what the Works of a binding report, for the binding and for its template.
+"""Binding status controller: aggregates the status of a binding's Works into the binding and its template.
 
-Reports of several clusters come in within moments of each other; they are gathered for a short while and written once.
-As long as some clusters have not said anything yet, that while is longer.
-The condition is written only on the version of the binding that was seen, because others write conditions, too; what
-the clusters report belongs to this controller alone and needs no such care.
+Works of several clusters change within moments of each other, so their reports are gathered for a short while and
+written once; for longer while some clusters have not reported. Conditions have other writers, so they are written with
+the resourceVersion they were made from; aggregatedStatus belongs to this controller alone and is patched without one.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from karmada.kube.runtime.predicates import all_of, any_of, deleted, status_chan
 
 SETTLE: Final = 0.01
 """Seconds for which reports are gathered."""
-PATIENCE: Final = 0.25
+MAX_WAIT: Final = 0.25
 """Seconds for which a summary waits for clusters that have not reported yet."""
 _WORKERS = 64
 
 
 def _template_changed(old: Obj | None, new: Obj | None) -> bool:
-    """A binding that is in use and new here (after a restart), or has got another version of its template."""
+    """The initial list of a binding in use, or a new resourceVersion of its template."""
     return new is not None and _in_use(new) and (old is None or _version(old) != _version(new))
 
 
 def _in_use(binding: Obj) -> bool:
-    """Scheduled, or following another that is."""
+    """Scheduled, or required by a binding that is."""
     status = binding.get("status") or {}
     return bool(status.get("lastScheduledTime") or status.get("aggregatedStatus"))
 
@@ -74,7 +73,7 @@ class BindingStatus(Reconciler):
         )
 
     def _claimed(self, old: Obj | None, new: Obj | None) -> bool:
-        """A Work that existed before has become one of a binding's (namespace sync makes those of namespaces)."""
+        """An existing Work was claimed by a binding, as those of namespace sync are."""
         label = self._kind.id_label
         return old is not None and new is not None and meta.labels(old).get(label) != meta.labels(new).get(label)
 
@@ -86,7 +85,7 @@ class BindingStatus(Reconciler):
         works = self._works_of(binding)
         if not works and not _in_use(binding):
             return Done  # nothing was decided yet
-        wait = self._patience(key, binding, works)
+        wait = self._remaining_wait(key, binding, works)
         if wait > 0:
             return requeue(wait)
         items = await self._summarise(binding, works)
@@ -97,14 +96,14 @@ class BindingStatus(Reconciler):
         found = self._works.by_index(WORKS_OF_BINDING, self._kind.id_of(binding))
         return [work for work in found if not meta.is_deleting(work)]
 
-    def _patience(self, key: Key, binding: Obj, works: list[Obj]) -> float:
-        """How long the rest of the reports is waited for."""
+    def _remaining_wait(self, key: Key, binding: Obj, works: list[Obj]) -> float:
+        """Seconds to wait for the missing reports."""
         reported = sum(has_report(work) for work in works)
         if reported >= len(targets(binding["spec"])):
             self._until.pop(key, None)
             return 0.0
         now = self._clock.monotonic()
-        left = self._until.setdefault(key, now + PATIENCE) - now
+        left = self._until.setdefault(key, now + MAX_WAIT) - now
         if left <= 0:
             del self._until[key]
         return left
@@ -124,7 +123,7 @@ class BindingStatus(Reconciler):
         return items
 
     async def _write(self, binding: Obj, items: list[Obj]) -> bool:
-        """Whether the binding's status was another."""
+        """Write the status; return whether it changed."""
         key = key_of(binding)
 
         async def make(current: Obj | None) -> Obj | None:
@@ -147,7 +146,7 @@ class BindingStatus(Reconciler):
         return {**binding, "status": status}
 
     async def _put(self, current: Obj | None, wanted: Obj) -> Obj:
-        """Only conditions, which others write, too, need the version they were made from."""
+        """Patch the status; with a resourceVersion only if conditions changed, since these have other writers."""
         assert current is not None
         metadata, before = current["metadata"], current.get("status") or {}
         changed = {field: value for field, value in wanted["status"].items() if before.get(field) is not value}

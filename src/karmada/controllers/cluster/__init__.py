@@ -1,1 +1,1 @@
-"""The life of a cluster in the control plane: its execution namespace, taints and end, and whether it still lives."""
+"""The life cycle of a Cluster: execution namespace, taints, deletion, and the monitor of its heartbeats."""

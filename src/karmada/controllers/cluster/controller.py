@@ -1,9 +1,9 @@
 """Cluster controller: execution namespace, taints and finalizer of each Cluster.
 
-A living cluster gets an execution namespace (where its Works are), the taints that follow from its condition Ready, and
-a finalizer. A cluster that is being deleted loses its execution namespace first, which takes the Works and with them
-what they put into the cluster; then every binding has to be moved away by the scheduler; only then may the Cluster go.
-What it waits for (the namespace, the last binding) triggers it; the fixed pause is a safety net.
+A cluster gets an execution namespace (where its Works are), the taints that follow from its condition Ready, and a
+finalizer. When it is deleted, its execution namespace is deleted first, and with it the Works and the objects they
+applied; then the scheduler must move every binding away; only then is the finalizer removed. The end of the namespace
+and the last binding trigger a reconcile; the fixed pause is a safety net.
 
 The Works of a Pull cluster are cleaned up by its agent. When that cluster is not ready, the agent is assumed dead and
 its Works are released.
@@ -62,7 +62,7 @@ class Clusters(Reconciler):
         )
 
     def _leaving(self, binding: Obj) -> Iterable[Key]:
-        """Of the clusters of a binding, those that wait for it to go."""
+        """The clusters of a binding that are being deleted and wait until no binding names them."""
         for name in target_clusters(binding):
             cluster = self._clusters.get(Key("", name))
             if cluster is not None and meta.is_deleting(cluster):
@@ -78,7 +78,7 @@ class Clusters(Reconciler):
         await self._taint_and_finalize(cluster)
         return Done
 
-    # a living cluster
+    # a cluster in use
 
     async def _ensure_execution_space(self, cluster: Obj) -> None:
         name = cluster["metadata"]["name"]
@@ -123,7 +123,7 @@ class Clusters(Reconciler):
             message = f"Taint cluster succeed: {describe(taints)}."
             self._events.event(cluster, NORMAL, "TaintClusterSucceed", message)
 
-    # a cluster on its way out
+    # a cluster that is being deleted
 
     async def _remove(self, cluster: Obj) -> Result:
         name = cluster["metadata"]["name"]
@@ -136,7 +136,7 @@ class Clusters(Reconciler):
         space = well_known.execution_namespace(cluster["metadata"]["name"])
         try:
             if cluster["spec"].get("syncMode") == "Pull" and not is_ready(cluster):
-                await self._let_works_go(space)
+                await self._release_works(space)
             return await self._delete_execution_space(cluster, space)
         except Conflict:
             raise
@@ -157,7 +157,7 @@ class Clusters(Reconciler):
         self._events.event(cluster, NORMAL, "RemoveExecutionSpaceSucceed", message)
         return remains
 
-    async def _let_works_go(self, space: str) -> None:
+    async def _release_works(self, space: str) -> None:
         works = [work for work in self._works.list(space) if well_known.EXECUTION_FINALIZER in meta.finalizers(work)]
         outcomes = await asyncio.gather(
             *(remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER) for work in works),

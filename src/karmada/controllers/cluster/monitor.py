@@ -1,11 +1,11 @@
 """Cluster monitor: marks Pull clusters Unknown that stop reporting.
 
-The agent of a Pull cluster posts the cluster's condition Ready and renews a Lease. Either is a sign of life, counted
-from the moment it is observed here: clocks of clusters are not trusted, and after a restart every cluster has the full
-time again. A cluster that gives no sign for the grace period becomes Unknown; one that never gave any gets a longer
-time, from its creation on. Push clusters are probed by the control plane itself and are left alone.
+The agent of a Pull cluster posts the cluster's condition Ready and renews a Lease. Either is a heartbeat, counted from
+the moment it is observed here: clocks of clusters are not trusted, and after a restart every cluster has the full grace
+period again. A cluster without a heartbeat for the grace period becomes Unknown; one that never had any gets the longer
+startup grace period, from its creation on. Push clusters are probed by the control plane and not handled here.
 
-There is no loop over all clusters: each has one deadline, and is reconciled when it passes or when a sign is observed.
+There is no loop over all clusters: each has one deadline, and is reconciled when it passes or at a heartbeat.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNKNOWN: Final = {
 
 @dataclass(slots=True)
 class Health:
-    """The last sign of life: when it was observed, and what it was."""
+    """The last heartbeat: when it was observed, and what it was."""
 
     observed: float
     ready: Obj | None = None
@@ -53,7 +53,7 @@ class Health:
 
 
 def observe(health: Health | None, ready: Obj | None, lease: Obj | None, now: float, created: float) -> Health:
-    """What is known of a cluster from it and its Lease.
+    """The last heartbeat of a cluster, from its condition Ready and its Lease.
 
     `now` and `created`, the moment it was created, are of a clock that never jumps.
     """
@@ -91,7 +91,7 @@ class ClusterMonitor(Reconciler):
 
     @property
     def known(self) -> set[str]:
-        """The clusters it has something in mind of."""
+        """The clusters that it keeps a heartbeat of."""
         return set(self._health)
 
     async def reconcile(self, key: Key) -> Result:
@@ -112,10 +112,10 @@ class ClusterMonitor(Reconciler):
         remaining = health.observed + grace - now
         if remaining > 0:
             return requeue(remaining)
-        await self._give_up(cluster, NEVER_UPDATED if never else UNKNOWN)
+        await self._mark_unknown(cluster, NEVER_UPDATED if never else UNKNOWN)
         return Done
 
-    async def _give_up(self, cluster: Obj, condition: Obj) -> None:
+    async def _mark_unknown(self, cluster: Obj, condition: Obj) -> None:
         status = cluster.get("status") or {}
         conditions = meta.set_condition(status.get("conditions"), condition, self._clock.now())
         await set_status(self._client, Cluster.gvr, cluster, {**status, "conditions": conditions})

@@ -1,7 +1,7 @@
 """Which taints follow from a cluster's condition Ready.
 
-A cluster whose Ready is False, or missing, is not ready; one whose Ready is Unknown is unreachable. Both only keep new
-work away. Taints with another effect, or with other keys, belong to others and stay.
+A cluster whose Ready is False, or missing, is not ready; one whose Ready is Unknown is unreachable. Both taints have
+the effect NoSchedule. Taints with another effect or other keys are not changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHANGES = {
 
 
 def taints_for(taints: Sequence[Obj], ready: Obj | None, now: float) -> list[Obj]:
-    """The taints of a cluster with this condition Ready: what stays, in its order, then what comes."""
+    """The taints of a cluster with this condition Ready: those that stay, in their order, then the added ones."""
     change = _CHANGES.get(ready.get("status") or "" if ready else "", _Change())
     kept = [t for t in taints if not (t.get("effect") == NO_SCHEDULE and t.get("key") in change.remove)]
     there = {t.get("key") for t in kept if t.get("effect") == NO_SCHEDULE}
@@ -38,7 +38,7 @@ def taints_for(taints: Sequence[Obj], ready: Obj | None, now: float) -> list[Obj
 
 
 def describe(taints: Sequence[Obj]) -> str:
-    """For people: what taints a cluster has now."""
+    """The message of the event about a cluster's taints."""
     if not taints:
         return "cluster now does not have taints"
     return f"cluster now has taints([{','.join(map(_describe_one, taints))}])"

@@ -50,7 +50,7 @@ class Collector:
         self._started_at = 0.0
 
     def start(self) -> None:
-        """Begin to follow nodes and pods, if that is not so yet."""
+        """Start the informers of nodes and pods, unless they run."""
         if self._summary is not None:
             return
         summary = self._summary = Summary()
@@ -81,12 +81,12 @@ class Collector:
     def summary(self, models: Sequence[Obj]) -> Summary | None:
         """Graded by these models; None until everything was listed."""
         if self._summary is None or not self._synced:
-            self._complain()
+            self._warn_not_synced()
             return None
         self._summary.grade_by(models)
         return self._summary
 
-    def _complain(self) -> None:
+    def _warn_not_synced(self) -> None:
         if self._summary is None or self._clock.monotonic() - self._started_at < self._sync_timeout:
             return
         for informer in self._informers:
@@ -97,7 +97,7 @@ class Collector:
                 )
 
     async def facts(self) -> Facts:
-        """One request after the other: each at the same time would need, and keep, a connection of its own."""
+        """One request after the other: concurrent ones would each need, and keep, a connection."""
         return Facts(await self._version(), await self._enablements.read())
 
     async def _version(self) -> str:

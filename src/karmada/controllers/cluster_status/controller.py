@@ -63,7 +63,7 @@ def _secret_index(cluster: Obj) -> Iterable[str]:
 class _Known:
     """What is remembered of one cluster between its passes."""
 
-    __slots__ = ("collector", "failures", "health", "looked", "memory", "uid")
+    __slots__ = ("collector", "failures", "health", "memory", "scheduled", "uid")
 
     def __init__(self, cluster_uid: str) -> None:
         self.uid = cluster_uid
@@ -72,7 +72,7 @@ class _Known:
         self.failures = 0
         self.health = Health.HEALTHY
         """As last observed, whatever the thresholds made of it."""
-        self.looked = False
+        self.scheduled = False
 
 
 class ClusterStatus(Reconciler):
@@ -118,12 +118,12 @@ class ClusterStatus(Reconciler):
             return Done
         if CLUSTER_FINALIZER not in finalizers(cluster):
             return Done  # its creation triggers this controller
-        if await self._secret_is_on_its_way(cluster):
+        if await self._secret_not_cached(cluster):
             return Retry
         known = self._of(cluster)
         started = self._clock.monotonic()
         try:
-            await self._look(cluster, known)
+            await self._run_pass(cluster, known)
         except Conflict:
             raise
         except NotFound:
@@ -131,7 +131,7 @@ class ClusterStatus(Reconciler):
         except (ApiError, ConnectionFailed) as error:
             return self._later(cluster, known, error)
         spent = self._clock.monotonic() - started
-        self.metrics.looked(key.name, spent)
+        self.metrics.observe_pass(key.name, spent)
         return self._next(key.name, known, spent)
 
     def _of(self, cluster: Obj) -> _Known:
@@ -150,8 +150,8 @@ class ClusterStatus(Reconciler):
             known.collector.stop()
         self.metrics.forget(name)
 
-    async def _secret_is_on_its_way(self, cluster: Obj) -> bool:
-        """A new cluster must not be called broken, and held back by the thresholds, because a cache is behind."""
+    async def _secret_not_cached(self, cluster: Obj) -> bool:
+        """Whether the Secret exists and the cache has not got it yet: no reason to mark a new cluster not ready."""
         ref = secret_key(cluster)
         if ref is None or get_condition((cluster.get("status") or {}).get("conditions"), READY) is not None:
             return False
@@ -164,13 +164,13 @@ class ClusterStatus(Reconciler):
             return False
         return True
 
-    # when to look again
+    # the next pass
 
     def _next(self, name: str, known: _Known, spent: float) -> Result:
         known.failures = 0
         pause = self._frequency - spent
-        if not known.looked:
-            known.looked = True
+        if not known.scheduled:
+            known.scheduled = True
             pause = self._frequency * (zlib.crc32(name.encode()) % 1000) / 1000
         return requeue(max(self._frequency / 10, pause))
 
@@ -183,7 +183,7 @@ class ClusterStatus(Reconciler):
 
     # one pass
 
-    async def _look(self, cluster: Obj, known: _Known) -> None:
+    async def _run_pass(self, cluster: Obj, known: _Known) -> None:
         try:
             member = self._members.get(cluster["metadata"]["name"])
             if member.trouble is not None:
@@ -251,7 +251,7 @@ class ClusterStatus(Reconciler):
         return self._with_ready(ready, {**status, **collected, "conditions": conditions})
 
     async def _write(self, cluster: Obj, change: Callable[[Obj], Obj]) -> None:
-        """`change` makes the new status from the old one; who was faster is read again."""
+        """`change` makes the new status from the old one; after a conflict, from the one that was written meanwhile."""
         name, current = cluster["metadata"]["name"], cluster
 
         async def attempt() -> None:

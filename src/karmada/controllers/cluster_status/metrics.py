@@ -61,7 +61,7 @@ class ClusterMetrics(Collector):
     def record(self, cluster: str, status: Obj) -> None:
         self._statuses[cluster] = status
 
-    def looked(self, cluster: str, seconds: float) -> None:
+    def observe_pass(self, cluster: str, seconds: float) -> None:
         bound = self._bound.get(cluster)
         if bound is None:
             bound = self._bound[cluster] = self._duration.labels(cluster)

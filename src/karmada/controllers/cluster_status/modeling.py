@@ -2,7 +2,7 @@
 grade of which it has enough of everything left.
 
 A node that can take no more pods, or is overdrawn of a resource that the models name, belongs to none. Each node is
-judged by itself, so a change of one node or pod moves at most one node from one grade to another.
+graded by itself, so a change of one node or pod moves at most one node from one grade to another.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Health(Enum):
 class Probed(NamedTuple):
     health: Health
     why: str = ""
-    """For people, when it is not healthy: the condition says only that."""
+    """The cause, for the log; the condition has only the standard message."""
 
 
 def _ready(status: str, reason: str, message: str) -> Obj:
@@ -59,7 +59,7 @@ def timeout_for(period: float) -> float:
 
 async def probe(transport: AnswerTransport, clock: Clock, timeout: float) -> Probed:
     try:
-        answer = await with_timeout(clock, _ask(transport), timeout)
+        answer = await with_timeout(clock, _request(transport), timeout)
     except ConnectionFailed as error:
         return Probed(Health.OFFLINE, str(error))
     except TimeoutError:
@@ -71,7 +71,7 @@ async def probe(transport: AnswerTransport, clock: Clock, timeout: float) -> Pro
     return Probed(Health.UNHEALTHY if 200 < code <= 206 else Health.OFFLINE, f"{code} {said}".strip())
 
 
-async def _ask(transport: AnswerTransport) -> Answer:
+async def _request(transport: AnswerTransport) -> Answer:
     answer = await transport.answer(Call("GET", "/readyz", most=PROBE_BYTES))
     if answer.status == 404:
         answer = await transport.answer(Call("GET", "/healthz", most=PROBE_BYTES))

@@ -35,7 +35,7 @@ def is_accounted(name: str) -> bool:
 def pod_amounts(spec: Obj) -> Amounts:
     total: dict[str, int] = {}
     for container in spec.get("containers") or ():
-        _add(total, _asked(container))
+        _add(total, _requests(container))
     starting = spec.get("initContainers")
     if starting:
         _start(total, starting)
@@ -50,17 +50,17 @@ def _start(total: dict[str, int], containers: Iterable[Obj]) -> None:
     peak: dict[str, int] = {}
     for container in containers:
         if container.get("restartPolicy") == "Always":
-            _add(total, _asked(container))
-            _add(sidecars, _asked(container))
+            _add(total, _requests(container))
+            _add(sidecars, _requests(container))
             _raise(peak, sidecars.items())
         else:
             now = dict(sidecars)
-            _add(now, _asked(container))
+            _add(now, _requests(container))
             _raise(peak, now.items())
     _raise(total, peak.items())
 
 
-def _asked(container: Obj) -> Iterable[tuple[str, int]]:
+def _requests(container: Obj) -> Iterable[tuple[str, int]]:
     return _counted((container.get("resources") or {}).get("requests") or {})
 
 

@@ -99,7 +99,7 @@ class Summary:
         self._grades: Grades | None = None
         self._counts: list[int] = []
 
-    # what happens
+    # changes
 
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         obj = new if new is not None else old
@@ -112,10 +112,10 @@ class Summary:
         ready = new is not None and new["ready"]
         if allocatable != node.allocatable:
             self._total += (allocatable is not None) - (node.allocatable is not None)
-            self._have(node.allocatable, -1)
-            self._have(allocatable, 1)
+            self._count_resources(node.allocatable, -1)
+            self._count_resources(allocatable, 1)
             node.allocatable = allocatable
-            self._judge(node)
+            self._grade(node)
         self._ready += ready - node.ready
         node.ready = ready
         self._drop_if_unused(name, node)
@@ -146,9 +146,9 @@ class Summary:
         self._counts = [0] * len(models)
         for node in self._nodes.values():
             node.grade = NO_GRADE
-            self._judge(node)
+            self._grade(node)
 
-    def _have(self, allocatable: Mapping[str, int] | None, times: int) -> None:
+    def _count_resources(self, allocatable: Mapping[str, int] | None, times: int) -> None:
         for name, amount in (allocatable or {}).items():
             self._allocatable[name] = self._allocatable.get(name, 0) + times * amount
             self._having[name] = self._having.get(name, 0) + times
@@ -166,10 +166,10 @@ class Summary:
             node = self._nodes[name] = _Node()
         node.pods += times
         _add(node.used, amounts, times)
-        self._judge(node)
+        self._grade(node)
         self._drop_if_unused(name, node)
 
-    def _judge(self, node: _Node) -> None:
+    def _grade(self, node: _Node) -> None:
         if self._grades is None:
             return
         known = node.allocatable is not None
@@ -185,13 +185,13 @@ class Summary:
         if node.allocatable is None and not node.pods:
             del self._nodes[name]
 
-    # what it comes to
+    # results
 
     def nodes(self) -> Obj:
         return {"totalNum": self._total, "readyNum": self._ready}
 
     def resources(self) -> Obj:
-        """What there is none of is left out."""
+        """Resources of which the amount is zero are left out."""
         found: Obj = {
             "allocatable": texts(self._allocatable),
             "allocating": self._waiting.texts(),

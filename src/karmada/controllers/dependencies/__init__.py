@@ -1,4 +1,4 @@
-"""What templates depend on goes with them."""
+"""The dependencies distributor: propagates what templates depend on to the same clusters."""
 
 from karmada.controllers.context import Context
 from karmada.controllers.dependencies.distributor import DependencyInterpreter, Distributor

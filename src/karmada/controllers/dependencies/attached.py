@@ -1,8 +1,8 @@
 """Attached bindings: those of objects that others depend on.
 
-Pure functions. An attached binding says for each binding that needs it where that one went (spec.requiredBy), and
-carries a label for each, by which it is found. When no policy has placed the object itself, how conflicts and deletions
-are handled follows from those who need it: the bolder of two wins, and a warning event says that they differ.
+Pure functions. An attached binding lists the schedule result of every dependent binding (spec.requiredBy), and carries
+a label for each, by which it is found. Unless a policy places the object itself, its conflict resolution and deletion
+policy come from its dependents: Overwrite wins over Abort, and a warning event reports that they differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OVERWRITE, _ABORT = "Overwrite", "Abort"
 
 
 class Strategy(NamedTuple):
-    """What those who need an object make of it together, and in what they disagree."""
+    """The effective strategy of all dependents of an object, and the fields in which they differ."""
 
     conflict_resolution: str
     preserve: bool
@@ -55,7 +55,7 @@ def strategy(dependents: Iterable[Obj]) -> Strategy:
 
 
 def label_of(dependent: Obj) -> dict[str, str]:
-    """What a binding that needs others puts on theirs."""
+    """The label by which a dependent binding marks its attached bindings."""
     return {
         well_known.depended_by_label(*meta.key(dependent)): meta.labels(dependent).get(well_known.BINDING_ID, ""),
     }
@@ -70,7 +70,7 @@ def dependent_index(binding: Obj) -> Iterable[str]:
 
 
 def indexed_under(dependent: Obj) -> str:
-    """Where the index has the bindings that are attached to this one."""
+    """The index value of the bindings attached to this one."""
     ((label, value),) = label_of(dependent).items()
     return _indexed(meta.namespace(dependent), label, value)
 
@@ -79,7 +79,7 @@ def _indexed(namespace: str, label: str, value: str) -> str:
     return f"{namespace}/{label}={value}"
 
 
-# who needs it
+# spec.requiredBy
 
 
 def snapshot(dependent: Obj) -> Obj:
@@ -99,7 +99,7 @@ def key_of_snapshot(found: Obj) -> Key:
 
 
 def with_snapshot(snapshots: Sequence[Obj], new: Obj) -> list[Obj]:
-    """The new one in the place of its former self, else at the end."""
+    """With the new snapshot in the place of the dependent's previous one, else at the end."""
     key = key_of_snapshot(new)
     merged = [new if key_of_snapshot(found) == key else found for found in snapshots]
     return merged if new in merged else [*merged, new]
@@ -113,7 +113,7 @@ def without_snapshot(snapshots: Sequence[Obj], dependent: Key) -> list[Obj]:
 
 
 def is_placed(binding: Obj | None) -> bool:
-    """Whether a policy has placed the object: then what the policy says counts."""
+    """Whether a policy has placed the object, and so decides the strategy."""
     return ((binding or {}).get("spec") or {}).get("placement") is not None
 
 
@@ -122,7 +122,7 @@ def attached_key(dependent: Obj, dependency: Obj) -> Key:
 
 
 def attach(current: Obj | None, dependency: Obj, dependent: Obj, snapshots: list[Obj], effective: Obj) -> Obj:
-    """The attached binding; `effective` are the fields of the strategy, when it counts.
+    """The attached binding; `effective` are the fields of the strategy, empty when a policy decides them.
 
     OtherOwner when the binding there is that of an earlier object of the same name.
     """
@@ -152,7 +152,7 @@ def attach(current: Obj | None, dependency: Obj, dependent: Obj, snapshots: list
 
 
 def detach(current: Obj, dependent: Obj, snapshots: list[Obj], effective: Obj | None) -> Obj:
-    """The binding without the other one's marks. `effective` None leaves the strategy as it is, {} takes it away."""
+    """The binding without the dependent's label and snapshot; `effective` None keeps the strategy, {} removes it."""
     gone = label_of(dependent).keys()
     labels = {label: value for label, value in meta.labels(current).items() if label not in gone}
     spec = {**current["spec"]}

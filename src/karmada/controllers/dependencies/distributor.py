@@ -1,9 +1,9 @@
-"""The dependencies distributor: what a template needs goes wherever the template goes.
+"""The dependencies distributor: propagates what a template depends on to the clusters of the template.
 
-A binding with propagateDeps has its template's references noted on it; each object they lead to gets a binding of its
-own (or adds to the one it has) that says which clusters to follow to. Objects that come, go or change lead back to the
-bindings whose notes name them, through an index. A note is only worth something once the informer has it: before that,
-an object that comes would find nobody; so the objects are looked up after it was seen.
+A binding with propagateDeps records its template's dependencies in an annotation. Each dependency that exists gets an
+attached binding (or is added to the one it has) with the schedule result to follow. When such an object is created,
+changed or deleted, an index over the annotations finds the bindings to reconcile. The objects are looked up only after
+the informer has the annotation: one that is created in between would otherwise be missed by both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from karmada.kube.runtime.writes import remove_finalizer
 
 DISTRIBUTOR: Final = "dependencies-distributor"
 _BACKLOG: Final = -100
-_PATIENCE: Final = 30.0
+_SYNC_TIMEOUT: Final = 30.0
 _NOTHING_NAMED: Final = "the Name and LabelSelector in the DependentObjectReference cannot be empty at the same time"
 
 
@@ -53,7 +53,7 @@ def _propagates(binding: Obj) -> bool:
     return bool((binding.get("spec") or {}).get("propagateDeps"))
 
 
-def _concerns(old: Obj | None, new: Obj | None) -> bool:
+def _is_relevant(old: Obj | None, new: Obj | None) -> bool:
     if new is None:
         return old is not None and _propagates(old)
     if old is None:
@@ -65,7 +65,7 @@ def _concerns(old: Obj | None, new: Obj | None) -> bool:
 
 class Distributor(Reconciler):
     name = DISTRIBUTOR
-    watches = (Watch(ResourceBinding.gvr, when=_concerns),)
+    watches = (Watch(ResourceBinding.gvr, when=_is_relevant),)
 
     def __init__(self, context: Context, interpreter: DependencyInterpreter) -> None:
         self.workers = context.settings.concurrent_resourcebinding_syncs
@@ -96,11 +96,11 @@ class Distributor(Reconciler):
             informer = self._objects.get(gvk) or self._follow(gvk, self._informers.of(gvr, transform=light_of(gvk)))
         informer.start()
         if not informer.synced:
-            await with_timeout(self._clock, informer.wait_synced(), _PATIENCE)
+            await with_timeout(self._clock, informer.wait_synced(), _SYNC_TIMEOUT)
         return informer
 
     def _follow(self, gvk: GVK, informer: Informer) -> Informer:
-        """The caller reads the existing objects itself, so only later changes trigger anything."""
+        """Watch a kind; the caller reads the existing objects itself, so only later changes requeue bindings."""
         self._objects[gvk] = informer
         self._following = True
         try:
@@ -113,11 +113,11 @@ class Distributor(Reconciler):
         if self._following or (old is not None and new is not None and not changed(old, new)):
             return
         priority = 0 if informer.synced else _BACKLOG
-        self._call_dependents(gvk, new or old, priority)
+        self._requeue_dependents(gvk, new or old, priority)
         if old is not None and new is not None and meta.labels(old) != meta.labels(new):
-            self._call_dependents(gvk, old, priority)
+            self._requeue_dependents(gvk, old, priority)
 
-    def _call_dependents(self, gvk: GVK, obj: Obj | None, priority: int) -> None:
+    def _requeue_dependents(self, gvk: GVK, obj: Obj | None, priority: int) -> None:
         if obj is None or self._add is None:
             return
         ref = Ref(gvk, *meta.key(obj))
@@ -125,8 +125,8 @@ class Distributor(Reconciler):
             for binding in self._informer.by_index(references.BY_DEPENDENCY, where):
                 if meta.is_deleting(binding) or ref.namespace not in ("", meta.namespace(binding)):
                     continue
-                noted = references.noted_on(binding)
-                if any(references.refers_to(dependency, ref, meta.labels(obj)) for dependency in noted):
+                recorded = references.recorded_on(binding)
+                if any(references.refers_to(dependency, ref, meta.labels(obj)) for dependency in recorded):
                     self._add(key_of(binding), priority)
 
     # reconcile
@@ -160,10 +160,10 @@ class Distributor(Reconciler):
             raise NotYet(str(error)) from error
 
     async def _distribute(self, binding: Obj, dependencies: Sequence[Obj]) -> bool:
-        """Whether anything had to be written."""
+        """Bring the attached bindings in line with the dependencies; return whether anything was written."""
         try:
-            noted = await self._note(binding, dependencies)
-            if noted is None:
+            recorded = await self._record(binding, dependencies)
+            if recorded is None:
                 return False
             orphans = await self._orphans(binding, dependencies)
             await self._detach_all(binding, orphans)
@@ -178,14 +178,14 @@ class Distributor(Reconciler):
         except Exception as error:
             self._recorder.event(binding, WARNING, "SyncScheduleResultToDependenciesFailed", str(error))
             raise
-        return noted or bool(orphans) or any(written)
+        return recorded or bool(orphans) or any(written)
 
-    async def _note(self, binding: Obj, dependencies: Sequence[Obj]) -> bool | None:
-        """Note the dependencies on the binding and hold it back from deletion, in one write; wait until it is seen.
+    async def _record(self, binding: Obj, dependencies: Sequence[Obj]) -> bool | None:
+        """Record the dependencies and the finalizer on the binding in one write; wait until the informer has it.
 
-        Whether there was something new to note; None when the binding is on its way out.
+        Return whether the binding was written; None when it is being deleted.
         """
-        note = references.note_of(dependencies)
+        annotation = references.annotation_of(dependencies)
         key = key_of(binding)
 
         async def make(current: Obj | None) -> Obj | None:
@@ -193,7 +193,7 @@ class Distributor(Reconciler):
                 return None
             metadata = {
                 **current["metadata"],
-                "annotations": {**meta.annotations(current), well_known.DEPENDENCIES: note},
+                "annotations": {**meta.annotations(current), well_known.DEPENDENCIES: annotation},
             }
             if well_known.DEPENDENCIES_FINALIZER not in meta.finalizers(current):
                 metadata["finalizers"] = [*meta.finalizers(current), well_known.DEPENDENCIES_FINALIZER]
@@ -201,13 +201,13 @@ class Distributor(Reconciler):
 
         def seen() -> bool:
             found = self._informer.get(key)
-            return found is None or meta.annotations(found).get(well_known.DEPENDENCIES) == note
+            return found is None or meta.annotations(found).get(well_known.DEPENDENCIES) == annotation
 
         written = await self._bindings.converge(key, make)
         if written is None:
             return None
         if not seen():
-            await with_timeout(self._clock, self._informer.until(seen), _PATIENCE)
+            await with_timeout(self._clock, self._informer.until(seen), _SYNC_TIMEOUT)
         return written.outcome != "unchanged"
 
     # attaching
@@ -248,7 +248,7 @@ class Distributor(Reconciler):
         return written.outcome != "unchanged"
 
     async def _dependent(self, found: Obj, known: Obj | None) -> Obj:
-        """One of the bindings that need an object; it must be there."""
+        """The binding of a snapshot; NotFound when there is none."""
         key = attached.key_of_snapshot(found)
         if known is not None and key == key_of(known):
             return known
@@ -263,7 +263,7 @@ class Distributor(Reconciler):
         return self._informer.by_index(attached.BY_DEPENDENT, attached.indexed_under(binding))
 
     async def _orphans(self, binding: Obj, dependencies: Sequence[Obj]) -> list[Obj]:
-        """Attached bindings whose objects are needed no longer."""
+        """Attached bindings whose objects are no longer dependencies."""
         orphans = []
         for follower in self._attached_to(binding):
             ref = ref_of_binding(follower)

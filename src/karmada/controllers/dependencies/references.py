@@ -1,6 +1,6 @@
-"""What a template depends on: references by name or by labels, how they are noted on its binding and looked up again.
+"""The dependencies of a template: references by name or by labels, recorded on its binding and indexed.
 
-The note is JSON in an annotation of the binding. An index over those notes finds the bindings to reconcile when
+They are recorded as JSON in an annotation of the binding. An index over it finds the bindings to reconcile when
 an object changes; a reference by labels is indexed under its kind and namespace only.
 """
 
@@ -23,11 +23,11 @@ BY_DEPENDENCY: Final = "dependencies"
 _ANY: Final = ""
 
 
-# the note
+# the annotation
 
 
-def note_of(dependencies: Sequence[Obj]) -> str:
-    """The text of the annotation."""
+def annotation_of(dependencies: Sequence[Obj]) -> str:
+    """The value of the annotation."""
     return orjson.dumps([_ordered(dependency) for dependency in dependencies]).decode()
 
 
@@ -61,8 +61,8 @@ def _read(note: str) -> tuple[Obj, ...]:
     return tuple(item for item in found if isinstance(item, dict)) if isinstance(found, list) else ()
 
 
-def noted_on(binding: Obj) -> tuple[Obj, ...]:
-    """The dependencies noted on a binding; none when the note cannot be read."""
+def recorded_on(binding: Obj) -> tuple[Obj, ...]:
+    """The dependencies recorded on a binding; none when the annotation cannot be read."""
     note = meta.annotations(binding).get(well_known.DEPENDENCIES)
     return _read(note) if note else ()
 
@@ -78,12 +78,12 @@ def dependency_index(binding: Obj) -> Iterable[str]:
             dependency.get("namespace") or "",
             dependency.get("name") or _ANY,
         )
-        for dependency in noted_on(binding)
+        for dependency in recorded_on(binding)
     ]
 
 
 def indexed_under(ref: Ref) -> tuple[str, str]:
-    """Where the index has those who depend on an object: by its name, or by labels."""
+    """The index values of an object's dependents: those by name, and those by labels."""
     where = (ref.gvk.api_version, ref.gvk.kind, ref.namespace)
     return _indexed(*where, ref.name), _indexed(*where, _ANY)
 
@@ -93,7 +93,7 @@ def _indexed(api_version: str, kind: str, namespace: str, name: str) -> str:
 
 
 def refers_to(dependency: Obj, ref: Ref, labels: Mapping[str, str] | None) -> bool:
-    """Whether a dependency is the object, or one of several; `labels` are None when it is gone."""
+    """Whether a dependency names or selects the object; `labels` are None when the object does not exist."""
     if (dependency.get("apiVersion"), dependency.get("kind")) != (ref.gvk.api_version, ref.gvk.kind):
         return False
     if (dependency.get("namespace") or "") != ref.namespace:
@@ -115,7 +115,7 @@ def kind_of(dependency: Obj) -> GVK:
     return GVK.parse(dependency.get("apiVersion") or "", dependency.get("kind") or "")
 
 
-# for people
+# messages
 
 
 def shown(dependencies: Sequence[Obj]) -> str:

@@ -1,8 +1,8 @@
-"""What a binding says of its template and policy, and how that is laid over what others have put into it.
+"""The content of a binding that comes from its template and policy, and how it is merged into an existing binding.
 
-Pure functions. The scheduler's, the dependency distributor's and the eviction controllers' fields stay as they are;
-everything that comes from the template or the policy is replaced. A ClusterResourceBinding gets a few fields only when
-it is made, or never.
+Pure functions. The fields of the scheduler, the dependencies distributor and the eviction controllers are kept;
+everything that comes from the template or the policy is replaced. A few fields of a ClusterResourceBinding are set only
+when it is created, or never.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OtherOwner(ApiError):
 
 
 def binding_resource(obj: Obj) -> GVR:
-    """Which of the two sorts of bindings a template has, or a binding is."""
+    """The kind of binding that a template has, or that a binding is: by namespace."""
     return ResourceBinding.gvr if meta.namespace(obj) else ClusterResourceBinding.gvr
 
 
@@ -59,7 +59,7 @@ def resource_of(template: Obj) -> Obj:
 
 
 def policy_fields(policy: Obj) -> Obj:
-    """What a binding takes from its policy as it is; the suspension is merged later."""
+    """The fields that a binding copies from its policy; the suspension is merged later."""
     rules = present_policy(policy["spec"])
     spec: Obj = {
         "schedulerName": rules.get("schedulerName") or well_known.DEFAULT_SCHEDULER,
@@ -75,7 +75,7 @@ def policy_fields(policy: Obj) -> Obj:
 
 
 def affinity_groups(policy: Obj, template: Obj) -> Obj | None:
-    """The groups a template is in by its labels, as the policy's placement names them."""
+    """The workload affinity groups of a template: its values of the labels that the placement names."""
     terms = ((policy["spec"].get("placement") or {}).get("workloadAffinity")) or {}
     labels = meta.labels(template)
     groups = {}
@@ -95,7 +95,7 @@ def suspended(policy_part: Obj | None, current: Obj | None) -> Obj | None:
 
 
 class WantedBinding:
-    """The binding of a template under a policy, made from nothing or on top of the one there is."""
+    """The wanted binding of a template under a policy: created, or merged into the existing one."""
 
     def __init__(self, template: Obj, kind: PolicyKind, policy: Obj, spec: Obj) -> None:
         """`spec`: everything that comes from the template and the policy."""
@@ -125,7 +125,7 @@ class WantedBinding:
         return {"apiVersion": cls.gvk.api_version, "kind": cls.gvk.kind, "metadata": metadata, "spec": spec}
 
     def over(self, current: Obj) -> Obj:
-        """OtherOwner when the current one is an earlier template's."""
+        """Merged into the current binding; OtherOwner when that one is an earlier template's."""
         owner = meta.controller_of(current)
         if owner is not None and owner.get("uid") != self._owner["uid"]:
             raise OtherOwner(_OTHER_OWNER)

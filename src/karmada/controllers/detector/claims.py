@@ -1,9 +1,8 @@
-"""Claims: the marks by which a template and its binding say which policy they belong to.
+"""Claims: the labels and annotations that name the policy of a template and its binding.
 
 A policy of either kind has a permanent id. A claimed template carries it as a label, and the policy's name in
 annotations. Everything in which the two kinds of policies differ is in the two `PolicyKind`s here; the rest of the
-package treats them alike. Patches name the version they were made for, so that of two who claim the same template one
-has to look again.
+package treats them alike. Patches carry a resourceVersion, so that of two concurrent claims one fails with a conflict.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class PolicyKind:
         return Key(namespace, name) if namespace else None
 
     def holds(self, obj: Obj) -> Key | None:
-        """The same, if the label is there, too: only then it is a claim."""
+        """The policy that claims the object: the annotations count only together with the label."""
         return self.claim_on(obj) if meta.labels(obj).get(self.id_label) else None
 
 
@@ -99,7 +98,7 @@ CLUSTER_POLICIES: Final = PolicyKind(
     "cluster propagation policy",
 )
 BOTH: Final = (POLICIES, CLUSTER_POLICIES)
-"""In the order in which they count."""
+"""In order of precedence."""
 
 
 class Claim(NamedTuple):
@@ -108,7 +107,7 @@ class Claim(NamedTuple):
 
 
 def claim_of(template: Obj) -> Claim | None:
-    """Whose a template is."""
+    """The policy that claims a template."""
     for kind in BOTH:
         key = kind.holds(template)
         if key is not None:
@@ -117,9 +116,9 @@ def claim_of(template: Obj) -> Claim | None:
 
 
 def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
-    """What makes a template the policy's own, as a merge patch; None when it is already.
+    """The merge patch that claims a template for a policy; None when it is claimed already.
 
-    A policy of a namespace takes the place of a cluster-wide one; the other way round never happens.
+    A namespaced policy replaces the claim of a cluster-wide one, never the reverse.
     """
     labels: dict[str, str | None] = {**kind.labels(policy)}
     annotations: dict[str, str | None] = {**kind.annotations(policy)}
@@ -133,12 +132,12 @@ def claiming_patch(template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
 
 
 def releasing_patch(obj: Obj, kind: PolicyKind) -> Obj:
-    """What takes the claim of a policy of this kind off a template or a binding."""
+    """The merge patch that removes the claim of a policy of this kind from a template or binding."""
     return _patch(obj, {kind.id_label: None}, dict.fromkeys(kind.annotation_keys))
 
 
 def released(obj: Obj, kind: PolicyKind) -> Obj:
-    """A template or binding as it is without that claim."""
+    """A template or binding without that claim."""
     labels = {key: value for key, value in meta.labels(obj).items() if key != kind.id_label}
     annotations = {key: value for key, value in meta.annotations(obj).items() if key not in kind.annotation_keys}
     return {**obj, "metadata": {**obj["metadata"], "labels": labels, "annotations": annotations}}

@@ -1,14 +1,14 @@
 """The detector: finds the policy of each template, claims the template for it and writes the binding.
 
-A claimed template stays with its policy until the policy is deleted, selects it no longer or loses it to another one;
-only unclaimed templates are matched. One that nothing selects waits, and the policy that comes for it finds it there:
-matching and waiting are one step, so no policy can slip through between them.
+A claimed template keeps its policy until the policy is deleted, no longer selects it or is preempted; only unclaimed
+templates are matched. One that no policy selects is added to the waiting templates, which every new policy checks:
+matching and adding happen without an await in between, so no policy is missed.
 
-A claim is a write to the template, and its own event comes back like that of any other change, perhaps much later.
+A claim is a write to the template, and its watch event arrives like that of any other change, perhaps much later.
 Templates are read through a view of own writes, so that an older state is not mistaken for an unclaimed template.
 
-With a lazy policy, changes that the control plane itself made to a template only claim it; its binding waits for a
-user's change. Whether a key is for such a change travels in the key.
+With a lazy policy, changes by the control plane itself only claim a template; its binding is written at the next change
+by a user. The key in the queue carries which of the two it is.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Detector(Reconciler):
 
     name = DETECTOR
     watches: tuple[Watch, ...] = ()
-    """Templates of all kinds come through `kinds`."""
+    """None: `kinds` watches the templates of all kinds."""
 
     def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
         self.workers = context.settings.concurrent_resource_template_syncs
@@ -128,7 +128,7 @@ class Detector(Reconciler):
         return Done
 
     async def _match(self, template: Obj, *, lazily: bool) -> None:
-        """For a template without a policy. There is no pause between looking for one and beginning to wait."""
+        """Match an unclaimed template. Nothing is awaited between the search and `waiting.add`."""
         ref = ref_of(template)
         for kind in BOTH:
             policy = self.policies.best(kind, template)
@@ -140,7 +140,7 @@ class Detector(Reconciler):
         self.waiting.add(ref)
 
     async def _keep(self, template: Obj, claim: Claim, source: _Source | None, *, lazily: bool) -> None:
-        """For a template that has a policy."""
+        """Reconcile a claimed template with its policy."""
         kind, key = claim
         policy = self.policies.get(kind, key) or await self.policies.live(kind, key)
         if policy is None:
@@ -179,7 +179,7 @@ class Detector(Reconciler):
             self.recorder.event(whole, NORMAL, "ApplyPolicySucceed", f"{title} succeed")
 
     async def claim(self, template: Obj, kind: PolicyKind, policy: Obj) -> Obj | None:
-        """Make the template the policy's own; the whole template as it is then, or None when it was already."""
+        """Claim the template for the policy; returns the whole template as written, None if it was claimed already."""
         patch = claiming_patch(template, kind, policy)
         if patch is None:
             return None

@@ -1,4 +1,4 @@
-"""What is propagated at all: kinds that are not the control plane's own, in namespaces that are not."""
+"""Which objects can be propagated: neither the control plane's own kinds nor those in its own namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a binding comes from the template's content: replicas and what each needs, or the parts it is made of.
+"""The fields of a binding that are interpreted from the template: replicas and their requirements, or components.
 
 Each result is an event on the template: a failure at once, a success when the binding is written, so that an unchanged
 template emits none.

@@ -1,9 +1,9 @@
-"""Every kind that can be propagated, followed from the moment the server has it.
+"""Watches every kind that can be propagated, as soon as the server serves it.
 
-Discovery is read at the start and whenever a CustomResourceDefinition or an APIService changes; there is nothing to
-poll but servers behind an APIService, which may change what they serve without a sign, and, seldom, everything else. A
-real API server lists a new CRD's kind a little after the CRD itself is there: until then discovery is read again after
-growing pauses. Of each kind only the preferred version is followed, by an informer that keeps light templates.
+Discovery is read at the start and whenever a CustomResourceDefinition or an APIService changes. It is polled only for
+servers behind an APIService, which may change what they serve without an event, and, rarely, as a safety net. A real
+API server lists a new CRD's kind a little after the CRD is established: until then discovery is read again with a
+growing back-off. Of each kind only the preferred version is watched, by an informer that keeps light templates.
 
 `find` reads from those informers; for kinds that are not watched, or not listed yet, from the server.
 """
@@ -41,8 +41,8 @@ _OF_SERVER_ITSELF: Final = "kube-aggregator.kubernetes.io/automanaged"
 _DISCOVERY: Final = Key("", "discovery")
 _POLL: Final = 300.0
 _POLL_OTHERS: Final = 30.0
-"""While another server answers for some of the kinds."""
-_SYNC_PATIENCE: Final = 10.0
+"""While an aggregated server serves some of the kinds."""
+_SYNC_TIMEOUT: Final = 10.0
 
 log = get_logger("detector")
 
@@ -63,7 +63,7 @@ class Kind:
     informer: Informer
     view: OwnWrites
     slow: bool = False
-    """Its first list did not come in time and is not awaited any more."""
+    """Its initial list timed out and is no longer waited for."""
 
 
 class Follower(Protocol):
@@ -101,7 +101,7 @@ class Kinds(Reconciler):
     # discovery
 
     def attach(self, add: Callable[[Key], None]) -> None:
-        """Discovery is read at the start even on a server that has no sign to give."""
+        """Enqueue the one key, so that discovery is read at the start even without CRDs and APIServices."""
         add(_DISCOVERY)
 
     async def reconcile(self, _key: Key) -> Result:
@@ -120,7 +120,7 @@ class Kinds(Reconciler):
         return requeue(_POLL if self._served_here() else _POLL_OTHERS)
 
     def _expected(self) -> set[GroupResource]:
-        """What the CRDs promise."""
+        """The resources that the CRDs define."""
         resources = set()
         for crd in self._crds.list():
             if not meta.is_deleting(crd):
@@ -157,10 +157,10 @@ class Kinds(Reconciler):
     def _changed(self, kind: Kind, old: Obj | None, new: Obj | None) -> None:
         self._follower.template_changed(kind, old, new, initially=self._replaying or not kind.informer.synced)
 
-    # what is there
+    # reads
 
     async def get(self, gvk: GVK) -> Kind | None:
-        """A kind that is followed."""
+        """A kind that is watched."""
         await self._read_once.wait()
         return self._kinds.get(gvk)
 
@@ -196,7 +196,7 @@ class Kinds(Reconciler):
         return kind is not None and kind.view.is_pending(ref.key)
 
     async def whole(self, ref: Ref) -> Obj | None:
-        """A template with everything, from the server."""
+        """The whole template, from the server."""
         kind = await self.get(ref.gvk)
         try:
             return await self._client.get(kind.gvr if kind is not None else ref.gvk, ref.name, ref.namespace)
@@ -226,7 +226,7 @@ class Kinds(Reconciler):
         return [light_of(gvk)(obj) for obj in found]
 
     async def resource(self, ref: Ref) -> GVR | GVK:
-        """Under which name to write a template."""
+        """The resource to write a template to; its kind if it is not watched."""
         kind = await self.get(ref.gvk)
         return ref.gvk if kind is None else kind.gvr
 
@@ -237,7 +237,7 @@ class Kinds(Reconciler):
     async def _synced(self, kind: Kind) -> bool:
         if not kind.informer.synced and not kind.slow:
             try:
-                await with_timeout(self._clock, kind.informer.wait_synced(), _SYNC_PATIENCE)
+                await with_timeout(self._clock, kind.informer.wait_synced(), _SYNC_TIMEOUT)
             except TimeoutError:
                 kind.slow = True
         return kind.informer.synced

@@ -1,4 +1,4 @@
-"""What runs of the detector, in the order in which it starts."""
+"""The reconcilers of the detector, in the order in which they start."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The policies, found by what they select.
+"""The policies, indexed by what they select.
 
 A template's candidates are looked up by its kind and name: those that select it by name and those that select its kind
-by anything else, in its namespace or cluster-wide. However many policies there are, only these are compared.
+otherwise, in its namespace or cluster-wide. Only these are compared, however many policies there are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANY: Final = ""
 
 
 class NotYet(ApiError):
-    """Something that has to come first is not there, or not gone; tried again later."""
+    """A precondition is not met yet; the reconcile is retried with back-off."""
 
 
 def selectors_of(policy: Obj) -> list[Obj]:
@@ -48,7 +48,7 @@ def selects(policy: Obj, template: Obj) -> bool:
 
 
 def best(policies: Iterable[Obj], template: Obj) -> Obj | None:
-    """The policy that counts: by its own priority, by how precisely it selects the template, by name."""
+    """The policy with the highest priority; then the one that selects most precisely; then by name."""
     ranked = []
     for policy in policies:
         precision = selectors_priority(selectors_of(policy), template)
@@ -105,7 +105,7 @@ class Policies:
         return best(found.values(), template) if found else None
 
     def require_overrides(self, kind: PolicyKind, policy: Obj) -> None:
-        """NotYet unless all the override policies that a policy depends on are there."""
+        """NotYet unless all the dependentOverrides of a policy exist."""
         names = (policy.get("spec") or {}).get("dependentOverrides") or ()
         if any(self._overrides[kind].get(Key(meta.namespace(policy), name)) is None for name in names):
             raise NotYet("waiting for dependent overrides")

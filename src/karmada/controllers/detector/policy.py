@@ -1,7 +1,7 @@
-"""Policies that come, change and go: which templates have to be looked at again, and which are let go.
+"""The reconciler of policies: which templates to requeue, and which to release, when a policy changes or is deleted.
 
-Templates do not point back from a policy's selectors, so what a policy has is found by its id: on bindings for what it
-has brought about, on templates when it is deleted. Templates it may get are those that wait.
+What a policy has claimed is found by its permanent id: on bindings when it changes, on templates when it is deleted.
+What it may claim is among the waiting templates.
 """
 
 from __future__ import annotations
@@ -52,26 +52,26 @@ class PolicyController(Reconciler):
             return Done
         self._preemption.noticed(policy)
         if meta.is_deleting(policy):
-            await self._let_all_go(policy)
+            await self._release_all(policy)
             await remove_finalizer(self._client, self._kind.gvr, policy, self._kind.finalizer)
             return Done
-        kept = await self._let_go(policy)
-        self._look_again(policy, kept)
-        self._call_waiting(policy)
+        kept = await self._release_unselected(policy)
+        self._requeue_claimed(policy, kept)
+        self._requeue_waiting(policy)
         await self._preemption.run(policy)
         return Done
 
-    # what it has
+    # claimed templates
 
-    async def _let_go(self, policy: Obj) -> list[Obj]:
-        """Release what it selects no longer; returns the bindings of the rest."""
+    async def _release_unselected(self, policy: Obj) -> list[Obj]:
+        """Release templates that the policy no longer selects; return the bindings of the others."""
         kinds, release = self._detector.kinds, self._detector.release
         policy_id = self._kind.id_of(policy)
         kept: list[Obj] = []
-        doubtful: list[Obj] = []
+        unverified: list[Obj] = []
         for binding in self._detector.bindings.of_policy(self._kind, policy):
             known = kinds.known(ref_of_binding(binding))
-            (kept if known is not None and selects(policy, known) else doubtful).append(binding)
+            (kept if known is not None and selects(policy, known) else unverified).append(binding)
 
         async def check(binding: Obj) -> None:
             ref = ref_of_binding(binding)
@@ -82,11 +82,11 @@ class PolicyController(Reconciler):
             await release.one(await kinds.resource(ref), template, self._kind, policy_id)
             await release.one(binding_resource(binding), binding, self._kind, policy_id)
 
-        await for_each(doubtful, check)
+        await for_each(unverified, check)
         return kept
 
-    def _look_again(self, policy: Obj, bindings: list[Obj]) -> None:
-        """At what it has bound, and at what it has claimed and not bound yet (or not any more)."""
+    def _requeue_claimed(self, policy: Obj, bindings: list[Obj]) -> None:
+        """Requeue the templates it has bindings of, and those that it has claimed and that have no binding."""
         policy_id, kinds = self._kind.id_of(policy), self._detector.kinds
         refs = {ref_of_binding(binding) for binding in bindings}
         for gvk in {gvk_of(selector) for selector in selectors_of(policy)}:
@@ -94,24 +94,24 @@ class PolicyController(Reconciler):
         for ref in sorted(refs):
             self._detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
 
-    # what it may get
+    # waiting templates
 
-    def _call_waiting(self, policy: Obj) -> None:
+    def _requeue_waiting(self, policy: Obj) -> None:
         detector = self._detector
-        called = [
+        selected = [
             ref
-            for ref in detector.waiting.near(selectors_of(policy))
+            for ref in detector.waiting.candidates(selectors_of(policy))
             if (template := detector.kinds.known(ref)) is not None and selects(policy, template)
         ]
-        if called:
+        if selected:
             detector.policies.require_overrides(self._kind, policy)
-        for ref in called:
+        for ref in selected:
             detector.waiting.discard(ref)
             detector.enqueue(ref, lazily=is_lazy(policy), priority=BACKLOG)
 
-    # the end
+    # deletion
 
-    async def _let_all_go(self, policy: Obj) -> None:
+    async def _release_all(self, policy: Obj) -> None:
         policy_id, kinds = self._kind.id_of(policy), self._detector.kinds
         templates: dict[str, Obj] = {}
         for selector in selectors_of(policy):

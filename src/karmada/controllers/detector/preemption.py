@@ -1,7 +1,7 @@
-"""Preemption: a policy takes the templates it names away from policies with a lower priority.
+"""Preemption: a policy takes the templates it selects from policies with a lower priority.
 
-A policy of a namespace takes them from a cluster-wide one whatever its priority; a cluster-wide one never from one of a
-namespace. When a policy's priority falls, those that it kept from taking something are requeued.
+A namespaced policy preempts a cluster-wide one whatever its priority; a cluster-wide one never preempts a namespaced
+one. When a policy's priority is lowered, the policies that may now preempt it are requeued.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class Preemption:
         self._detector = detector
         self._kind = kind
         self._priorities: dict[Key, int] = {}
-        """As they were when a policy was last reconciled."""
+        """Of each policy when it was last reconciled."""
         self._add: Callable[[Key], None] | None = None
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add
 
-    # a priority that falls
+    # lowered priorities
 
     def noticed(self, policy: Obj) -> None:
-        """Requeue those that could not take anything from this policy before, the highest first."""
+        """Requeue the policies that could not preempt this one before its priority was lowered, the highest first."""
         if not self._enabled:
             return
         key, now = key_of(policy), explicit_priority(policy)
@@ -61,7 +61,7 @@ class Preemption:
         for other in sorted(freed, key=explicit_priority, reverse=True):
             self._add(key_of(other))
 
-    # taking
+    # preemption
 
     async def run(self, policy: Obj) -> None:
         if not preempts(policy):

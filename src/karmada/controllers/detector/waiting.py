@@ -1,4 +1,4 @@
-"""Templates that no policy selects yet, by kind, namespace and name, so that a new policy finds its own at once."""
+"""Templates that no policy selects yet, by kind, namespace and name: a new policy finds those it selects at once."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Waiting:
             del spaces[ref.namespace]
 
     def drop(self, gvk: GVK) -> None:
-        """The kind is no longer followed."""
+        """Drop the templates of a kind that is no longer watched."""
         self._names.pop(gvk, None)
 
-    def near(self, selectors: Iterable[Obj]) -> list[Ref]:
-        """Those that the selectors may select, each once: by kind, namespace and name; labels are not compared."""
-        return list(dict.fromkeys(ref for selector in selectors for ref in self._near(selector)))
+    def candidates(self, selectors: Iterable[Obj]) -> list[Ref]:
+        """Candidates of the selectors, each once: compared by kind, namespace and name, not by labels."""
+        return list(dict.fromkeys(ref for selector in selectors for ref in self._candidates(selector)))
 
-    def _near(self, selector: Obj) -> Iterator[Ref]:
+    def _candidates(self, selector: Obj) -> Iterator[Ref]:
         gvk = gvk_of(selector)
         spaces = self._names.get(gvk)
         if not spaces:

@@ -47,10 +47,10 @@ CONTROLLER: Final = "execution-controller"
 SETTLE: Final = 0.01
 """Seconds for which changes of a member's object are gathered before they are reconciled."""
 _LEAVING_SECONDS: Final = 10.0
-"""Time-out of deletions in a cluster that leaves: by then it may be known to be unreachable, and is not awaited."""
+"""Time-out of deletions in a cluster that is being removed: it may be unreachable without being marked so yet."""
 _BACKLOG = -100
 _FAILURES = (ApiError, ConnectionFailed, NoAccess, NoMatch, InterpreterError, TimeoutError)
-"""What can go wrong with one manifest and none of the others."""
+"""Errors that concern one manifest and not the others."""
 log = get_logger("execution")
 
 
@@ -70,13 +70,13 @@ class _Outcome(NamedTuple):
     """The result for one manifest."""
 
     object: Obj | None = None
-    """As the member has it."""
+    """The object in the member."""
     written: bool = False
     recreated: bool = False
     error: Exception | None = None
 
 
-def _standing(cluster: Obj) -> tuple[object, ...]:
+def _dispatch_state(cluster: Obj) -> tuple[object, ...]:
     """What of a Cluster decides whether its Works can be applied."""
     spec = cluster.get("spec") or {}
     access = (spec.get("syncMode"), spec.get("apiEndpoint"), spec.get("secretRef"))
@@ -145,7 +145,7 @@ class Execution(Reconciler):
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
         """Works that were set aside are requeued when what they wait for may have changed."""
-        if new is None or (old is not None and _standing(old) == _standing(new)):
+        if new is None or (old is not None and _dispatch_state(old) == _dispatch_state(new)):
             return
         name = new["metadata"]["name"]
         self._outages.over(name)
@@ -365,7 +365,7 @@ class Execution(Reconciler):
         )
         self._works.wrote(written)
 
-    # the end of a Work
+    # deletion of a Work
 
     async def _finish(self, work: Obj, cluster: Obj) -> Result:
         key, name = key_of(work), cluster["metadata"]["name"]

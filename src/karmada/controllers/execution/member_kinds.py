@@ -28,7 +28,7 @@ from karmada.members.members import Member, Members
 from karmada.members.objects import KindInMember, Retain
 
 Changed: TypeAlias = Callable[[str, Obj], None]
-"""(cluster, object): something happened to an object that is managed from here."""
+"""(cluster, object): an object that a Work manages was changed or deleted."""
 log = get_logger("work-status")
 
 
@@ -78,7 +78,7 @@ class Spaces:
         return kind
 
     async def _resource(self, space: Space, gvk: GVK) -> GVR:
-        """As the control plane calls the kind; as the member does, should it be unknown here."""
+        """The resource of a kind, from the control plane's discovery, else from the member's."""
         try:
             return (await self._client.mapper.mapping(gvk)).gvr
         except NoMatch:

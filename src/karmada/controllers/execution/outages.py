@@ -51,5 +51,5 @@ class Outages:
             outage.until = now + outage.pause
 
     def over(self, cluster: str) -> bool:
-        """It answered, or may answer again; whether there was an outage."""
+        """End the outage after a response, or a sign that the member is back; return whether there was one."""
         return self._outages.pop(cluster, None) is not None

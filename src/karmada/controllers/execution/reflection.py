@@ -1,4 +1,4 @@
-"""What a Work's status says of one of its objects: what the interpreter takes from its status, and its health."""
+"""The manifestStatuses item of one object: the status that the interpreter reflects, and its health."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
 
 
 def work_of(obj: Obj) -> Key | None:
-    """The Work that an object in a member says it was made from."""
+    """The Work that an object in a member names as its origin."""
     annotations = meta.annotations(obj)
     namespace, name = annotations.get(well_known.WORK_NAMESPACE), annotations.get(well_known.WORK_NAME)
     return Key(namespace, name) if namespace and name else None
 
 
 def identifier(ordinal: int, manifest: Obj) -> Obj:
-    """By which the status of a manifest is found again; absent parts are left out, the resource never is."""
+    """The identifier of a manifest in manifestStatuses; empty fields are left out, except the resource."""
     group, version, kind = gvk_of(manifest)
     namespace = meta.namespace(manifest)
     return {
