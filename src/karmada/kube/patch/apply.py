@@ -1,16 +1,16 @@
-"""Server-side apply: merge a manager's configuration into the live object, and keep account of who owns what.
+"""Server-side apply: merge a manager's configuration into the live object, and track the owners of its fields.
 
-The configuration is all that its manager wants to own. It is merged into the live object; what the manager owned
-before and no longer mentions is removed, unless somebody else owns it too; and a path that the merge changes while
-another manager owns it is a conflict, an error unless forced (then the other loses it). Equal values are no conflict:
-both own the path.
+The configuration is everything that its manager wants to own. It is merged into the live object. A path that the
+manager owned before and no longer sets is removed, unless another manager owns it too. A path that the merge changes
+while another manager owns it is a conflict: an error unless forced, and then the other loses it. Equal values are no
+conflict: both own the path.
 
 How a server handles an apply patch, in the request's version:
 
 1. `merged = apply(live or None, config, node, ...)`; errors are ApiErrors to answer with. `merged is live`: nothing
    changed.
 2. Fill in defaults in a copy of `merged`, run admission, validation and storage as for a PUT (or a create). Do not
-   call `update_managers`: what defaults and admission add is nobody's. Then `after_admission` and `same_but_times` as
+   call `update_managers`: what defaults and admission add has no owner. Then `after_admission` and `same_but_times` as
    for any other write.
 3. /status: the same with subresource="status" and its `reset_of`. /scale: build a configuration of the parent that
    holds nothing but apiVersion, kind, name, namespace and the replicas, and apply it with subresource="scale".
@@ -137,7 +137,7 @@ class _Job:
         return fields if self.reset is None else self.reset.keep(fields)
 
     def entries_before_first_apply(self, live: Obj) -> list[Obj]:
-        """Nobody was recorded so far: credit what is there to one manager, so that it is not taken over unseen."""
+        """For an object without managedFields: one manager owns what is there, so that taking it over conflicts."""
         fields = self.kept(without_system_fields(created(self.root, live)))
         if not fields:
             return []
@@ -191,11 +191,11 @@ class _Job:
 
 
 def _remove(place: Place, value: Any, last: FieldSet, still: FieldSet) -> Any:
-    """The value without the paths of `last` that nobody holds any more; None if nothing is left of it.
+    """The value without the paths of `last` that have no owner any more; None if nothing is left of it.
 
     A declared field counts as held while anything below it is. A map key or list item must be held itself: who owns
-    only a field inside it does not keep it alive, so an applier can take away the items it made. Whatever is removed
-    goes with all that is below it.
+    only a field inside it does not keep it, so an applier can remove the items it added. A path is removed with
+    everything below it.
     """
     if isinstance(value, dict):
         return _remove_members(place, value, last, still)
@@ -212,7 +212,7 @@ def _remove_members(place: Place, value: Obj, last: FieldSet, still: FieldSet) -
             continue
         declared = place.kind == STRUCT and place.declares(name)
         holders = still.get(element)
-        if _goes(below, holders, declared):
+        if _is_removed(below, holders, declared):
             left = None
         else:
             child = place.below(name)
@@ -220,7 +220,7 @@ def _remove_members(place: Place, value: Obj, last: FieldSet, still: FieldSet) -
             if left is value[name]:
                 continue
             if left is None and is_member(holders):
-                left = type(value[name])()  # Empty, but somebody wants it to be there.
+                left = type(value[name])()  # Empty, but still owned.
         out = dict(value) if out is None else out
         if left is None:
             del out[name]
@@ -237,7 +237,7 @@ def _remove_items(place: Place, value: list[Any], last: FieldSet, still: FieldSe
         holders = still.get(element)
         if below is None:
             out.append(item)
-        elif not _goes(below, holders, False):
+        elif not _is_removed(below, holders, False):
             if place.items is not None and below:
                 keys = {f"f:{name}" for name, _ in place.keys}
                 below = {key: sub for key, sub in below.items() if key not in keys}
@@ -248,7 +248,7 @@ def _remove_items(place: Place, value: list[Any], last: FieldSet, still: FieldSe
     return out or None
 
 
-def _goes(last: FieldSet, holders: FieldSet | None, declared: bool) -> bool:
+def _is_removed(last: FieldSet, holders: FieldSet | None, declared: bool) -> bool:
     if not (declared or is_member(last)):
         return False
     return holders is None or not (declared or is_member(holders))
@@ -296,7 +296,7 @@ def _owner(entry: Obj) -> str:
 
 
 def _last_applied_and_unchanged(root: Place, live: Obj, api_version: str) -> FieldSet:
-    """The paths that a client-side `kubectl apply` set and nobody changed since: kubectl may take them over."""
+    """The paths that a client-side `kubectl apply` set and that were not changed since: kubectl may take them over."""
     annotation = ((live.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
     if not annotation:
         return {}
@@ -311,7 +311,7 @@ def _last_applied_and_unchanged(root: Place, live: Obj, api_version: str) -> Fie
 
 
 def _sync_last_applied(result: Obj, config: Obj) -> Obj:
-    """Keep the annotation of client-side apply true, so that a user may go back; an object without it stays without."""
+    """Update the annotation of client-side apply, if there is one, so that a user may return to client-side apply."""
     metadata = result.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if not annotations.get(LAST_APPLIED):

@@ -3,9 +3,9 @@
 A set is a tree of dicts. A key is one path element: `f:name` a field or map key, `k:{...}` an item of an associative
 list by its keys, `v:...` a member of a set, `i:0` an index. An empty dict is an owned path with nothing owned below
 it, a `.` member marks a path that is owned besides what is below it, and a dict without `.` is only on the way. At the
-root an empty dict is the empty set. So nothing is converted between storage and use. All functions leave their
-arguments alone and share what they can: a result that equals an argument is that argument, which callers use to see
-that nothing changed. `LEAF` is the one empty dict that sets built here share.
+root an empty dict is the empty set. So nothing is converted between storage and use. No function mutates its arguments,
+and results share what they can: a result that equals an argument is that argument, by which callers detect that nothing
+changed. `LEAF` is the one empty dict that sets built here share.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def all_of(sets: Iterable[FieldSet]) -> FieldSet:
 
 
 def difference(a: FieldSet, b: FieldSet) -> FieldSet:
-    """The paths of `a` that are not in `b`; a path in `b` takes nothing below it along."""
+    """The paths of `a` that are not in `b`; a path in `b` does not remove those below it."""
     out: FieldSet | None = None
     for key, less in b.items():
         have = a.get(key)

@@ -3,7 +3,7 @@
 Nothing is changed in place: every container on the way to a change is copied once per patch (`_Document.owned`
 remembers which ones are private), the rest of the result is shared with the input. As Kubernetes does, negative array
 indexes count from the end, a `test` for null passes on a missing member, and the growth that `copy` operations may
-cause is bounded. Where programs disagree about doubtful operations, the `Dialect` decides.
+cause is bounded. The `Dialect` decides where implementations differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MISSING: Final = object()
 
 
 class Dialect(Enum):
-    """How doubtful operations are read."""
+    """How operations are handled on which implementations differ."""
 
     LENIENT = "lenient"
     """kube-apiserver, webhooks, kubectl: a member that is absent reads as null, so `replace` sets it and `copy` copies
@@ -154,7 +154,7 @@ class _Document:
             parent[self._key_of(parent, parts[-1], text)] = value
 
     def _replace_root(self, value: Any) -> None:
-        """Leniently, only an object or an array replaces the document; any other value leaves it alone."""
+        """Leniently, only an object or an array replaces the document; any other value is ignored."""
         if not self.lenient or isinstance(value, (dict, list)):
             self.root = value
 

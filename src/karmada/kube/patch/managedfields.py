@@ -65,9 +65,9 @@ _CUSTOM_STATUS_RESET: Final = Reset(only=_STATUS)
 def reset_of(
     subresource: str, *, has_status: bool, custom: bool = False, status_keeps: tuple[str, ...] = ()
 ) -> Reset | None:
-    """What an endpoint leaves alone: main ignores status where there is a status subresource, /status the rest.
+    """What an endpoint does not write: main ignores status where there is a status subresource, /status the rest.
 
-    `status_keeps` names the metadata that /status leaves alone, besides the spec.
+    `status_keeps` names the metadata that /status does not write, besides the spec.
     """
     if subresource == "status":
         return _CUSTOM_STATUS_RESET if custom else _status_reset(status_keeps)
@@ -109,7 +109,7 @@ def update_managers(
             changed, removed = compare(root, old, new)
             changed, removed = without_system_fields(changed), without_system_fields(removed)
     except RecursionError:
-        return entries  # Deeper than can be told in fields; whether it may be stored is decided elsewhere.
+        return entries  # Too deep for a field set; whether it may be stored is decided elsewhere.
     if reset is not None:
         changed, removed = reset.keep(changed), reset.keep(removed)
     if not changed and not removed:
@@ -152,7 +152,7 @@ def make_entry(manager: str, operation: str, api_version: str, subresource: str,
 
 
 def identity(entry: Obj) -> tuple[str, str, str, str]:
-    """What makes an entry one: an applier stays itself when it changes to another version."""
+    """The identity of an entry: that of an applier does not include its apiVersion."""
     operation = entry.get("operation", "")
     version = "" if operation == APPLY else entry.get("apiVersion", "")
     return entry.get("manager", ""), operation, version, entry.get("subresource", "")
@@ -189,7 +189,7 @@ def _entries_to_start_with(old: Obj | None, new: Obj, subresource: str) -> list[
 
 
 def is_wipe(sent: Any) -> bool:
-    """`[]` or `[{}]`: forget who owned what."""
+    """`[]` or `[{}]`: reset the managedFields."""
     return isinstance(sent, list) and sent in ([], [{}])
 
 
@@ -217,7 +217,7 @@ def _why_invalid(entry: Any) -> str | None:
 
 
 def _move(entries: list[Obj], changed: FieldSet, removed: FieldSet, writer: Obj) -> list[Obj]:
-    """Give the changed paths to the writer, take them and the removed ones from everybody else."""
+    """Add the changed paths to the writer's entry; remove them and the removed ones from all other entries."""
     out = []
     me = identity(writer)
     previous: Obj | None = None

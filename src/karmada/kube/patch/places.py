@@ -1,10 +1,9 @@
 """How a type is divided into owned places: a Node, read for server-side apply.
 
 A `Place` says what kind of owner a value has: LEAF (a scalar, or something owned as one value), STRUCT (declared
-fields), MAP (free keys), KEYED (a list of objects told apart by key fields), SET (a list of scalars told apart by
-their value) or ANY (no schema: objects are maps, the rest is a leaf). Places are made on first use, from the root
-down, so recursive types and seldom used parts cost nothing; `fields[name]` is a plain dict lookup from the second time
-on.
+fields), MAP (free keys), KEYED (a list of objects, identified by key fields), SET (a list of scalars, identified by
+value) or ANY (no schema: objects are maps, the rest is a leaf). Places are made on first use, from the root down, so
+recursive types and seldom used parts cost nothing; `fields[name]` is a plain dict lookup from the second time on.
 
 Metadata is the same for every kind, so its place is made here and does not depend on what a CRD says about it.
 """
@@ -163,7 +162,7 @@ def _list_kind(node: Node) -> int:
 
 
 def _branch(node: Node | None, custom: bool) -> Place | None:
-    """The place of a node; None for a leaf, so that loops can tell leaves without a look into them."""
+    """The place of a node; None for a leaf, so that loops recognise leaves without inspecting them."""
     kind = kind_of(node)
     if kind == LEAF_KIND:
         return None
@@ -190,7 +189,7 @@ SYSTEM_META: Final = tuple(key[2:] for key in _NEVER_OWNED_META if key != ".")
 
 
 def without_system_fields(fields: FieldSet) -> FieldSet:
-    """The set without what nobody owns: type and identity of the object."""
+    """The set without the fields that have no owner: type and identity of the object."""
     out = {key: below for key, below in fields.items() if key not in _NEVER_OWNED}
     meta = out.get("f:metadata")
     if meta is not None:

@@ -84,7 +84,7 @@ def _strategy(node: Node | None) -> frozenset[str]:
 
 
 def _clean(value: Any) -> Any:
-    """A value that meets nothing to merge with: without nulls, without directives and what they mark."""
+    """A value that has no counterpart to merge with: without nulls, directives and what these delete."""
     if isinstance(value, dict):
         return {
             key: _clean(item)
@@ -101,7 +101,7 @@ def _marked(value: Any) -> bool:
 
 
 def _field_named(key: str, directive: str) -> str:
-    """The field that `$directive/field` speaks of."""
+    """The field that `$directive/field` names."""
     name = key[len(directive) + 1 :]
     if not name or key[len(directive)] != "/":
         raise BadRequest(_bad_format("setElementOrder list" if directive == _ORDER else "primitive list"))
@@ -196,7 +196,7 @@ def _holds_objects(items: list[Any]) -> bool:
 
 
 def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Carry out the items that are directives: (what is left of the original, the ordinary items of the patch)."""
+    """Apply the items that are directives: (what is left of the original, the ordinary items of the patch)."""
     ordinary, gone = [], set()
     replace = False
     for item in patch:
@@ -275,7 +275,7 @@ def _key_ident(item: Any, key: str) -> Any:
 
 
 def _ident(value: Any) -> Any:
-    """What equality of scalars goes by; unlike Python, JSON tells true from 1."""
+    """A scalar's identity: unlike in Python, in JSON true is not 1."""
     return value if value.__class__ is str else orjson.dumps(value)
 
 

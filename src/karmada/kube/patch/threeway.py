@@ -24,7 +24,7 @@ _ORDER: Final = "$setElementOrder/"
 
 
 class PatchConflict(Exception):
-    """Somebody changed what the patch would change."""
+    """The live object was changed where the patch would change it."""
 
     def __init__(self, patch: Obj, changes: Obj) -> None:
         super().__init__("the patch conflicts with changes made from original to current")
@@ -67,7 +67,7 @@ def _only_nulls(patch: Obj) -> Obj:
 
 
 def _united(first: Obj, second: Obj) -> Obj:
-    """Both patches in one; where they speak of the same, the second counts."""
+    """Both patches in one; where they set the same path, the second wins."""
     out = dict(first)
     for key, value in second.items():
         before = out.get(key)
@@ -182,7 +182,7 @@ def _set_order(patch: Obj, key: str, order: list[Any]) -> None:
 
 
 def _diff_items(before: list[Obj], value: list[Obj], child: Node | None, name: str, want: _Want) -> list[Obj]:
-    """What is to be said of the items of a list that is merged by `name`: changes in the new order, then deletions."""
+    """The patch of a list that is merged by `name`: changes in the new order, then deletions."""
     old = {_ident(item[name]): item for item in before}
     new = {_ident(item[name]) for item in value}
     inner = None if child is None else child.items
@@ -239,7 +239,7 @@ def _merged_items(deletions: list[Any], changes: list[Any], child: Node | None, 
 
 
 def _conflict(ours: Any, theirs: Any, node: Node | None) -> bool:
-    """Whether two patches of the same object say different things about the same place."""
+    """Whether two patches of the same object set the same path to different values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         if ours.get(_PATCH) != theirs.get(_PATCH):
             return True

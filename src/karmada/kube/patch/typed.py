@@ -1,8 +1,8 @@
-"""A configuration against its type: is it well formed, and the live object with it merged in.
+"""A configuration and its type: validation, and merging into the live object.
 
-`check` finds what server-side apply refuses before it looks at any owner: unknown fields, values of the wrong type,
-list items without their keys, and two items with the same keys. It looks into atomic values too, which have no places
-of their own, so it walks Nodes. `merge` walks places: structs and maps member by member, associative lists item by
+`check` finds what server-side apply refuses whatever the owners: unknown fields, values of the wrong type, list items
+without their keys, and two items with the same keys. It also checks atomic values, which have no places of their own,
+so it walks Nodes. `merge` walks places: structs and maps member by member, associative lists item by
 item, everything else is the configuration's. A result shares with the live object all that did not change.
 """
 

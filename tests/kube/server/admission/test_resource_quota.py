@@ -13,7 +13,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import Quantity
-from karmada.kube.server.admission.resource_quota import PROMISE_SECONDS, ResourceQuota
+from karmada.kube.server.admission.resource_quota import RESERVATION_SECONDS, ResourceQuota
 
 Ask = Callable[..., Any]
 
@@ -205,7 +205,7 @@ async def test_a_write_nobody_heard_of_again_gives_its_place_back_in_time(reader
     clock = FakeClock()
     plugin = ResourceQuota(reader, clock)
     await check(plugin, ask("CREATE", "configmaps", {}, name="a"))
-    await clock.advance(PROMISE_SECONDS)
+    await clock.advance(RESERVATION_SECONDS)
     await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
 
 

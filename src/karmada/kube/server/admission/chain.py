@@ -1,4 +1,4 @@
-"""The plug-ins in their order, and for every sort of request the few that concern it.
+"""The plug-ins in their order, and for every sort of request the few that handle it.
 
 Order is Kubernetes' own and matters: defaults come before the webhooks that see them, the quota comes last, when
 nothing can refuse the write any more but the store. A plug-in whose `handles` depends on nothing but resource,
@@ -106,7 +106,7 @@ class Chain:
         self._steps.clear()
 
     async def admit(self, attributes: Attributes) -> bool:
-        """Every `admit`, in order, a second time if that is wanted; whether one may have changed the object."""
+        """Call every `admit`, in order, and again on reinvocation; return whether one may have changed the object."""
         steps = self._for(attributes).admit
         changed = await _admit(steps, attributes)
         if attributes.begin_second_round():
@@ -120,7 +120,7 @@ class Chain:
             await plugin.validate(attributes)
 
     def finish(self, attributes: Attributes, stored: bool | None) -> None:
-        """After a write that was let through: it was stored, was not, or (None) nobody knows."""
+        """After an admitted write: it was stored, was not, or (None) the outcome is unknown."""
         for plugin in self._for(attributes).finish:
             plugin.finish(attributes, stored)
 

@@ -72,7 +72,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """All must be true. One that is false decides whatever the others say; else an error is an error."""
+    """All must be true. One that is false decides, even if others fail; otherwise an error is raised."""
 
     expressions: tuple[Expression, ...]
 

@@ -1,4 +1,4 @@
-"""The file with an AdmissionConfiguration: settings of single admission plug-ins, inline or in files of their own."""
+"""Reads an AdmissionConfiguration: the configuration of admission plug-ins, inline or in files of their own."""
 
 from __future__ import annotations
 

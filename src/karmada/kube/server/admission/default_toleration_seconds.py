@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: Pods stay five minutes on a node that is not ready or unreachable, unless they say else.
+"""DefaultTolerationSeconds: Pods tolerate not-ready and unreachable nodes for five minutes by default.
 
 Updates get the tolerations as well, since an update may only add to those that a Pod has.
 """

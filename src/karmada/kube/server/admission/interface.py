@@ -1,7 +1,7 @@
-"""Admission: what may still change or refuse a write after it was authorised and decoded.
+"""Admission: plug-ins that may change or refuse a write after it was authorised and decoded.
 
 Plug-ins run in a fixed order: every `admit` (may change `obj` in place), then, on the final object, every `validate`.
-A refusal is an ApiError. A plug-in names what it handles, so that a request pays only for those that concern it.
+A refusal is an ApiError. `handles` selects requests, so that a request pays only for the plug-ins that handle it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
 
 class Rounds:
-    """The rounds of mutating admission: a second one for those that want to see what later ones changed."""
+    """The rounds of mutating admission: in the second one webhooks and policies are reinvoked after later changes."""
 
     __slots__ = ("_again", "_earlier", "second")
 
@@ -30,11 +30,11 @@ class Rounds:
         self._again: set[object] = set()
 
     def takes(self, mutation: object) -> bool:
-        """Whether a webhook or policy takes part in this round."""
+        """Whether a webhook or policy is called in this round."""
         return not self.second or mutation in self._again
 
     def took(self, mutation: object, *, changed: bool, reinvocable: bool) -> None:
-        """One ran; if it changed the object, the reinvocable ones before it run again."""
+        """Record that one ran; if it changed the object, the reinvocable ones before it run again."""
         if changed:
             self._again |= self._earlier
             self._earlier.clear()
@@ -42,14 +42,14 @@ class Rounds:
             self._earlier.add(mutation)
 
     def begin_second(self) -> bool:
-        """Whether there is one."""
+        """Begin the second round; return whether there is one."""
         self.second = bool(self._again)
         return self.second
 
 
 @dataclass(slots=True)
 class Attributes:
-    """One write on its way in. `obj` is None on DELETE, `old` is None on CREATE."""
+    """One write under admission. `obj` is None on DELETE, `old` is None on CREATE."""
 
     operation: str
     resource: Resource
@@ -74,7 +74,7 @@ class Attributes:
         return self._rounds
 
     def begin_second_round(self) -> bool:
-        """Whether something that mutates wants to see the object again."""
+        """Begin the second round; return whether anything is reinvoked."""
         return self._rounds is not None and self._rounds.begin_second()
 
     @property
@@ -87,19 +87,19 @@ class Plugin(ABC):
 
     name: str = ""
     static: ClassVar[bool] = False
-    """`handles` looks only at resource, subresource and operation: the chain calls it once for each combination."""
+    """`handles` depends only on resource, subresource and operation: the chain calls it once for each combination."""
     mutates: ClassVar[bool] = True
     """`admit` may change the object, which then gets its defaults again."""
 
     @abstractmethod
     def handles(self, attributes: Attributes, /) -> bool:
-        """Whether this plug-in has anything to do with the request."""
+        """Whether this plug-in is called for the request."""
 
     async def admit(self, attributes: Attributes, /) -> None:  # noqa: B027
         """May change the object."""
 
     async def validate(self, attributes: Attributes, /) -> None:  # noqa: B027
-        """Judges the final object."""
+        """Validates the final object; may not change it."""
 
     def finish(self, attributes: Attributes, stored: bool | None, /) -> None:  # noqa: B027
-        """Called after `validate` of the whole chain: the write was stored, was not, or (None) nobody knows."""
+        """Called after the whole chain: the write was stored, was not, or (None) the outcome is unknown."""

@@ -52,7 +52,7 @@ def _items(limit_range: Obj) -> list[Obj]:
 
 
 def apply_defaults(pod: Obj, limit_range: Obj) -> None:
-    """In place: what containers do not say of requests and limits, and an annotation that lists what was set."""
+    """In place: the requests and limits that containers do not set, and an annotation that lists them."""
     requests: Obj = {}
     limits: Obj = {}
     for item in _items(limit_range):

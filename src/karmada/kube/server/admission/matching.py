@@ -1,7 +1,7 @@
-"""Which writes a webhook or a policy wants to see: rules, selectors and equivalent versions.
+"""Which writes a webhook or a policy matches: rules, selectors and equivalent versions.
 
-Rules depend on nothing but the operation, the resource and whether there is a namespace, so what matches is worked out
-once for each such combination and kept by the caller. Selectors look at the objects and are evaluated every time.
+Rules depend on nothing but the operation, the resource and whether there is a namespace, so the matches are computed
+once for each such combination and cached by the caller. Selectors depend on the objects and are evaluated every time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMESPACES = GroupResource("", "namespaces")
 
 
 class Request(NamedTuple):
-    """What rules look at."""
+    """The attributes of a request that rules match."""
 
     operation: str
     resource: Resource
@@ -81,7 +81,7 @@ def _split(resource: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Criteria:
-    """The part of a webhook or policy that says what it is about."""
+    """The match constraints of a webhook or policy."""
 
     rules: tuple[Rule, ...]
     excluded: tuple[Rule, ...]
@@ -89,7 +89,7 @@ class Criteria:
     namespaces: LabelSelector | None
     objects: LabelSelector | None
     open: bool
-    """Without rules of its own it takes everything that is not excluded."""
+    """Without rules it matches everything that is not excluded."""
 
     @classmethod
     def of(cls, raw: Obj, rules: str = "rules", *, open_without_rules: bool = False) -> Criteria:
@@ -104,11 +104,11 @@ class Criteria:
 
     @property
     def by_name(self) -> bool:
-        """Whether the answer depends on the object's name, too."""
+        """Whether the match depends on the object's name, too."""
         return any(rule.names for rule in (*self.rules, *self.excluded))
 
     def resource_for(self, request: Request, registry: Registry) -> Resource | None:
-        """The resource (the request's own, or another version of it) as which the rules take it; None: not at all."""
+        """The resource (the request's own, or another version of it) that the rules match; None: no match."""
         candidates = [request.resource, *(equivalents(request.resource, registry) if self.equivalent else ())]
         seen_as = [request._replace(resource=resource) for resource in candidates]
         if any(rule.matches(form) for form in seen_as for rule in self.excluded):
@@ -170,5 +170,5 @@ def kind_of(resource: Resource, subresource: str) -> GVK:
 
 
 def exempt(attributes: Attributes) -> bool:
-    """Nobody can lock everybody out of the configurations themselves."""
+    """Webhook and policy configurations are never matched: a broken one could otherwise not be repaired."""
     return attributes.resource.gvk.group == GROUP

@@ -1,4 +1,4 @@
-"""What a mutation makes of the object of a write: decoded and defaulted again, and no more than it may change."""
+"""Applies a mutation to the object of a write: decodes and defaults it again, and keeps what it may not change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEPT = ("uid", "name", "namespace", "resourceVersion", "creationTimestamp", "de
 
 
 def take(attributes: Attributes, patched: Any) -> bool:
-    """Make the object of a write what a webhook or policy wants, in place; False if that is what it is."""
+    """Replace the object of a write by its patched form, in place; False if they are equal."""
     obj = attributes.obj
     assert obj is not None
     if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
@@ -41,7 +41,7 @@ def take(attributes: Attributes, patched: Any) -> bool:
 
 
 def _only_this_part(attributes: Attributes, fresh: Obj) -> Obj:
-    """A write of one part of an object stays one, whatever is done to the rest."""
+    """For a write to a subresource: only its part of the mutation is kept."""
     resource, old, sub = attributes.resource, attributes.old, attributes.subresource
     if old is None or scale_of(attributes) is not None:
         return fresh
@@ -68,7 +68,7 @@ def _keep_identity(fresh: Obj, obj: Obj) -> None:
 
 
 def _replace(obj: Obj, fresh: Obj) -> None:
-    """In place down to the metadata, which callers hold on to."""
+    """In place, including the metadata, since callers hold references to both."""
     meta: Obj = obj.setdefault("metadata", {})
     meta.clear()
     meta.update(fresh["metadata"])

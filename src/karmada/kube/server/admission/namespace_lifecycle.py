@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is created in a namespace that is not there or on its way out; some never go."""
+"""NamespaceLifecycle: nothing is created in a missing or terminating namespace; some namespaces cannot be deleted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """ValidatingAdmissionPolicies: rules in CEL that a write must fulfil, put into force by bindings.
 
-A policy says what must hold; a binding says what becomes of a violation: the write is refused, the client is warned,
-or the audit event says it. An expression that cannot be evaluated violates the policy or does not, as its
-failurePolicy says.
+A policy has the rules; a binding has the actions on a violation: Deny refuses the write, Warn warns the client, Audit
+annotates the audit event. Whether an expression that cannot be evaluated is a violation is up to the failurePolicy.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class AuditAnnotation:
     value: Expression
 
     def text(self, bindings: dict[str, Any]) -> str:
-        """What the audit event says; "" for nothing."""
+        """The value of the annotation; "" for none."""
         value = self.value.evaluate(bindings)
         return value.strip() if isinstance(value, str) else ""
 

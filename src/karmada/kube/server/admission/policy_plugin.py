@@ -1,8 +1,8 @@
-"""What the plug-ins for validating and for mutating policies have in common: which policies a write concerns.
+"""The base of the plug-ins for validating and mutating policies: which policies match a write.
 
-A policy says what it is about; a binding puts it into force somewhere, with parameters. Which bindings a sort of write
-concerns is remembered until a policy, a binding or the set of served kinds changes. A policy with parameters is
-evaluated once for each of them.
+A policy and its binding both have match constraints; the binding also has parameters. Which bindings match a sort of
+write is cached until a policy, a binding or the set of served kinds changes. A policy with parameters is evaluated once
+for each of them.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ Variables = tuple[tuple[str, Expression], ...]
 
 
 class Misconfigured(Exception):
-    """A binding whose parameters cannot be had."""
+    """A binding whose parameters cannot be resolved."""
 
 
 class Policy(Protocol):
-    """What every sort of policy has."""
+    """The common part of validating and mutating policies."""
 
     @property
     def name(self) -> str: ...
@@ -97,7 +97,7 @@ class Scope:
             self.variables = (*self.variables, (variable["name"], expression))
 
     def declare(self, variables: Variables | None) -> Callable[[], Environment]:
-        """What expressions see that may use these variables; None: that have no `variables` at all."""
+        """The environment of expressions that may use these variables; None: that have no `variables` at all."""
 
         def declared() -> Environment:
             from karmada.kube.schema.cel.admission import environment
@@ -148,7 +148,7 @@ def refusal(attributes: Attributes, text: str, reason: str) -> Forbidden:
     return error
 
 
-# --- which policies a write concerns
+# --- which policies match a write
 
 
 def _by_name(objects: list[Obj]) -> list[Obj]:
@@ -180,7 +180,7 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         return bool(self._bindings.get()) and bool(self._concerned(attributes))
 
     def is_exempt(self, attributes: Attributes) -> bool:
-        """Whether no policy may have a say in this write."""
+        """Whether no policy applies to this write."""
         return exempt(attributes)
 
     def _concerned(self, attributes: Attributes) -> tuple[Bound[P], ...]:
@@ -214,7 +214,7 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         return all(criteria.selects(attributes, self.reader) for criteria in both)
 
     async def _values(self, bound: Bound[P], attributes: Attributes) -> dict[str, Any]:
-        """What the expressions of a policy see, without parameters."""
+        """The variables of a policy's expressions, without `params`."""
         obj = await shown(attributes, attributes.obj, bound.resource)
         old = await shown(attributes, attributes.old, bound.resource)
         request = admission_request(attributes, bound.resource, "")
@@ -229,7 +229,7 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         return self.reader.get(NAMESPACES, "", attributes.namespace)
 
     async def _parameters(self, bound: Bound[P], attributes: Attributes) -> list[Obj | None]:
-        """What `params` is, one after the other; raises Misconfigured."""
+        """The values of `params`, one for each evaluation; raises Misconfigured."""
         kind, reference = bound.policy.parameters, bound.binding.parameter
         if kind is None or reference is None:
             return [None]

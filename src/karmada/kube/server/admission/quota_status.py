@@ -20,7 +20,7 @@ _TRIES = 20
 
 
 async def record_usage(client: Client, quota: Obj, extra: Usage) -> None:
-    """Add `extra` to the quota's status.used; a quota that is gone needs nothing."""
+    """Add `extra` to the quota's status.used; nothing for a quota that no longer exists."""
     metadata = quota["metadata"]
     for _ in range(_TRIES):
         try:

@@ -22,13 +22,13 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
 
-PROMISE_SECONDS = 40.0
+RESERVATION_SECONDS = 40.0
 _UPDATED = frozenset({(quotas.PODS, "resize"), (quotas.SERVICES, ""), (quotas.CLAIMS, "")})
 
 Place = tuple[str, GroupResource]
 
 
-class _Promise(NamedTuple):
+class _Reservation(NamedTuple):
     obj: Obj
     extra: Usage
     version: str
@@ -55,7 +55,7 @@ class ResourceQuota(BuiltinPlugin):
         super().__init__(reader)
         self._record = record
         self._clock = clock or RealClock()
-        self._promises: dict[Place, dict[str, _Promise]] = {}
+        self._reservations: dict[Place, dict[str, _Reservation]] = {}
         self._counted: dict[Place, dict[str, _Counted]] = {}
 
     def handles(self, attributes: Attributes) -> bool:
@@ -80,9 +80,9 @@ class ResourceQuota(BuiltinPlugin):
             self._check_known(attributes, quota, counts)
         if extra:
             for quota in matching:
-                self._check_room(attributes, quota, extra)
+                self._check_free(attributes, quota, extra)
             if matching and not attributes.dry_run:
-                self._promise(attributes, obj, extra)
+                self._reserve(attributes, obj, extra)
                 await self._record_in(matching, attributes, extra)
 
     async def _record_in(self, matching: list[Obj], attributes: Attributes, extra: Usage) -> None:
@@ -92,22 +92,22 @@ class ResourceQuota(BuiltinPlugin):
         )
         if self._record is None or exists:
             return
-        promises = self._promises[_place(attributes)]
-        promises[_name(attributes)] = promises[_name(attributes)]._replace(recorded=True)
+        reservations = self._reservations[_place(attributes)]
+        reservations[_name(attributes)] = reservations[_name(attributes)]._replace(recorded=True)
         for quota in matching:
             limited = quotas.limited_resources(quotas.constrained(quota), extra)
             if limited:
                 await self._record(quota, {name: extra[name] for name in limited})
 
     def finish(self, attributes: Attributes, stored: bool | None) -> None:
-        """The write ended: if it failed its promise is void, if it is stored the object itself counts from now on.
+        """Release the reservation of a failed write; once it is stored, the object itself counts from now on.
 
-        While the outcome is unknown, the promise stands.
+        While the outcome is unknown, the reservation stays.
         """
-        promises = self._promises.get(_place(attributes), {})
-        promise = promises.get(_name(attributes))
-        if stored is not None and promise is not None and promise.obj is attributes.obj:
-            del promises[_name(attributes)]
+        reservations = self._reservations.get(_place(attributes), {})
+        reservation = reservations.get(_name(attributes))
+        if stored is not None and reservation is not None and reservation.obj is attributes.obj:
+            del reservations[_name(attributes)]
 
     def _check_known(self, attributes: Attributes, quota: Obj, counts: Usage) -> None:
         name = quota["metadata"]["name"]
@@ -122,19 +122,19 @@ class ResourceQuota(BuiltinPlugin):
             if lacking:
                 raise refuse(attributes, f"failed quota: {name}: must specify {'; '.join(lacking)}")
 
-    def _check_room(self, attributes: Attributes, quota: Obj, extra: Usage) -> None:
+    def _check_free(self, attributes: Attributes, quota: Obj, extra: Usage) -> None:
         hard = quotas.constrained(quota)
         limited = quotas.limited_resources(hard, extra)
         if not limited:
             return
         stated = (quota.get("status") or {}).get("used") or {}
         live = self._live(attributes, quota, limited)
-        promised, unrecorded = self._promised(attributes, quota, limited)
+        reserved, unrecorded = self._reserved(attributes, quota, limited)
         over = []
         for name in limited:
             most = checks.quantity(hard[name]) or ZERO
             reported = (checks.quantity(stated.get(name, "0")) or ZERO) + unrecorded[name]
-            used = max(reported, live[name] + promised[name])
+            used = max(reported, live[name] + reserved[name])
             if used + extra[name] > most:
                 over.append((name, extra[name], used, most))
         if over:
@@ -144,7 +144,7 @@ class ResourceQuota(BuiltinPlugin):
             why = f"requested: {requested}, used: {used_text}, limited: {limited_text}"
             raise refuse(attributes, f"exceeded quota: {quota['metadata']['name']}, {why}")
 
-    # --- what is there
+    # --- usage
 
     def _live(self, attributes: Attributes, quota: Obj, names: Iterable[str]) -> dict[str, Quantity]:
         """The amounts in use by the objects of this resource; each version of an object is counted up once."""
@@ -169,43 +169,45 @@ class ResourceQuota(BuiltinPlugin):
         self._counted[place] = counted
         return totals
 
-    # --- what was promised
+    # --- reservations
 
-    def _promise(self, attributes: Attributes, obj: Obj, extra: Usage) -> None:
+    def _reserve(self, attributes: Attributes, obj: Obj, extra: Usage) -> None:
         version = (attributes.old or {}).get("metadata", {}).get("resourceVersion") or ""
-        until = self._clock.monotonic() + PROMISE_SECONDS
-        self._promises.setdefault(_place(attributes), {})[_name(attributes)] = _Promise(obj, extra, version, until)
+        until = self._clock.monotonic() + RESERVATION_SECONDS
+        self._reservations.setdefault(_place(attributes), {})[_name(attributes)] = _Reservation(
+            obj, extra, version, until
+        )
 
-    def _promised(
+    def _reserved(
         self, attributes: Attributes, quota: Obj, names: Iterable[str]
     ) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
         """What writes in flight reserve: all of it, and what the status does not include yet."""
         totals = dict.fromkeys(names, ZERO)
         unrecorded = dict(totals)
         place = _place(attributes)
-        promises = self._promises.get(place, {})
-        for name, promise in list(promises.items()):
-            if self._is_over(attributes, name, promise):
-                del promises[name]
-            elif name != _name(attributes) and quotas.in_scope(quota, attributes.group_resource, promise.obj):
+        reservations = self._reservations.get(place, {})
+        for name, reservation in list(reservations.items()):
+            if self._is_over(attributes, name, reservation):
+                del reservations[name]
+            elif name != _name(attributes) and quotas.in_scope(quota, attributes.group_resource, reservation.obj):
                 for key in totals:
-                    amount = promise.extra.get(key, ZERO)
+                    amount = reservation.extra.get(key, ZERO)
                     totals[key] += amount
-                    if not promise.recorded:
+                    if not reservation.recorded:
                         unrecorded[key] += amount
-        if not promises:
-            self._promises.pop(place, None)
+        if not reservations:
+            self._reservations.pop(place, None)
         return totals, unrecorded
 
-    def _is_over(self, attributes: Attributes, name: str, promise: _Promise) -> bool:
+    def _is_over(self, attributes: Attributes, name: str, reservation: _Reservation) -> bool:
         """Kept (the object is there, or has changed since) or too old."""
-        if promise.until <= self._clock.monotonic():
+        if reservation.until <= self._clock.monotonic():
             return True
         live = self.reader.get(attributes.resource.storage_resource, attributes.namespace, name)
         if live is None:
-            return bool(promise.version)
+            return bool(reservation.version)
         version: str = live["metadata"].get("resourceVersion") or ""
-        return version != promise.version
+        return version != reservation.version
 
 
 def _place(attributes: Attributes) -> Place:

@@ -1,7 +1,7 @@
-"""AdmissionReview: the question that is put to a webhook, and what counts as an answer.
+"""AdmissionReview: the request that is sent to a webhook, and the validation of its response.
 
-A write is shown in the version the webhook's rule names. The Scale of an object is what a webhook on `.../scale` sees,
-though the write changes the object itself; what the webhook makes of it is carried back the same way.
+The objects are sent in the version that the webhook's rule names. A webhook on `.../scale` gets the Scale of an object,
+although the write changes the object itself; its changes are converted back likewise.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ JSON_PATCH = "JSONPatch"
 _versions = Versions()
 
 
-class BadAnswer(Exception):
-    """The webhook answered something that cannot be used."""
+class InvalidResponse(Exception):
+    """The webhook returned an invalid response."""
 
 
 def pick_version(offered: Iterable[str]) -> str:
@@ -38,7 +38,7 @@ def pick_version(offered: Iterable[str]) -> str:
     return next((version for version in offered if version in KNOWN_VERSIONS), "")
 
 
-# The write as a webhook sees it
+# The objects
 
 
 def scale_of(attributes: Attributes) -> Scale | None:
@@ -78,7 +78,7 @@ async def _convert(obj: Obj, source: Resource, target: Resource) -> Obj:
     return converted
 
 
-# The question
+# The request
 
 
 def admission_request(attributes: Attributes, resource: Resource, uid: str) -> Obj:
@@ -123,7 +123,7 @@ def _resource(gvr: GVR) -> Obj:
     return {"group": gvr.group, "version": gvr.version, "resource": gvr.resource}
 
 
-# The answer
+# The response
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Verdict:
 def verdict(answer: Obj, version: str, uid: str, *, mutating: bool) -> Verdict:
     response = answer.get("response")
     if response is None:
-        raise BadAnswer("webhook response was absent")
+        raise InvalidResponse("webhook response was absent")
     if not isinstance(response, dict):
         raise WebhookCallFailed("json: cannot unmarshal the response of the webhook: it must be an object")
     strict = version == "v1"
@@ -149,9 +149,9 @@ def verdict(answer: Obj, version: str, uid: str, *, mutating: bool) -> Verdict:
         _check_patch(patch, patch_type)
     if strict and not mutating:
         if patch:
-            raise BadAnswer("validating webhook may not return response.patch")
+            raise InvalidResponse("validating webhook may not return response.patch")
         if patch_type is not None:
-            raise BadAnswer("validating webhook may not return response.patchType")
+            raise InvalidResponse("validating webhook may not return response.patchType")
     return Verdict(
         allowed=response.get("allowed") is True,
         status=_status(response.get("status")),
@@ -163,11 +163,11 @@ def verdict(answer: Obj, version: str, uid: str, *, mutating: bool) -> Verdict:
 
 def _check_envelope(answer: Obj, response: Obj, uid: str) -> None:
     if response.get("uid") != uid:
-        raise BadAnswer(f"expected response.uid={_quote(uid)}, got {_quote(response.get('uid') or '')}")
+        raise InvalidResponse(f"expected response.uid={_quote(uid)}, got {_quote(response.get('uid') or '')}")
     given = f"{_group_version(answer.get('apiVersion'))}, Kind={answer.get('kind') or ''}"
     wanted = f"{REVIEW_GROUP}/v1, Kind=AdmissionReview"
     if given != wanted:
-        raise BadAnswer(f"expected webhook response of {wanted}, got {given}")
+        raise InvalidResponse(f"expected webhook response of {wanted}, got {given}")
 
 
 def _group_version(api_version: Any) -> str:
@@ -177,11 +177,11 @@ def _group_version(api_version: Any) -> str:
 
 def _check_patch(patch: bytes, patch_type: Any) -> None:
     if patch and patch_type is None:
-        raise BadAnswer("webhook returned response.patch but not response.patchType")
+        raise InvalidResponse("webhook returned response.patch but not response.patchType")
     if not patch and patch_type is not None:
-        raise BadAnswer("webhook returned response.patchType but not response.patch")
+        raise InvalidResponse("webhook returned response.patchType but not response.patch")
     if patch_type == "":
-        raise BadAnswer('webhook returned invalid response.patchType of ""')
+        raise InvalidResponse('webhook returned invalid response.patchType of ""')
 
 
 def _patch(response: Obj) -> bytes:

@@ -62,7 +62,7 @@ class ServiceAccount(BuiltinPlugin):
         self._account(attributes, pod["spec"].get("serviceAccountName") or "")
 
     async def _await_default(self, namespace: str) -> None:
-        """Until the account is there, or was looked up often enough."""
+        """Wait until the account exists, or for at most DEFAULT_LOOKUPS lookups."""
         for _ in range(DEFAULT_LOOKUPS - 1):
             if self.reader.get(ACCOUNTS, namespace, DEFAULT) is not None:
                 return

@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node takes no pods before it has been seen to be ready."""
+"""TaintNodesByCondition: a new node is tainted not-ready until a controller has observed that it is ready."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """Admission webhooks: other servers that may change or refuse a write.
 
-The configurations are compiled when they change, and which webhooks a kind of write concerns is remembered until then,
-so a write that concerns none pays for a look into a table. Mutating webhooks run one after the other, each on what the
-one before left; when a later one changed the object, earlier ones that want it see it once more, in the second round
-of the chain. Validating ones run at the same time on the final object.
+The configurations are compiled when they change, and which webhooks match a sort of write is cached until then, so that
+a write without webhooks costs one lookup. Mutating webhooks run one after the other, each on the result of the one
+before; when a later one changed the object, earlier ones with reinvocationPolicy IfNeeded are called once more, in the
+second round of the chain. Validating ones run concurrently on the final object.
 
-A webhook that cannot be reached or answers nonsense stops the write or is passed over, as its failurePolicy says. One
-that refuses always stops it.
+Whether a write fails when a webhook is unreachable or returns an invalid response is up to its failurePolicy.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from karmada.kube.server.admission.mutation import take
 from karmada.kube.server.admission.plugin import BuiltinPlugin
 from karmada.kube.server.admission.review import (
     JSON_PATCH,
-    BadAnswer,
+    InvalidResponse,
     Verdict,
     admission_request,
     denial,
@@ -87,13 +86,15 @@ def compile_hooks(configurations: list[Obj]) -> tuple[Hook, ...]:
 
 
 class Invocation(NamedTuple):
-    """A webhook and the version of the resource that it wants to see."""
+    """A webhook and the version of the resource that its rule matches."""
 
     hook: Hook
     resource: Resource
 
 
-class Question(NamedTuple):
+class ReviewRequest(NamedTuple):
+    """An AdmissionReview to send, its objects in the webhook's version."""
+
     invocation: Invocation
     request: Obj
     obj: Obj | None
@@ -101,7 +102,7 @@ class Question(NamedTuple):
 
 
 class _CallFailed(Exception):
-    """What failurePolicy is about."""
+    """A failed call, to be handled by the failurePolicy."""
 
 
 class _Webhooks(BuiltinPlugin):
@@ -121,9 +122,9 @@ class _Webhooks(BuiltinPlugin):
         self._known_for: tuple[int, int] = (-1, -1)
 
     def handles(self, attributes: Attributes) -> bool:
-        return bool(self._hooks.get()) and bool(self._concerned(attributes))
+        return bool(self._hooks.get()) and bool(self._matched(attributes))
 
-    def _concerned(self, attributes: Attributes) -> tuple[Invocation, ...]:
+    def _matched(self, attributes: Attributes) -> tuple[Invocation, ...]:
         """The webhooks whose rules match."""
         hooks = self._hooks.get()
         current = (self._hooks.generation, self._registry.generation)
@@ -140,8 +141,8 @@ class _Webhooks(BuiltinPlugin):
         found = ((hook, hook.criteria.resource_for(request, self._registry)) for hook in hooks)
         return tuple(Invocation(hook, resource) for hook, resource in found if resource is not None)
 
-    async def _question(self, attributes: Attributes, invocation: Invocation) -> Question | None:
-        """The review to send to the webhook; None if its selectors or conditions say that it is not concerned."""
+    async def _review_request(self, attributes: Attributes, invocation: Invocation) -> ReviewRequest | None:
+        """The review to send to the webhook; None if its selectors or matchConditions do not match."""
         hook, resource = invocation
         if not hook.criteria.selects(attributes, self.reader):
             return None
@@ -156,15 +157,15 @@ class _Webhooks(BuiltinPlugin):
                 if hook.fail_open:
                     return None
                 raise Forbidden.of(attributes.group_resource, attributes.name, str(error)) from error
-        return Question(invocation, request, obj, old)
+        return ReviewRequest(invocation, request, obj, old)
 
-    async def _ask(self, attributes: Attributes, question: Question) -> Verdict | None:
-        """The webhook's answer; None if there was none and the write goes on without it. A refusal is raised."""
-        hook = question.invocation.hook
+    async def _invoke(self, attributes: Attributes, pending: ReviewRequest) -> Verdict | None:
+        """Call the webhook; None if the call failed and failurePolicy is Ignore. A refusal is raised."""
+        hook = pending.invocation.hook
         if attributes.dry_run and not hook.safe_on_dry_run:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
         try:
-            answer = await self._call(hook, question)
+            answer = await self._call(hook, pending)
         except _CallFailed as error:
             text = f'failed calling webhook "{hook.name}": {error}'
             if not hook.fail_open:
@@ -177,17 +178,17 @@ class _Webhooks(BuiltinPlugin):
             raise denial(hook.name, answer.status)
         return answer
 
-    async def _call(self, hook: Hook, question: Question) -> Verdict:
+    async def _call(self, hook: Hook, pending: ReviewRequest) -> Verdict:
         if not hook.version:
             why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise _CallFailed(f"could not create admission objects: {why}")
-        body = review(hook.version, question.request, question.obj, question.old)
+        body = review(hook.version, pending.request, pending.obj, pending.old)
         try:
             answer = parse_answer(await self._client.call(hook.client_config, body, timeout=hook.seconds))
-            return verdict(answer, hook.version, question.request["uid"], mutating=self.mutating)
+            return verdict(answer, hook.version, pending.request["uid"], mutating=self.mutating)
         except WebhookCallFailed as error:
             raise _CallFailed(f"failed to call webhook: {error}") from error
-        except BadAnswer as error:
+        except InvalidResponse as error:
             raise _CallFailed(f"received invalid webhook response: {error}") from error
 
 
@@ -198,7 +199,7 @@ class MutatingWebhooks(_Webhooks):
 
     async def admit(self, attributes: Attributes) -> None:
         rounds = attributes.rounds
-        for invocation in self._concerned(attributes):
+        for invocation in self._matched(attributes):
             hook = invocation.hook
             if rounds.takes(hook):
                 changed = await self._mutate(attributes, invocation)
@@ -206,10 +207,10 @@ class MutatingWebhooks(_Webhooks):
 
     async def _mutate(self, attributes: Attributes, invocation: Invocation) -> bool:
         """Whether the webhook changed the object."""
-        question = await self._question(attributes, invocation)
-        if question is None:
+        pending = await self._review_request(attributes, invocation)
+        if pending is None:
             return False
-        answer = await self._ask(attributes, question)
+        answer = await self._invoke(attributes, pending)
         if answer is None or not answer.patch:
             return False
         hook = invocation.hook
@@ -221,10 +222,10 @@ class MutatingWebhooks(_Webhooks):
         operations = _operations(answer.patch)
         if not operations:
             return False
-        if attributes.obj is None or question.obj is None:
+        if attributes.obj is None or pending.obj is None:
             what = "attempted to modify the object, which is not supported for this operation"
             raise InternalError.of(f'admission webhook "{hook.name}" {what}')
-        patched = _patched(question.obj, operations)
+        patched = _patched(pending.obj, operations)
         return take(attributes, await taken_back(attributes, patched, invocation.resource))
 
 
@@ -234,26 +235,26 @@ class ValidatingWebhooks(_Webhooks):
     configurations = VALIDATING
 
     async def validate(self, attributes: Attributes) -> None:
-        found = [await self._question(attributes, invocation) for invocation in self._concerned(attributes)]
-        questions = [question for question in found if question is not None]
-        if len(questions) == 1:
-            await self._ask(attributes, questions[0])
-        elif questions:
-            await self._ask_all(attributes, questions)
+        found = [await self._review_request(attributes, invocation) for invocation in self._matched(attributes)]
+        reviews = [pending for pending in found if pending is not None]
+        if len(reviews) == 1:
+            await self._invoke(attributes, reviews[0])
+        elif reviews:
+            await self._invoke_all(attributes, reviews)
 
-    async def _ask_all(self, attributes: Attributes, questions: list[Question]) -> None:
-        """At the same time; the refusal that came first counts."""
+    async def _invoke_all(self, attributes: Attributes, reviews: list[ReviewRequest]) -> None:
+        """Call all webhooks concurrently; raises the first refusal."""
         refusals: list[ApiError] = []
 
-        async def ask(question: Question) -> None:
+        async def invoke(pending: ReviewRequest) -> None:
             try:
-                await self._ask(attributes, question)
+                await self._invoke(attributes, pending)
             except ApiError as refusal:
                 refusals.append(refusal)
 
         async with asyncio.TaskGroup() as group:
-            for question in questions:
-                group.create_task(ask(question))
+            for pending in reviews:
+                group.create_task(invoke(pending))
         if refusals:
             raise refusals[0]
 

@@ -1,8 +1,7 @@
-"""delete and deletecollection: preconditions, grace, finalizers and what becomes of dependents.
+"""delete and deletecollection: preconditions, grace period, finalizers and propagation policy.
 
-Deleting marks an object (deletionTimestamp) while anything still has to happen first: a grace period, finalizers of
-its own, or those that the propagation policy adds (`orphan`, `foregroundDeletion`) for the garbage collector.
-Otherwise it removes the object at once.
+An object with a grace period or finalizers (its own, or `orphan` and `foregroundDeletion`, which the propagation policy
+adds for the garbage collector) only gets a deletionTimestamp. Others are removed at once.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Deletes:
     async def delete_all(
         self, request: Request, resource: Resource, objects: list[Obj], options: DeleteOptions
     ) -> list[Obj]:
-        """Delete each; one that is gone already counts as deleted."""
+        """Delete each; one that no longer exists counts as deleted."""
         deleted = []
         for obj in objects:
             meta = obj["metadata"]
@@ -107,7 +106,7 @@ class Deletes:
         return seconds
 
     def _mark(self, resource: Resource, new: Obj, finalizers: list[str], grace: int) -> bool:
-        """Set what says that the object is being deleted; False when it says so already."""
+        """Set deletionTimestamp, grace period and finalizers; False when they are set already."""
         meta = new["metadata"]
         pending = meta.get("deletionGracePeriodSeconds", 0)
         before = (meta.get("finalizers") or [], pending, "deletionTimestamp" in meta)
@@ -138,7 +137,7 @@ class Deletes:
         return ObjectResult(obj=obj, resource=resource, status=status)
 
     async def _gone(self, resource: Resource, entry: Entry, revision: int) -> ObjectResult:
-        """The answer for an object that was removed; its version is that of the removal."""
+        """The result for an object that was removed; its resourceVersion is that of the removal."""
         if resource.strategy.returns_deleted:
             gone = await self._versions.fresh(resource, entry)
             if resource.strategy.graceful is not None:

@@ -87,7 +87,7 @@ def etag(body: bytes) -> str:
 
 
 def cacheable(request: Request, body: bytes, tag: str, content_type: str) -> RawResult:
-    """An answer with an ETag; a client that has it already gets 304."""
+    """A response with an ETag; a client that has it already gets 304."""
     headers = {"ETag": f'"{tag}"', "Vary": "Accept", "Cache-Control": "public"}
     if request.headers.get("If-None-Match", "") == f'"{tag}"':
         return RawResult(b"", content_type, 304, headers)

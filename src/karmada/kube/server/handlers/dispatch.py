@@ -121,7 +121,7 @@ class Handlers:
         return self.bodies.object(request, resource.gvk, resource.schema(), options.validation, custom=resource.custom)
 
     def _reader(self, request: Request, resource: Resource, options: WriteOptions) -> Callable[[], Obj]:
-        """The body of a PUT, read now, and anew for every try after the first: each changes what it gets."""
+        """The body of a PUT, parsed now, and again for every retry, since each attempt mutates it."""
         namespace, name = self.namespace(request, resource), request.info.name
 
         def parse() -> Obj:
@@ -175,7 +175,7 @@ class Handlers:
                 changed = await change(live)
                 place(changed, resource, namespace, name)
                 _refuse_other_uid(resource, changed, uid)
-                _forget_version(changed, version)
+                _drop_unset_version(changed, version)
                 return changed
 
             return await self.writes.update(
@@ -280,7 +280,7 @@ class Handlers:
                 version = live["metadata"].get("resourceVersion")
                 pristine: Obj = {**live, "metadata": {**live["metadata"]}}
                 changed = await change(live)
-                _forget_version(changed, version)
+                _drop_unset_version(changed, version)
                 return project(pristine, changed)
 
             return await self.writes.update(
@@ -311,22 +311,22 @@ def _is_namespace_itself(info: RequestInfo) -> bool:
 
 
 def _refuse_other_uid(resource: Resource, changed: Obj, uid: str) -> None:
-    """A uid that a patch sets is no precondition, as that of a PUT is, but a change."""
+    """A uid in a patch is a change of the uid, which is refused; only in a PUT it is a precondition."""
     given = changed["metadata"].get("uid") or uid
     if given != uid:
         error = invalid("metadata.uid", given, "field is immutable")
         raise Invalid.of(resource.gvk.group_kind, changed["metadata"]["name"], [error])
 
 
-def _forget_version(changed: Obj, live_version: str | None) -> None:
-    """A patch that leaves the live resourceVersion in place names no version of its own."""
+def _drop_unset_version(changed: Obj, live_version: str | None) -> None:
+    """Remove the resourceVersion unless the patch itself has set it: only then it is a precondition."""
     meta = changed.get("metadata") or {}
     if meta.get("resourceVersion") == live_version:
         meta.pop("resourceVersion", None)
 
 
 def place(obj: Obj, resource: Resource, namespace: str, name: str = "") -> None:
-    """Make the body agree with the URL, or refuse it."""
+    """Fill in namespace and name from the URL; refuse a body that contradicts it."""
     meta = obj.setdefault("metadata", {})
     if resource.namespaced:
         given = meta.get("namespace") or ""

@@ -1,7 +1,7 @@
-"""Endpoints that do something else than store their body: reviews, tokens, bindings, evictions, connections.
+"""Endpoints that do not store their body: reviews, tokens, bindings, evictions, connections.
 
-Connections to pods (logs, exec, port-forward, proxy) need something that runs pods. `Connector` is the place where that
-plugs in; without one the answers are those of a cluster whose pods are not scheduled anywhere.
+Connections to pods (logs, exec, port-forward, proxy) go through a `Connector`, which whatever runs the pods provides.
+Without one the responses are those of a cluster in which no pod is scheduled.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _EVICTION = GVK("policy", "v1", "Eviction")
 _UPDATE = WriteOptions("UpdateOptions", manager="kube-apiserver")
 _CONNECT_KINDS = {"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions"}
 _REVIEWED = frozenset({"SubjectAccessReview", "SelfSubjectAccessReview", "LocalSubjectAccessReview", "TokenReview"})
-"""Reviews that answer the object as it was sent; the others answer one of their own."""
+"""Reviews that are returned as they were posted, with a status; the others are returned as new objects."""
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 class Connector(Protocol):
-    """Reaches into pods, services and nodes."""
+    """Opens connections to pods, services and nodes."""
 
     async def connect(self, request: Request, resource: Resource, obj: Obj) -> Result: ...
 
@@ -86,7 +86,7 @@ class Endpoints:
         writes: Writes,
         deletes: Deletes,
     ) -> None:
-        """`writes` and `deletes` run no admission: it judges the POST itself, not the writes that follow from it."""
+        """`writes` and `deletes` run no admission: it runs on the POST itself, not on the writes that follow."""
         self._handlers = handlers
         self._definitions = definitions
         self._reader = reader
@@ -137,7 +137,7 @@ class Endpoints:
         return created(answer)
 
     def _track(self, request: Request, resource: Resource, obj: Obj) -> None:
-        """The review as posted has owners, like every object that a client writes."""
+        """Add managedFields to the posted review, as for every object that a client writes."""
         options = write_options(request.query, "CreateOptions")
         sent = {key: value for key, value in obj.items() if key != "status"}
         entries = update_managers(
@@ -208,9 +208,9 @@ class Endpoints:
         return ObjectResult(obj=_SUCCESS, status=201)
 
     async def _spend(self, request: Request, resource: Resource, *, dry_run: bool) -> None:
-        """Take one disruption off the pod's budget, if it has one; raises when the budget has none to give.
+        """Take one disruption off the pod's budget, if it has one; raises when none is allowed.
 
-        Evictions come in crowds: one that finds the budget changed under it looks at it again.
+        Concurrent evictions conflict often: after a conflict the budget is read again.
         """
         info = request.info
         budgets = self._handlers.registry.get(_BUDGETS_GVR)

@@ -1,4 +1,4 @@
-"""What the endpoint of a request can answer with, and the form that is chosen from it."""
+"""Content negotiation of resource requests: the media types that an endpoint offers, and the one that is chosen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHARED_TYPES = {"events.k8s.io": "core", "": "core"}
 
 
 def negotiated(request: Request, resource: Resource) -> Form | None:
-    """The form of the answer to a resource request; None for streams that answer in a form of their own."""
+    """The form of the response to a resource request; None for streams, which have a form of their own."""
     info = request.info
     if info.subresource in CONNECT_SUBRESOURCES:
         return None
@@ -49,7 +49,7 @@ def has_protobuf(resource: Resource) -> bool:
 
 
 def _go_type(resource: Resource, kind: str) -> str:
-    """The internal type of a kind, as a refusal prints it."""
+    """The internal Go type of a kind, as error messages print it."""
     if resource.custom:
         return "*unstructured.UnstructuredList" if kind == resource.list_kind else "*unstructured.Unstructured"
     group = resource.gvk.group

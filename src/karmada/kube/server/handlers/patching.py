@@ -1,4 +1,4 @@
-"""PATCH in its four forms. The patch is made on the live object inside the update loop, then decoded like any body."""
+"""PATCH in its four forms, applied to the live object inside the update loop; the result is decoded like any body."""
 
 from __future__ import annotations
 
@@ -128,11 +128,11 @@ class Patcher:
         return _undecodable(shown.decode(), str(why))
 
     async def change(self, live: Obj) -> Obj:
-        """`live` and the result may share what the patch left alone; nothing of the patch itself is in the result."""
+        """`live` and the result may share unchanged parts; the result shares nothing with the patch itself."""
         return self._checked(self._apply(live), live)
 
     def _checked(self, patched: Obj, live: Obj | None = None) -> Obj:
-        """The result must still be an object of this kind; unknown fields are handled as the client asked."""
+        """The result must still be an object of this kind; unknown fields are handled as the client requests."""
         if not isinstance(patched, dict):
             raise BadRequest("the patch does not leave an object")
         for key, wanted in (("apiVersion", self._gvk.api_version), ("kind", self._gvk.kind)):
@@ -152,7 +152,7 @@ class Patcher:
         return patched
 
     def refuse_uid_of_nothing(self, config: Obj) -> None:
-        """A uid names an object that is there; with one, an apply does not create."""
+        """A uid names an existing object: an apply with one never creates."""
         uid = (config.get("metadata") or {}).get("uid")
         if uid:
             info = self._request.info
@@ -207,7 +207,7 @@ class Patcher:
 
 
 def _unknown_members(operations: list[Any]) -> list[str]:
-    """What a strict decoder says of a JSON patch; raises for one that is no list of operations."""
+    """The errors of a strict decoder for a JSON patch; raises for one that is no list of operations."""
     unknown = []
     for index, operation in enumerate(operations):
         if operation is None:
@@ -286,7 +286,7 @@ async def patch_or_create(
 
 
 async def update_or_create(update: Callable[[], Awaitable[Any]], create: Callable[[], Awaitable[Any]]) -> Any:
-    """Update, or create what is not there, or update what another request created in between."""
+    """Update; create if it does not exist; update again if another request created it in between."""
     for _ in range(CREATE_TRIES):
         try:
             return await update()

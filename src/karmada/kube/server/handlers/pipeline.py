@@ -89,7 +89,7 @@ class Pipeline:
         return await self._handlers.handle(request, resource)
 
     async def _write(self, request: Request, resource: Resource) -> Result:
-        """A write is refused only for what is so now: where other servers write too, the cache may lag a moment."""
+        """Retry a refused write once after catching up: where other servers write too, the cache may lag."""
         try:
             return await self._handlers.handle(request, resource)
         except (NotFound, Conflict, Forbidden, Invalid):

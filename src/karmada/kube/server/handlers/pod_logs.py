@@ -1,4 +1,4 @@
-"""Requests for the logs of a pod: which options there are, and which container is meant."""
+"""Requests for the logs of a pod: their options, and which container they select."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LogOptions(NamedTuple):
 
     @classmethod
     def parse(cls, query: Query, pod: str, now: float) -> LogOptions:
-        """Raises what a request for the logs of a pod with other options is refused with."""
+        """Parse the query; raises the error for invalid options."""
         errors = FieldErrors()
         tail = _number(query, "tailLines", 0, errors)
         limit = _number(query, "limitBytes", 1, errors)

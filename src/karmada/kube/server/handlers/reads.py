@@ -1,6 +1,6 @@
 """get, list and watch, served from the watch cache; older snapshots (continue tokens, exact revisions) from the store.
 
-A list's continue token names the snapshot's revision and the last key, so pages of one list all show the same moment.
+A continue token has the snapshot's revision and the last key, so that all pages of a list are from one snapshot.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TOO_OLD_EXACT = "The resourceVersion for the provided list is too old."
 
 
 class Selection(NamedTuple):
-    """What a list or watch is narrowed to; `matches` is None when every entry (of that name) will do."""
+    """The selectors of a list or watch; `matches` is None when every entry (of that name) matches."""
 
     name: str
     matches: Callable[[Entry], bool] | None
@@ -79,7 +79,7 @@ class Reads:
     async def _cut(
         self, resource: Resource, entries: list[Entry], revision: int, limit: int, options: ListOptions, behind: int
     ) -> ListResult:
-        """The first `limit` of these, and how to go on if there are more (or `behind` more in the store)."""
+        """The first `limit` of these, with a continue token if there are more (or `behind` more in the store)."""
         metadata: Obj = {"resourceVersion": str(revision)}
         if limit and (len(entries) > limit or behind):
             remaining = len(entries) - limit + behind
@@ -98,7 +98,7 @@ class Reads:
     async def _page(
         self, resource: Resource, namespace: str, selection: Selection, options: ListOptions, revision: int, after: str
     ) -> ListResult:
-        """One page of a snapshot; `revision` -1 goes on from `after` in the latest state."""
+        """One page of a snapshot; `revision` -1 continues from `after` in the latest state."""
         start = prefix(resource.storage_resource)
         last = start + after if after else ""
         limit = options.limit
@@ -133,7 +133,7 @@ class Reads:
     ) -> WatchResult:
         """`name` narrows the watch to one object, in addition to the selectors.
 
-        `may_be_ahead`: a version that is still to come is no error at once; the watch is silent until then.
+        `may_be_ahead`: a future resourceVersion is no error at once; the watch sends nothing until it is reached.
         """
         selection = self.selection(resource, options)
         if name:
@@ -167,7 +167,7 @@ class Reads:
         )
 
     def _overdue(self, since: int) -> ApiError | None:
-        """What ends a watch whose first version does not come: the store was replaced by an older one."""
+        """The error of a watch whose resourceVersion is not reached in time: the store was replaced by an older one."""
         current = self._cache.revision
         return too_large(since, current) if since > current else None
 
@@ -179,7 +179,7 @@ class Reads:
         return await self._reach(text, resource, "watch")
 
     async def _reach(self, text: str, resource: Resource, verb: str) -> int:
-        """Wait until the cache is as new as the client requests; "" requests all that is acknowledged anywhere."""
+        """Wait until the cache is as new as the client requests; "" requests the latest committed state."""
         if text == "0":
             return 0
         if not text:
@@ -258,7 +258,7 @@ def _unknown_field(resource: Resource, path: str) -> str:
 
 
 def _not_now(resource: Resource, verb: str) -> ServerTimeout:
-    """The store cannot say what is current."""
+    """The latest revision cannot be read from the store."""
     named = resource.group_resource
     details: Obj = {"group": named.group} if named.group else {}
     message = f"The {verb} operation against {named} could not be completed at this time, please try again."

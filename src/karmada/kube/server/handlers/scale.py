@@ -122,7 +122,7 @@ def _check_replicas(name: str, replicas: int) -> None:
 
 
 def _check_place(scale: Obj, namespace: str, name: str) -> None:
-    """A Scale may leave out where it belongs; what it says must be true."""
+    """A Scale may leave out its namespace and name; those it has must match the URL."""
     meta = scale.get("metadata") or {}
     if meta.get("namespace") and meta["namespace"] != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
@@ -131,7 +131,7 @@ def _check_place(scale: Obj, namespace: str, name: str) -> None:
 
 
 def _take_identity(parent: Obj, given: Obj) -> None:
-    """The version and uid that a Scale names are those of its parent, or the write must fail."""
+    """Copy resourceVersion and uid of a Scale to its parent, as preconditions of the write."""
     for key in ("resourceVersion", "uid"):
         if given.get(key):
             parent[key] = given[key]

@@ -16,14 +16,14 @@ _METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 def projection(resource: Resource, part: Subresource) -> Callable[[Obj, Obj], Obj] | None:
-    """(live copy, body) → what a write to this part stores; None: it has a way of its own (scale, binding)."""
+    """(live copy, body) → what a write to this part stores; None: it has a handler of its own (scale, binding)."""
     if part.project is not None:
         return part.project
     return (lambda live, body: project_status(resource, live, body)) if part.name == "status" else None
 
 
 def reset_for(resource: Resource, subresource: str) -> Reset | None:
-    """The fields that a write to this endpoint does not come to own."""
+    """The fields that a write to this endpoint does not own."""
     return reset_of(
         subresource,
         has_status=resource.has_status,

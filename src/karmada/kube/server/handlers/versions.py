@@ -1,4 +1,4 @@
-"""Between the version a client speaks and the version that is stored.
+"""Conversion between the version of a request and the version that is stored.
 
 Most kinds have one version and pass through untouched. Others convert by a function (HPA, Event, custom resources
 with conversion None) or, for custom resources with a conversion webhook, by an awaited batch call.

@@ -142,7 +142,7 @@ class Writes:
                 await self._admission.validate(attributes)
                 if options.dry_run:
                     return self._dry_create(resource, namespace, obj)
-                stored = None  # until the store has answered, nobody knows
+                stored = None  # the outcome is unknown until the store returns
                 entry = await self._put(resource, namespace, obj, expected=0)
                 stored = True
             except RevisionConflict:
@@ -216,7 +216,7 @@ class Writes:
         raise Conflict.stale(resource.group_resource, name)
 
     async def _private(self, resource: Resource, entry: Entry, old: Obj, subresource: str) -> Obj:
-        """What a change gets. For a write to /status that touches nothing else, the rest is the shared one itself."""
+        """The copy that a change may mutate; of a write to /status only the status is copied, the rest is shared."""
         if old is not entry.object():  # it is stored in another form
             return await self._versions.fresh(resource, entry)
         if subresource != "status" or resource.strategy.default_status is None:
@@ -279,7 +279,7 @@ class Writes:
         )  # fmt: skip
         entries = entries_of(new)
         if await self._admission.admit(attributes):
-            meta = _put_back(resource, subresource, new, old)
+            meta = _restore_rest(resource, subresource, new, old)
             _repair(request, new, entries)
             strategy.default(new)
         if not subresource:
@@ -293,10 +293,10 @@ class Writes:
             self._validate_update(request, resource, new, old, subresource)
             strategy.canonicalize(new)
             await self._admission.validate(attributes)
-            if _lets_go(resource, new, old):
+            if _completes_deletion(resource, new, old):
                 return await self._finish_deletion(resource, namespace, entry, new, options)
             if same_but_times(old, new):
-                await self._still_live(resource, namespace, entry)
+                await self._verify_unchanged(resource, namespace, entry)
                 return await self._answer(resource, entry, 200)
             if options.dry_run:
                 return ObjectResult(obj=new, resource=resource)
@@ -314,7 +314,7 @@ class Writes:
     async def _finish_deletion(
         self, resource: Resource, namespace: str, entry: Entry, new: Obj, options: WriteOptions
     ) -> ObjectResult:
-        """The last finalizer is gone: the object goes too, in one event that shows its last state."""
+        """The last finalizer is gone: remove the object, in one event with its last state."""
         if not options.dry_run:
             await self.remove(resource, namespace, entry)
         return ObjectResult(obj=new, resource=resource)
@@ -358,8 +358,8 @@ class Writes:
         reserve = resource.strategy.reserve
         return await reserve(obj, old) if reserve is not None else None
 
-    async def _still_live(self, resource: Resource, namespace: str, entry: Entry) -> None:
-        """Nothing to write is an answer only if the object is what it seems: another server may have changed it."""
+    async def _verify_unchanged(self, resource: Resource, namespace: str, entry: Entry) -> None:
+        """Before a no-op update succeeds, verify in the store that no other server has changed the object."""
         if await self._cache.catch_up():
             now = self._cache.collection(resource.storage_resource).get(namespace, entry.name)
             if now is None or now.revision != entry.revision:
@@ -383,7 +383,7 @@ class Writes:
         if entry is not None and entry.revision == revision:
             return entry
         key = storage_key(resource.storage_resource, namespace, name)
-        return entry_of(key, value, revision)  # somebody has written since
+        return entry_of(key, value, revision)  # written again since
 
     async def remove(self, resource: Resource, namespace: str, entry: Entry) -> int:
         """Delete for good, at the revision returned; RevisionConflict when the object changed since `entry`."""
@@ -414,7 +414,7 @@ class Writes:
 
 
 def check_uid(resource: Resource, namespace: str, name: str, given: str, live: str) -> None:
-    """A body that names a uid means that very object."""
+    """A uid in the body is a precondition."""
     if given and given != live:
         key = "/".join(part for part in (resource.plural, namespace, name) if part)
         why = (
@@ -450,7 +450,7 @@ def _dedupe_owners(request: Request, meta: Obj) -> None:
 
 
 def _wipe_status(resource: Resource, obj: Obj) -> None:
-    """Nothing has happened to a new object yet. A built-in kind shows that as an empty status, a custom one as none."""
+    """Clear the status of a new object: empty for a built-in kind, absent for a custom one."""
     if resource.custom:
         del obj["status"]
     elif obj["status"]:
@@ -473,8 +473,8 @@ def _carry_over(new: Obj, old: Obj) -> Obj:
     return meta
 
 
-def _put_back(resource: Resource, subresource: str, new: Obj, old: Obj) -> Obj:
-    """What the endpoint does not write stays as it is, whatever mutating admission made of it; the new metadata."""
+def _restore_rest(resource: Resource, subresource: str, new: Obj, old: Obj) -> Obj:
+    """Undo what mutating admission changed outside of the part that the endpoint writes; returns the new metadata."""
     part = resource.subresources.get(subresource)
     if part is not None:
         project = projection(resource, part)
@@ -488,7 +488,7 @@ def _put_back(resource: Resource, subresource: str, new: Obj, old: Obj) -> Obj:
 
 
 def _repair(request: Request, obj: Obj, entries: list[Obj]) -> None:
-    """After mutating admission: who owns what must still make sense, and an owner stands there once."""
+    """After mutating admission: restore broken managedFields, and remove duplicate ownerReferences."""
     _, warning = after_admission(entries, obj)
     if warning:
         obj["metadata"]["managedFields"] = entries
@@ -503,8 +503,8 @@ def _restore(new: Obj, old: Obj, key: str) -> None:
         new.pop(key, None)
 
 
-def _lets_go(resource: Resource, new: Obj, old: Obj) -> bool:
-    """Whether this write takes away the last thing that held a deletion back."""
+def _completes_deletion(resource: Resource, new: Obj, old: Obj) -> bool:
+    """Whether this write removes the last finalizer of an object that is being deleted."""
     meta = new["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return False
@@ -513,7 +513,7 @@ def _lets_go(resource: Resource, new: Obj, old: Obj) -> bool:
 
 
 def _warn(request: Request, strategy: Strategy, obj: Obj, old: Obj | None) -> None:
-    """Warnings are headers: nothing shows them to who calls in this process."""
+    """Warnings are headers, so they are computed only for requests over HTTP."""
     if not request.in_process:
         for text in strategy.warnings(obj, old):
             request.warn(text)

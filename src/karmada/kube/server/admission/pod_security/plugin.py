@@ -196,11 +196,11 @@ def _counted(names: list[str]) -> str:
 
 
 def _is_significant(pod: Obj, old: Obj) -> bool:
-    """Whether an update changes something that the standards look at: images, seccomp, new containers."""
-    return _looked_at(pod) != _looked_at(old)
+    """Whether an update changes something that the standards check: images, seccomp, new containers."""
+    return _checked_fields(pod) != _checked_fields(old)
 
 
-def _looked_at(pod: Obj) -> list[tuple[str, str, str]]:
+def _checked_fields(pod: Obj) -> list[tuple[str, str, str]]:
     annotations = pod["metadata"].get("annotations") or {}
     containers = [(c.get("name") or "", c.get("image") or "") for c in containers_of(pod["spec"])]
     own = [("", "", annotations.get(SECCOMP_POD_ANNOTATION, ""))]

@@ -1,7 +1,7 @@
-"""Which level of the Pod Security Standards holds in a namespace, and who is exempt from it.
+"""Which level of the Pod Security Standards applies in a namespace, and who is exempt from it.
 
-A namespace says it with labels, one level and one version for each mode: `enforce` refuses, `warn` warns the client,
-`audit` annotates the audit event. What it does not say comes from the configuration of the plug-in.
+A namespace sets it by labels, one level and one version for each mode: `enforce` refuses, `warn` warns the client,
+`audit` annotates the audit event. Defaults come from the configuration of the plug-in.
 """
 
 from __future__ import annotations
