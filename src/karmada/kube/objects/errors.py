@@ -61,7 +61,8 @@ class FieldErrors(list[FieldError]):
 
     def __init__(self, errors: Iterable[FieldError] = ()) -> None:
         super().__init__()
-        self.extend(errors)
+        if errors:
+            self.extend(errors)
 
     @property
     def full(self) -> bool:
@@ -73,6 +74,8 @@ class FieldErrors(list[FieldError]):
             super().append(error)
 
     def extend(self, errors: Iterable[FieldError]) -> None:
+        if isinstance(errors, list) and not errors:
+            return  # nearly always
         super().extend(islice(errors, max(0, self.MOST - len(self))))
 
     def __iadd__(self, errors: Iterable[FieldError]) -> Self:  # type: ignore[override,misc]

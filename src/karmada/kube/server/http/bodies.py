@@ -93,7 +93,11 @@ class Bodies:
 
     def _check_type(self, obj: Obj, gvk: GVK) -> None:
         """In place: fill in the type of the endpoint; refuse a body of another type."""
-        api_version, kind = obj.get("apiVersion") or gvk.api_version, obj.get("kind") or gvk.kind
+        own_version = gvk.api_version
+        api_version, kind = obj.get("apiVersion") or own_version, obj.get("kind") or gvk.kind
+        if api_version == own_version and kind == gvk.kind:
+            obj["apiVersion"], obj["kind"] = api_version, kind
+            return
         if not isinstance(api_version, str) or not isinstance(kind, str):
             raise BadRequest("couldn't get version/kind; json: apiVersion and kind must be strings")
         given = GVK.parse(api_version, kind)
@@ -102,11 +106,8 @@ class Bodies:
         elif kind != gvk.kind:
             internal = gvk.group.partition(".")[0] or "core"
             why = f"converting ({given.version}.{kind}) to ({internal}.{gvk.kind}): unknown conversion"
-        elif api_version != gvk.api_version:
-            raise BadRequest(_other_version(api_version, gvk))
         else:
-            obj["apiVersion"], obj["kind"] = api_version, kind
-            return
+            raise BadRequest(_other_version(api_version, gvk))
         raise BadRequest(f'{kind} in version "{given.version}" cannot be handled as a {gvk.kind}: {why}')
 
     def _is_known(self, given: GVK, gvk: GVK) -> bool:

@@ -65,9 +65,11 @@ def policy_of(labels: Mapping[str, str] | None, defaults: Policy) -> tuple[Polic
     An unreadable level to enforce counts as restricted, one to warn or audit about as privileged.
     """
     errors = FieldErrors()
-    found = {mode: _mode(labels or {}, mode, getattr(defaults, mode), errors) for mode in MODES}
+    if not labels or not any(key.startswith(PREFIX) for key in labels):
+        return defaults, errors
+    found = {mode: _mode(labels, mode, getattr(defaults, mode), errors) for mode in MODES}
     policy = Policy(**found)
-    if not labels or PREFIX + "warn" in labels or labels.get(PREFIX + "enforce") not in LEVELS:
+    if PREFIX + "warn" in labels or labels.get(PREFIX + "enforce") not in LEVELS:
         return policy, errors
     if policy.enforce.is_stricter_than(policy.warn):  # who enforces a level wants to be warned of what will be refused
         version = policy.warn.version if PREFIX + "warn-version" in labels else policy.enforce.version
