@@ -134,5 +134,7 @@ async def test_a_dry_run_of_the_same_name_costs_nobody_a_promise_of_quota(http: 
     stored = [answers[0].code, answers[2].code]
     assert sorted(stored) == [201, 403]
     first = "a" if answers[0].code == 201 else "b"
+    assert (await http("GET", f"{quotas}/q")).json()["status"]["used"] == limit
     assert (await http("DELETE", f"{CONFIG_MAPS}/{first}")).code == 200
+    await http("PATCH", f"{quotas}/q/status", status, content_type=merge)
     assert (await http("POST", CONFIG_MAPS, config_map("c"))).code == 201

@@ -185,7 +185,8 @@ async def test_custom_resources_are_pruned_and_judged_the_same_way(http: Http) -
     assert len((await patch(http, path, {"spec": {"foo": 1}})).warnings) == 1
     assert ok(await http("GET", path)) == created
     refused(await apply(http, path, widget(spec={"foo": 1})), 500, "", ".spec.foo: field not declared in schema")
-    double = b'{"metadata":{"name":"v"},"spec":{"size":1,"size":2}}'
+    identity = b'"apiVersion":"example.io/v1","kind":"Widget"'
+    double = b"{" + identity + b',"metadata":{"name":"v"},"spec":{"size":1,"size":2}}'
     refused(await http("POST", f"{WIDGETS}?{STRICT}", double), 400, "BadRequest", 'duplicate field "spec.size"')
 
 
