@@ -52,6 +52,14 @@ def test_defaults_complete_the_names_and_the_conversion() -> None:
     assert spec["conversion"] == {"strategy": "None"}
 
 
+def test_a_schema_found_right_before_is_judged_anew_with_whatever_differs() -> None:
+    assert texts(make()) == texts(make()) == []
+    unfit = make(versions=[version("v1", storage=True, selectableFields=[{"jsonPath": ".spec.missing"}])])
+    assert texts(unfit)
+    assert texts(unfit) == texts(unfit), "what was refused once is refused again"
+    assert texts(make()) == []
+
+
 def test_the_port_of_a_webhook_defaults_to_443() -> None:
     webhook = {"clientConfig": {"service": {"name": "s", "namespace": "n"}}, "conversionReviewVersions": ["v1"]}
     crd = make(conversion={"strategy": "Webhook", "webhook": webhook})

@@ -2,14 +2,18 @@
 
 A version's schema is judged in three steps, each only if the one before found nothing: is it structural, do its
 defaults fit it, do its rules compile. Judging is dear, so an update judges only the schemas it changed; that also lets
-a definition live on that was accepted under laxer rules. Serving a definition is the business of server.crd.
+a definition live on that was accepted under laxer rules. A schema that this process found right before, in whichever
+definition, is recognised by its digest. Serving a definition is the business of server.crd.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
+
+import orjson
 
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import meta, names
@@ -39,6 +43,9 @@ _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _SELECTABLE_LIMIT = 8
 IMMUTABLE = "field is immutable"
+_ACCEPTED: Final[dict[bytes, None]] = {}
+"""The digests of schemas without errors, oldest first."""
+_REMEMBERED: Final = 512
 
 
 def storage_version(crd: Obj) -> str:
@@ -372,6 +379,27 @@ def schema_errors(version: Obj, at: str, path: str) -> list[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not schema:
         return [required(at)]
+    selectable = version.get("selectableFields") or []
+    digest = _digest([schema, selectable])
+    if digest in _ACCEPTED:
+        return []
+    errors = _judge(schema, selectable, at, path)
+    if not errors and digest is not None:
+        if len(_ACCEPTED) == _REMEMBERED:
+            del _ACCEPTED[next(iter(_ACCEPTED))]
+        _ACCEPTED[digest] = None
+    return errors
+
+
+def _digest(value: Any) -> bytes | None:
+    """None for what JSON does not carry; that is for the judgement to report."""
+    try:
+        return hashlib.sha256(orjson.dumps(value)).digest()
+    except TypeError:
+        return None
+
+
+def _judge(schema: Obj, selectable: list[Obj], at: str, path: str) -> list[FieldError]:
     errors = structural_errors(schema, at)
     if errors:
         return errors
@@ -381,7 +409,7 @@ def schema_errors(version: Obj, at: str, path: str) -> list[FieldError]:
         from karmada.kube.schema.cel.rules import rule_errors
 
         errors.extend(rule_errors(node, at))
-    errors.extend(_selectable_errors(version.get("selectableFields") or [], node, f"{path}.selectableFields"))
+    errors.extend(_selectable_errors(selectable, node, f"{path}.selectableFields"))
     return errors
 
 

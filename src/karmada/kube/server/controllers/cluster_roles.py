@@ -6,18 +6,27 @@ from karmada.kube.client.client import Client
 from karmada.kube.kinds.rbac import aggregate
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 
 CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
+_EVERYTHING = Key("", "")
+
+
+def _all(_role: Obj) -> tuple[Key, ...]:
+    return (_EVERYTHING,)
 
 
 class ClusterRoleAggregation(Reconciler):
-    """Any role may feed any aggregating one: a change of one looks at all that aggregate, of which there are few."""
+    """Any role may feed any aggregating one, so all that aggregate are reconciled together, under one key.
+
+    Changes that come together, as all roles do at the start, cost one reconcile.
+    """
 
     name = "clusterrole-aggregation"
-    watches = (Watch(CLUSTER_ROLES),)
+    watches = (Watch(CLUSTER_ROLES, map_to=_all),)
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
