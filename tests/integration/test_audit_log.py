@@ -11,6 +11,7 @@ import pytest
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.audit.config import AuditConfig
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
 from tests.support.wire import Http
@@ -25,7 +26,9 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def server(certificates: Path, log: Path) -> AsyncIterator[ApiServer]:
-    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0, audit_log=log))
+    server = ApiServer(
+        ServerConfig(data_dir=certificates, storage="memory://", port=0, audit=AuditConfig(log_path=log))
+    )
     await server.start()
     yield server
     await server.stop()

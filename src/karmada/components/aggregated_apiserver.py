@@ -33,7 +33,7 @@ from karmada.components.flags import (
     words,
 )
 from karmada.components.program import CONTEXT, Program
-from karmada.components.server_flags import etcd_flags, storage_from
+from karmada.components.server_flags import audit_flags, audit_from, etcd_flags, storage_from
 from karmada.kube.server.auth.serving import TLS_VERSIONS
 
 if TYPE_CHECKING:
@@ -243,8 +243,7 @@ flags = together(
     click.option(
         "--tls-min-version", type=click.Choice(list(TLS_VERSIONS)), default="VersionTLS12", help="Oldest TLS accepted."
     ),
-    click.option("--audit-log-path", default="", help="Append a JSON line for each request; - for standard output."),
-    ignored("--audit-log-maxage --audit-log-maxbackup", "rotate the file with logrotate."),
+    audit_flags,
     insecure_members_flag,
     feature_gates_flag,
     ignored("--kube-api-qps --kube-api-burst", "the rate of requests adapts to the API server."),
@@ -269,7 +268,6 @@ def main(**given: Any) -> None:
     if not storage:
         raise click.UsageError("say where clusters are stored: --etcd-servers, or --storage")
     gates = gates_from(given)
-    log = given["audit_log_path"]
     try:
         first = load_config(given["kubeconfig"] or None)
         access = Access(
@@ -286,7 +284,7 @@ def main(**given: Any) -> None:
             storage_scope=f"{GROUP}/",
             host=given["bind_address"],
             port=given["secure_port"],
-            audit_log=Path("/dev/stdout" if log == "-" else log) if log else None,
+            audit=audit_from(given),
         )
         uvloop.run(_serve(config, access, tls, gates, given))
     except OSError as error:

@@ -10,6 +10,8 @@ import click
 
 from karmada.components.flags import Given, duration, file, ignored, switch, together, words
 from karmada.components.running import namespace_deletion_flag
+from karmada.kube.server.audit.config import AuditConfig, AuditWebhookConfig
+from karmada.kube.server.audit.policy import METADATA_ONLY, Policy, read_policy
 from karmada.kube.server.auth.serving import TLS_VERSIONS, TlsConfig
 from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
 from karmada.kube.server.config import DEFAULT_ISSUER, DEFAULT_PORT, ServerConfig
@@ -59,6 +61,10 @@ def storage_from(given: Given) -> str:
         raise click.ClickException(str(error)) from error
 
 
+def at_least(least: int, name: str, default: int, text: str) -> Any:
+    return click.option(name, type=click.IntRange(min=least), default=default, help=text)
+
+
 oidc_flags = together(
     click.option("--oidc-issuer-url", default="", help="Accept tokens of this OpenID Connect issuer: an https URL."),
     click.option("--oidc-client-id", default="", help="Client that its tokens must be for (claim aud)."),
@@ -86,6 +92,45 @@ token_webhook_flags = together(
         help="Version of the TokenReviews that it gets.",
     ),
     duration("--authentication-token-webhook-cache-ttl", "2m", "How long its answers are kept."),
+)
+
+audit_flags = together(
+    file("--audit-policy-file", "Policy (audit.k8s.io/v1) of what is audited.  [default: metadata of every request]"),
+    click.option(
+        "--audit-log-path",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Append audit events to this file, as JSON lines; - for standard output.",
+    ),
+    click.option(
+        "--audit-log-maxsize", type=click.IntRange(min=0), default=100, help="Megabytes at which the file is rotated."
+    ),
+    click.option(
+        "--audit-log-maxbackup",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Number of rotated files to keep; 0 keeps all.",
+    ),
+    click.option(
+        "--audit-log-maxage",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Days for which rotated files are kept; 0 keeps them for ever.",
+    ),
+    file("--audit-webhook-config-file", "Kubeconfig of a webhook that gets audit events, in batches."),
+    at_least(1, "--audit-webhook-batch-max-size", 400, "Events in a batch."),
+    duration("--audit-webhook-batch-max-wait", "30s", "How long an event may wait for its batch to fill."),
+    click.option(
+        "--audit-webhook-batch-buffer-size",
+        type=click.IntRange(min=1),
+        default=10_000,
+        help="Events that may wait; more are dropped.",
+    ),
+    duration("--audit-webhook-initial-backoff", "10s", "Pause before a batch that failed is sent again."),
+    ignored(
+        "--audit-log-format --audit-log-mode --audit-log-version --audit-log-compress",
+        "events are JSON lines of audit.k8s.io/v1, written before the response is.",
+    ),
+    ignored("--audit-webhook-mode --audit-webhook-version", "events of audit.k8s.io/v1 are sent in batches."),
 )
 
 server_flags = together(
@@ -154,9 +199,7 @@ server_flags = together(
         "AdmissionConfiguration with the settings of plug-ins, such as defaults and exemptions of PodSecurity.",
     ),
     namespace_deletion_flag,
-    click.option(
-        "--audit-log-path", type=click.Path(dir_okay=False, path_type=Path), help="Append a JSON line for each request."
-    ),
+    audit_flags,
     ignored(
         "--allow-privileged --authorization-mode --enable-admission-plugins --enable-bootstrap-token-auth "
         "--runtime-config --apiserver-count",
@@ -195,7 +238,7 @@ def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
         admission_configuration=_admission_configuration(given["admission_control_config_file"]),
         controllers=controllers,
         namespace_deletion_delay=given["namespace_deletion_delay"],
-        audit_log=given["audit_log_path"],
+        audit=audit_from(given),
     )
 
 
@@ -205,6 +248,35 @@ def _tls(given: Given) -> TlsConfig:
         return TlsConfig(minimum=given["tls_min_version"], **{field: given[flag] for field, flag in names.items()})
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def audit_from(given: Given) -> AuditConfig:
+    webhook = given["audit_webhook_config_file"]
+    return AuditConfig(
+        policy=_audit_policy(given["audit_policy_file"]),
+        log_path=given["audit_log_path"],
+        max_megabytes=given["audit_log_maxsize"] or AuditConfig().max_megabytes,
+        max_backups=given["audit_log_maxbackup"],
+        max_days=given["audit_log_maxage"],
+        webhook=None
+        if webhook is None
+        else AuditWebhookConfig(
+            file=webhook,
+            batch=given["audit_webhook_batch_max_size"],
+            buffer=given["audit_webhook_batch_buffer_size"],
+            wait_seconds=given["audit_webhook_batch_max_wait"],
+            first_pause=given["audit_webhook_initial_backoff"],
+        ),
+    )
+
+
+def _audit_policy(path: Path | None) -> Policy:
+    if path is None:
+        return METADATA_ONLY
+    try:
+        return read_policy(path)
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {error}", param_hint="--audit-policy-file") from error
 
 
 def _oidc(given: Given) -> OidcConfig | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.audit.config import AuditConfig
 from karmada.kube.server.auth.serving import TlsConfig
 from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
 from karmada.kube.server.watchcache.history import History
@@ -59,7 +60,7 @@ class ServerConfig:
     """Run the built-in controllers (namespaces, garbage collection, tokens, certificates)."""
     namespace_deletion_delay: float = 0.0
     """Seconds between the deletion of a namespace and that of its content; the programs' flag has Kubernetes' five."""
-    audit_log: Path | None = None
+    audit: AuditConfig = field(default_factory=AuditConfig)
     history: History = field(default_factory=History)
 
     @property

@@ -14,9 +14,12 @@ import orjson
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.admission.chain import Chain
+from karmada.kube.server.audit.trail import Auditor, open_auditor
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import AUTHENTICATED, MASTERS, User
 from karmada.kube.server.config import ServerConfig
@@ -28,7 +31,6 @@ from karmada.kube.server.handlers.pipeline import PathHandler, Pipeline
 from karmada.kube.server.handlers.reads import Reads
 from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.handlers.writes import Writes
-from karmada.kube.server.http.audit import AuditLog
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.front import HttpFront
 from karmada.kube.server.http.health import Health
@@ -78,10 +80,26 @@ class ServerCore:
         self.handlers.scaling.schema = lambda: self.definitions.node("io.k8s.api.autoscaling.v1.Scale")
         self.pipeline = Pipeline(self.registry, self.handlers, rights, cache.catch_up)
         self.metrics = RequestMetrics()
-        self.audit = AuditLog(self.config.audit_log, clock) if self.config.audit_log else None
-        record = self.audit.record if self.audit is not None else None
+        self.audit = open_auditor(self.config.audit, clock, self._decoded_body)
+        if self.audit is not None:
+            self._count_audit(self.audit)
         protobuf = ProtobufForm(self.definitions)
-        self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, protobuf, flow, record)
+        self.http = HttpFront(self.pipeline, callers, rights, clock, self.metrics, protobuf, flow, self.audit)
+
+    def _count_audit(self, audit: Auditor) -> None:
+        self.metrics.gauges["apiserver_audit_event_total"] = audit.counts
+        self.metrics.gauges["apiserver_audit_error_total"] = audit.losses
+
+    def _decoded_body(self, request: Request) -> Obj | None:
+        """For the audit log: a body in protobuf; None for what cannot be read."""
+        resource = self.registry.get(request.info.gvr)
+        if resource is None:
+            return None
+        try:
+            parsed, _ = self.handlers.bodies.parse(request, resource.gvk, custom=resource.custom)
+        except ApiError:
+            return None
+        return parsed if isinstance(parsed, dict) else None
 
     async def _may_create(self, request: Request) -> None:
         """For writes that turn out to create: the caller needs that right, too."""
@@ -158,7 +176,7 @@ class ServerCore:
         await self.cache.stop()
         await self.store.close()
         if self.audit is not None:
-            self.audit.close()
+            await self.audit.close()
 
     # pages
 

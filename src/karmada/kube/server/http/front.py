@@ -34,13 +34,13 @@ from karmada.kube.objects.times import parse_duration
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.runtime.watchdog import describe_requests
+from karmada.kube.server.audit.interface import Audits, FollowsRequest
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.flowcontrol.levels import refused
 from karmada.kube.server.handlers.pipeline import Pipeline, attributes_of
-from karmada.kube.server.http.audit import Answered, Record
 from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, finish, included
 from karmada.kube.server.http.inflate import inflate
 from karmada.kube.server.http.metrics import UNKNOWN, RequestMetrics
@@ -55,7 +55,7 @@ from karmada.kube.server.http.negotiation import (
     wants_pretty,
 )
 from karmada.kube.server.http.protobuf_form import ProtobufForm
-from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Query, Request, parse_path
+from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Query, Request, RequestInfo, parse_path
 from karmada.kube.server.http.results import ListResult, RawResult, Result, TakeOver, WatchResult
 from karmada.kube.server.http.watch_stream import error_frame, stream
 
@@ -113,7 +113,7 @@ class HttpFront:
         metrics: RequestMetrics,
         protobuf: ProtobufForm,
         flow: FlowControl,
-        audit: Record | None = None,
+        audit: Audits | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._protobuf = protobuf
@@ -209,6 +209,8 @@ class HttpFront:
         audit_id = headers.get("Audit-Id") or _audit_id()
         caller: User | None = None
         request: Request | None = None
+        trail: FollowsRequest | None = None
+        panic = False
         follows = info.subresource == "log" and query.flag("follow")
         long_running = info.verb == "watch" or info.subresource in CONNECT_SUBRESOURCES or follows
         if long_running:
@@ -217,13 +219,21 @@ class HttpFront:
             self._in_flight += 1
         try:
             caller = await self._callers.identify(headers, _peer_certificate(raw), _protocols(headers))
+            trail = self._begin(raw, info, caller, audit_id, started)
             user = await impersonate(caller, headers, self._rights)
             request = Request(raw.method, info, query, headers, user, raw=raw, long_running=long_running)
+            if trail is not None:
+                trail.request = request
             request.seat = self._flow.classify(user, attributes_of(info))
             result = await self._run(raw, request)
-            response = await self._respond(raw, request, result, audit_id)
+            if trail is not None:
+                trail.respond(result)
+            response = await self._respond(raw, request, result, audit_id, trail)
             status = response.status
         except ApiError as error:
+            trail = trail or (self._begin(raw, info, caller, audit_id, started) if caller is None else None)
+            if trail is not None:
+                trail.fail(error.status())
             if info.verb == "watch" and isinstance(error, (Expired, Timeout)):
                 response = self._ended_watch(error, request, audit_id)
             else:
@@ -240,6 +250,7 @@ class HttpFront:
             fault = InternalError.of("an unexpected error in the server; see its log")
             response = self._error(fault, request, headers, query, audit_id)
             status = 500
+            panic = True
         finally:
             if long_running:
                 self._long_running -= 1
@@ -248,9 +259,16 @@ class HttpFront:
             seconds = self._clock.monotonic() - started
             known = request is not None and request.authorized and status != 404
             self._metrics.observe(info if known else UNKNOWN, status, seconds)
-            if self._audit is not None:
-                self._audit(Answered(raw, info, caller, request, status, audit_id, seconds))
+            if trail is not None:
+                trail.finish(status, panic=panic)
         return response
+
+    def _begin(
+        self, raw: web.BaseRequest, info: RequestInfo, caller: User | None, audit_id: str, started: float
+    ) -> FollowsRequest | None:
+        if self._audit is None:
+            return None
+        return self._audit.begin(raw, info, caller, audit_id, self._clock.monotonic() - started)
 
     async def _result(self, raw: web.BaseRequest, request: Request) -> Result:
         if raw.method not in _WRITES:
@@ -295,9 +313,11 @@ class HttpFront:
                 del self._reading[name]
 
     async def _respond(
-        self, raw: web.BaseRequest, request: Request, result: Result, audit_id: str
+        self, raw: web.BaseRequest, request: Request, result: Result, audit_id: str, trail: FollowsRequest | None
     ) -> web.StreamResponse:
         if isinstance(result, TakeOver):
+            if trail is not None and request.long_running:
+                trail.started(101)
             response: web.StreamResponse = await result.run(raw)
             return response
         headers = self._headers(request, audit_id)
@@ -310,7 +330,7 @@ class HttpFront:
                 body = dumps(orjson.loads(body), pretty=True)
             return web.Response(body=body or None, status=result.status, headers=headers)
         if isinstance(result, WatchResult):
-            return await self._stream(raw, request, result, headers)
+            return await self._stream(raw, request, result, headers, trail)
         form = _form(request, "list" if isinstance(result, ListResult) else "object")
         include = included(request.query.get("includeObject"), form)
         pretty = form.pretty or self._pretty(request)
@@ -334,6 +354,7 @@ class HttpFront:
         request: Request,
         result: WatchResult,
         headers: CIMultiDict[str],
+        trail: FollowsRequest | None,
     ) -> web.StreamResponse:
         try:
             form = _form(request, "watch")
@@ -351,6 +372,8 @@ class HttpFront:
         except BaseException:
             result.subscription.close()
             raise
+        if trail is not None:
+            trail.started(response.status)
         if raw.method == "HEAD":
             result.subscription.close()
             return response
