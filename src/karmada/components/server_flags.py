@@ -147,6 +147,10 @@ server_flags = together(
         "memory://.  [default: state.db in the data directory]",
     ),
     etcd_flags(""),
+    file(
+        "--encryption-provider-config",
+        "EncryptionConfiguration of what is stored encrypted.  [default: Secrets, with the key in pki/encryption.yaml]",
+    ),
     click.option(
         "--accept-loss",
         is_flag=True,
@@ -219,6 +223,7 @@ def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
         data_dir=given["data_dir"].expanduser(),
         storage=storage_from(given),
         accept_loss=given["accept_loss"],
+        encryption_config=given["encryption_provider_config"],
         host=given["bind_address"],
         port=given["port"],
         advertise_host=given["advertise_address"],

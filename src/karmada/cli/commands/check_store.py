@@ -11,13 +11,13 @@ import click
 import orjson
 
 from karmada.cli.commands.backup import storage_option
+from karmada.kube.server.storage.encryption import MARK
 from karmada.kube.server.storage.interface import StoreUnavailable
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.storage.sqlite_check import examine
 from karmada.kube.server.storage.sqlite_files import read_acknowledged
 
 _PAGE = 1000
-_ENCRYPTED = b"k8s:enc:"
 
 
 @click.command("check-store")
@@ -73,7 +73,7 @@ async def _object_problems(storage: str) -> list[str]:
 
 
 def _bad(value: bytes) -> bool:
-    if value.startswith(_ENCRYPTED):
+    if value.startswith(MARK):
         return False
     try:
         return not isinstance(orjson.loads(value), dict)

@@ -85,6 +85,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "backup": ("backup:backup", "Write a snapshot of the store into a file"),
         "restore": ("backup:restore", "Restore a snapshot into an empty store"),
         "check-store": ("check_store:check_store", "Check that everything in the store is as it was written"),
+        "new-encryption-key": ("encryption:new_encryption_key", "Put a new key in front of an EncryptionConfiguration"),
+        "rewrite": ("encryption:rewrite", "Store objects again as they are, with the current encryption key"),
         "crds": ("crds:crds", "Write Karmada's CustomResourceDefinitions"),
         "webhook-config": (
             "webhook_config:webhook_config",

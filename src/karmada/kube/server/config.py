@@ -26,6 +26,8 @@ class ServerConfig:
     """What the keys of this server's objects begin with ("group/"), where the store holds others' as well."""
     accept_loss: bool = False
     """Open a damaged store without what is lost, and an empty one in a data directory that had a state before."""
+    encryption_config: Path | None = None
+    """EncryptionConfiguration for the store; None: pki/encryption.yaml, made for SQLite (Secrets, with a new key)."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     advertise_host: str = ""

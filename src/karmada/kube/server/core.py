@@ -20,6 +20,7 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.audit.trail import Auditor, open_auditor
+from karmada.kube.server.auth.files import private_directory
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import AUTHENTICATED, MASTERS, User
 from karmada.kube.server.config import ServerConfig
@@ -44,6 +45,7 @@ from karmada.kube.server.http.version import version_info
 from karmada.kube.server.openapi.v2 import OpenApiV2
 from karmada.kube.server.openapi.v3 import OpenApiV3
 from karmada.kube.server.registry import Registry
+from karmada.kube.server.storage.encryption import PLAIN, Encryption, make_configuration, read_encryption
 from karmada.kube.server.storage.interface import StoreFull
 from karmada.kube.server.storage.maintenance import maintain
 from karmada.kube.server.storage.open import open_store
@@ -59,7 +61,7 @@ class ServerCore:
         self.port = 0
         self.definitions = Definitions.load(config.kubernetes_version)
         storage = config.storage or f"sqlite://{(config.data_dir / 'state.db').absolute()}"
-        self.store = open_store(storage, accept_loss=config.accept_loss)
+        self.store = open_store(storage, accept_loss=config.accept_loss, encryption=_encryption(config, storage))
         self.cache = Cache(self.store, self.clock, config.history, scope=config.storage_scope)
         self.registry = Registry()
         self.closing: list[Callable[[], Awaitable[None]]] = []
@@ -193,6 +195,17 @@ class ServerCore:
 
     async def _metrics(self, _request: Request) -> Result:
         return RawResult(self.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+def _encryption(config: ServerConfig, storage: str) -> Encryption:
+    """As configured; servers that share a store need the same file, so none is made for them."""
+    if config.encryption_config is not None:
+        return read_encryption(config.encryption_config)
+    path = config.data_dir / "pki" / "encryption.yaml"
+    if storage.startswith("sqlite:"):
+        private_directory(path.parent)
+        make_configuration(path)
+    return read_encryption(path) if path.exists() and not storage.startswith("memory:") else PLAIN
 
 
 def static(body: bytes, content_type: str = "application/json") -> PathHandler:

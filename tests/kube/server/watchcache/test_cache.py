@@ -73,6 +73,9 @@ class Remote:
 
     async def close(self) -> None: ...
 
+    def is_stale(self, key: str, /) -> bool:
+        return self.inner.is_stale(key)
+
     async def get(self, key: str) -> Stored | None:
         return await self.inner.get(key)
 

@@ -295,7 +295,7 @@ class Writes:
             await self._admission.validate(attributes)
             if _completes_deletion(resource, new, old):
                 return await self._finish_deletion(resource, namespace, entry, new, options)
-            if same_but_times(old, new):
+            if same_but_times(old, new) and not self._cache.store.is_stale(entry.key):
                 await self._verify_unchanged(resource, namespace, entry)
                 return await self._answer(resource, entry, 200)
             if options.dry_run:

@@ -1,8 +1,9 @@
 """A portable copy of everything a store holds at one moment, and its way back into any store.
 
 The file is gzipped, a JSON document a line: first a header, then `{"key":…,"object":…}` for each key in key order, the
-object being the stored bytes as they are. So objects come back byte for byte, uids and all; only revisions are new.
-A last line repeats the count, so that a file that was cut off is not taken for a whole one.
+object being the stored bytes as they are, or `{"key":…,"encrypted":…}` with encrypted bytes in base64: a copy needs no
+keys, and what is encrypted in the store is so in the copy. So objects come back byte for byte, uids and all; only
+revisions are new. A last line repeats the count, so that a file that was cut off is not taken for a whole one.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import Protocol
 
 import msgspec
 
-from karmada.kube.server.storage.interface import Page, RevisionConflict, Store
+from karmada.kube.server.storage.encryption import MARK
+from karmada.kube.server.storage.interface import Page, RevisionConflict, Store, Stored
 
 FORMAT = "pykarmada-backup"
-VERSION = 1
+VERSION = 2
+_VERSIONS = (1, VERSION)
 _PAGE = 1000
 Progress = Callable[[int], None]
 
@@ -40,9 +43,14 @@ class Header(msgspec.Struct):
     revision: int
 
 
-class Line(msgspec.Struct):
+class Line(msgspec.Struct, omit_defaults=True):
     key: str
-    object: msgspec.Raw
+    object: msgspec.Raw = msgspec.Raw()
+    encrypted: bytes = b""
+
+    @property
+    def value(self) -> bytes:
+        return self.encrypted or bytes(self.object)
 
 
 class Footer(msgspec.Struct):
@@ -59,7 +67,7 @@ async def back_up(source: Source, path: Path, progress: Progress = lambda _count
                 revision = page.revision
                 _write(out, msgspec.json.encode(Header(FORMAT, VERSION, revision)))
             for stored in page.items:
-                _write(out, msgspec.json.encode(Line(stored.key, msgspec.Raw(stored.value))))
+                _write(out, msgspec.json.encode(_line(stored)))
             count += len(page.items)
             progress(count)
             if not page.remaining:
@@ -67,6 +75,12 @@ async def back_up(source: Source, path: Path, progress: Progress = lambda _count
             after = page.items[-1].key
         _write(out, msgspec.json.encode(Footer(count)))
     return count
+
+
+def _line(stored: Stored) -> Line:
+    if stored.value.startswith(MARK):
+        return Line(stored.key, encrypted=stored.value)
+    return Line(stored.key, msgspec.Raw(stored.value))
 
 
 @contextmanager
@@ -106,7 +120,7 @@ async def restore(store: Store, path: Path, progress: Progress = lambda _count: 
 
 async def _put(store: Store, lines: list[Line]) -> int:
     try:
-        await asyncio.gather(*(store.write(line.key, bytes(line.object), expected=0) for line in lines))
+        await asyncio.gather(*(store.write(line.key, line.value, expected=0) for line in lines))
     except RevisionConflict as conflict:
         raise BadDump(f"{conflict.key} is there already: somebody else writes into this store") from conflict
     return len(lines)
@@ -140,5 +154,5 @@ def _check_header(raw: bytes) -> None:
     header = msgspec.json.decode(raw, type=Header)
     if header.format != FORMAT:
         raise BadDump(f"the file is no backup of this program, but {header.format!r}")
-    if header.version != VERSION:
+    if header.version not in _VERSIONS:
         raise BadDump(f"the backup has version {header.version}; this program knows version {VERSION}")

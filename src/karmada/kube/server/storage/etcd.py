@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import grpc  # type: ignore[import-untyped]
 
+from karmada.kube.server.storage.encryption import AS_STORED, Encryption
 from karmada.kube.server.storage.etcd_connection import Backoff, Connection, Refused, Tls, Unanswered
 from karmada.kube.server.storage.etcd_messages import (
     COMPACT,
@@ -95,7 +96,8 @@ class TlsFiles(NamedTuple):
 class Layout:
     """How keys and values lie in etcd."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, encryption: Encryption = AS_STORED) -> None:
+        self.encryption = encryption
         self.prefix = prefix.rstrip("/") + "/"
         self._root = self.prefix.encode()
         self._writer = os.urandom(8).hex()
@@ -110,15 +112,17 @@ class Layout:
     def key(self, raw: bytes) -> str:
         return raw[len(self._root) :].decode()
 
-    def stamped(self, value: bytes) -> bytes:
+    def stamped(self, key: str, value: bytes) -> bytes:
         """The value as it is stored by one write, and by no other."""
+        value = self.encryption.encode(key, value)
         return b"%b\n%b%08x" % (value, self._writer.encode(), next(self._number) & 0xFFFFFFFF)
 
-    def value(self, raw: bytes) -> bytes:
-        return raw[:-_STAMP_LENGTH]
+    def value(self, key: str, raw: bytes) -> bytes:
+        return self.encryption.decode(key, raw[:-_STAMP_LENGTH])
 
     def stored(self, kv: Any) -> Stored:
-        return Stored(self.key(kv.key), self.value(kv.value), kv.mod_revision)
+        key = self.key(kv.key)
+        return Stored(key, self.value(key, kv.value), kv.mod_revision)
 
 
 class EtcdStore:
@@ -129,12 +133,13 @@ class EtcdStore:
         prefix: str = DEFAULT_PREFIX,
         tls: TlsFiles | None = None,
         timeout: float = TIMEOUT,
+        encryption: Encryption = AS_STORED,
     ) -> None:
         """`timeout` bounds every call, with all its tries."""
         self.addresses = tuple(addresses)
         self.tls = tls
         self.timeout = timeout
-        self.layout = Layout(prefix)
+        self.layout = Layout(prefix, encryption)
         self._connection: Connection | None = None
         self._revision = 0
         self._wanted = Wanted()
@@ -174,6 +179,9 @@ class EtcdStore:
         if self._connection is None or self._connection.closed:
             return StoreUnavailable("the store is closed")
         return self._connection.error or self._alarm
+
+    def is_stale(self, key: str, /) -> bool:
+        return self.layout.encryption.is_stale(key)
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -331,7 +339,7 @@ class EtcdStore:
         if value is None and expected == 0:
             raise ValueError(f"{key}: deleting needs the revision of what is deleted")
         connection = self._connected()
-        stamped = None if value is None else self.layout.stamped(value)
+        stamped = None if value is None else self.layout.stamped(key, value)
         request = _swap(self.layout.raw(key), stamped, expected)
         before, deadline = self._revision, connection.deadline()
         lost: Unanswered | None = None

@@ -48,7 +48,7 @@ class Keys(Protocol):
 
     def key(self, raw: bytes) -> str: ...
 
-    def value(self, raw: bytes) -> bytes: ...
+    def value(self, key: str, raw: bytes) -> bytes: ...
 
 
 class Wanted:
@@ -190,10 +190,10 @@ class Stream:
         deleted = raw.type == DELETE
         previous = None
         if raw.HasField("prev_kv"):
-            previous = Stored(key, self._keys.value(raw.prev_kv.value), raw.prev_kv.mod_revision)
+            previous = Stored(key, self._keys.value(key, raw.prev_kv.value), raw.prev_kv.mod_revision)
         elif deleted or raw.kv.create_revision != revision:
             raise Compacted(revision)  # it had a value, which is forgotten
-        return Event(key, None if deleted else self._keys.value(raw.kv.value), revision, previous)
+        return Event(key, None if deleted else self._keys.value(key, raw.kv.value), revision, previous)
 
     # Requesting progress
 

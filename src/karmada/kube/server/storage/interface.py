@@ -104,6 +104,9 @@ class Store(Protocol):
     def last_error(self) -> Exception | None:
         """Why the store cannot take writes at the moment; None: it is healthy."""
 
+    def is_stale(self, key: str, /) -> bool:
+        """Whether the key's value would be stored in another form now: an update that changes nothing is worthwhile."""
+
     async def get(self, key: str) -> Stored | None: ...
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:

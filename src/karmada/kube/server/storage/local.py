@@ -39,6 +39,10 @@ class LocalStore(ABC):
     def last_error(self) -> Exception | None:
         return StoreUnavailable("the store is closed") if self._closed else None
 
+    def is_stale(self, _key: str, /) -> bool:
+        """For a store that knows only one form."""
+        return False
+
     def listen(self, listener: Listener) -> Callable[[], None]:
         number = self._next_listener
         self._next_listener += 1

@@ -10,13 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from karmada.kube.server.storage.encryption import AS_STORED, Encryption
 from karmada.kube.server.storage.interface import Store
 
 _ETCD_PORT = 2379
 _ETCD_OPTIONS = ("cacert", "cert", "key", "prefix")
 
 
-def open_store(url: str, *, accept_loss: bool = False) -> Store:
+def open_store(url: str, *, accept_loss: bool = False, encryption: Encryption = AS_STORED) -> Store:
     """The store at this address, not opened yet; ValueError if no backend knows such an address.
 
     `accept_loss`: a damaged SQLite store is opened without what is lost, instead of being refused.
@@ -31,13 +32,15 @@ def open_store(url: str, *, accept_loss: bool = False) -> Store:
 
         if parts.query not in ("", "sync=off", "sync=on"):
             raise ValueError(f'store "{url}": unknown option "{parts.query}" (known: sync=on, sync=off)')
-        return SqliteStore(unquote(parts.path), synced=parts.query != "sync=off", accept_loss=accept_loss)
+        return SqliteStore(
+            unquote(parts.path), synced=parts.query != "sync=off", accept_loss=accept_loss, encryption=encryption
+        )
     if parts.scheme == "etcd" and parts.netloc and not parts.path.strip("/"):
-        return _etcd(url, parts)
+        return _etcd(url, parts, encryption)
     raise ValueError(f'unknown store "{url}" (known: memory://, sqlite:///path/to/file, etcd://host:port,host:port)')
 
 
-def _etcd(url: str, parts: SplitResult) -> Store:
+def _etcd(url: str, parts: SplitResult, encryption: Encryption) -> Store:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(options.keys() - set(_ETCD_OPTIONS))
     if unknown:
@@ -61,7 +64,7 @@ def _etcd(url: str, parts: SplitResult) -> Store:
     if "cacert" in options:
         own = [Path(options[name]) if name in options else None for name in ("cert", "key")]
         tls = TlsFiles(Path(options["cacert"]), *own)
-    return EtcdStore(addresses, prefix=options.get("prefix", DEFAULT_PREFIX), tls=tls)
+    return EtcdStore(addresses, prefix=options.get("prefix", DEFAULT_PREFIX), tls=tls, encryption=encryption)
 
 
 def _with_port(url: str, address: str) -> str:

@@ -47,6 +47,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from karmada.kube.server.storage.encryption import AS_STORED, Encryption
 from karmada.kube.server.storage.interface import (
     Event,
     Page,
@@ -105,7 +106,14 @@ class _Batch(NamedTuple):
 
 
 class SqliteStore(LocalStore):
-    def __init__(self, path: str | os.PathLike[str], *, synced: bool = True, accept_loss: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synced: bool = True,
+        accept_loss: bool = False,
+        encryption: Encryption = AS_STORED,
+    ) -> None:
         """Without `synced` an answered write survives the process, but perhaps not the machine.
 
         `accept_loss` opens a damaged store without what is lost, instead of refusing it.
@@ -113,6 +121,7 @@ class SqliteStore(LocalStore):
         super().__init__()
         self.path = Path(path)
         self._accept_loss = accept_loss
+        self._encryption = encryption
         self._synced_writes = synced
         self._revision = 0
         self._committed = 0
@@ -231,7 +240,7 @@ class SqliteStore(LocalStore):
 
     async def get(self, key: str) -> Stored | None:
         rows = self._read(LATEST, (key, self._revision))
-        return _stored(self.path, key, rows[0] if rows else None)
+        return self._stored(key, rows[0] if rows else None)
 
     async def range(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         revision = self._readable(revision)
@@ -239,7 +248,8 @@ class SqliteStore(LocalStore):
             items, remaining = read_range(self._cursor, self.path, prefix, after, limit, revision)
         except sqlite3.Error as e:
             raise self._unreadable(e) from e
-        return Page(items, revision, remaining)
+        decode = self._encryption.decode
+        return Page([Stored(key, decode(key, value), at) for key, value, at in items], revision, remaining)
 
     async def history(self, prefix: str, *, since: int, until: int, limit: int = 0) -> list[Event]:
         end = prefix_end(prefix) or LAST_KEY
@@ -251,14 +261,25 @@ class SqliteStore(LocalStore):
             left = limit - len(events) if limit else -1
             rows = self._read(HISTORY, (since, upto, prefix, end, left))
             for key, value, revision, total, old, replaced, old_total in rows:
-                if not intact(revision, key, value, total):
-                    raise damaged_row(self.path, revision, key)
-                previous = _stored(self.path, key, (replaced, old, old_total)) if replaced else None
-                events.append(Event(key, value, revision, previous))
+                previous = self._stored(key, (replaced, old, old_total)) if replaced else None
+                new = self._stored(key, (revision, value, total))
+                events.append(Event(key, new.value if new is not None else None, revision, previous))
             since = upto
             if since >= until or len(events) == limit > 0:
                 return events
             await asyncio.sleep(0)
+
+    def _stored(self, key: str, row: tuple[int, bytes | None, int | None] | None) -> Stored | None:
+        """What a row of LATEST says; a deletion is nothing."""
+        if row is None:
+            return None
+        revision, value, total = row
+        if not intact(revision, key, value, total):
+            raise damaged_row(self.path, revision, key)
+        return None if value is None else Stored(key, self._encryption.decode(key, value), revision)
+
+    def is_stale(self, key: str, /) -> bool:
+        return self._encryption.is_stale(key)
 
     def _last_revision(self, key: str) -> int:
         """Of the newest row, synced or not; 0 when that is a deletion or there is none. The index has all of it."""
@@ -349,7 +370,8 @@ class SqliteStore(LocalStore):
                 continue
             revision += 1
             latest[key] = 0 if value is None else revision
-            rows.append((revision, key, value is not None, current, value, checksum(revision, key, value)))
+            stored = value if value is None else self._encryption.encode(key, value)
+            rows.append((revision, key, value is not None, current, stored, checksum(revision, key, stored)))
             batch.events.append(Event(key, value, revision, None))
             batch.answers.append((answer, revision))
             self._wal_pages += 2 + (len(value) // PAGE_SIZE if value else 0)
@@ -525,13 +547,3 @@ class SqliteStore(LocalStore):
                 self._transaction(work)
                 return
             raise StoreUnavailable(f"cannot compact {self.path}: {e}") from e
-
-
-def _stored(path: Path, key: str, row: tuple[int, bytes | None, int | None] | None) -> Stored | None:
-    """What a row of LATEST says; a deletion is nothing."""
-    if row is None:
-        return None
-    revision, value, total = row
-    if not intact(revision, key, value, total):
-        raise damaged_row(path, revision, key)
-    return None if value is None else Stored(key, value, revision)
