@@ -30,16 +30,19 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Free the servers of a test at its end, while they are young, and those of a file at the file's; otherwise their
-    objects are examined for changes after every test to come."""
+    """Free the servers of a file at its end; otherwise their objects are examined after every test to come."""
     try:
         return (yield)
     finally:
-        gc.collect(1 if nextitem is not None and nextitem.path == item.path else 2)
+        if nextitem is None or nextitem.path != item.path:
+            gc.collect()
 
 
 @pytest.fixture(autouse=True)
 def _shared_objects_stay_unchanged() -> Iterator[None]:
+    """Set up first and so torn down last: the servers of the test are freed here, while they are young, and what they
+    shared is examined once, when it dies."""
     detect_mutations()
     yield
+    gc.collect(1)
     assert_unmutated()

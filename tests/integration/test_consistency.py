@@ -96,7 +96,8 @@ async def test_a_continue_token_from_the_future_is_not_believed(http: Http) -> N
 
 async def test_a_snapshot_from_before_a_restart_is_the_stores(certificates: Path, tmp_path: Path) -> None:
     """An object deleted before the cache's memory begins must still be in a list of the time before."""
-    config = ServerConfig(data_dir=certificates, storage=f"sqlite://{tmp_path}/state.db", port=0, controllers=False)
+    storage = f"sqlite://{tmp_path}/state.db"
+    config = ServerConfig(data_dir=certificates, storage=storage, port=0, controllers=False, accept_loss=True)
     server = ApiServer(config)
     await server.start()
     client = server.client()

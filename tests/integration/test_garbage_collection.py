@@ -465,7 +465,8 @@ async def test_what_a_stopped_server_left_undone_is_done_after_the_next_start(
 ) -> None:
     """The first server runs no controllers, so that every deletion stops half-way, as in a crash."""
     storage = f"sqlite://{tmp_path}/state.db"
-    first = ApiServer(ServerConfig(data_dir=certificates, storage=storage, port=0, controllers=False))
+    config = ServerConfig(data_dir=certificates, storage=storage, port=0, controllers=False, accept_loss=True)
+    first = ApiServer(config)
     await first.start()
     client = first.client(user_agent="tests")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from karmada.kube.kinds.rbac import aggregate
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
@@ -16,6 +18,7 @@ from karmada.kube.server.auth.pki import ADMIN_USER
 from karmada.kube.server.auth.rbac import AuthzAttributes, Decision
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.controllers import cluster_roles
 from tests.support.callers import Caller, user_certificate
 from tests.support.eventually import eventually
 from tests.support.wire import Answer, Http
@@ -248,6 +251,23 @@ def rules_of(server: ApiServer, name: str) -> list[Obj]:
     return (server.cache.get(ROLES.group_resource, "", name) or {}).get("rules") or []
 
 
+async def test_many_roles_at_once_are_aggregated_in_one_pass(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: Counter[str] = Counter()
+
+    def counted(role: Obj, all_roles: list[Obj]) -> list[Any] | None:
+        passes[role["metadata"]["name"]] += 1
+        return aggregate(role, all_roles)
+
+    monkeypatch.setattr(cluster_roles, "aggregate", counted)
+    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0))
+    await server.start()
+    await eventually(lambda: passes.keys() >= {"admin", "edit", "view"})
+    await server.stop()
+    assert set(passes.values()) == {1}
+
+
 async def test_an_aggregating_role_has_the_rules_of_those_it_selects(server: ApiServer, http: Http) -> None:
     labels = {"labels": {"into-monitoring": "true"}}
     await make_role(http, "b-part", rule("pods", "list"), meta=labels)
@@ -308,7 +328,7 @@ async def test_the_roles_for_people_allow_what_they_should(
 
 async def test_default_roles_are_mended_at_the_next_start(certificates: Path, tmp_path: Path) -> None:
     """What is missing is added, what was added stays, and what is marked as not to be touched is not."""
-    config = ServerConfig(data_dir=certificates, storage=f"sqlite://{tmp_path}/state.db", port=0)
+    config = ServerConfig(data_dir=certificates, storage=f"sqlite://{tmp_path}/state.db", port=0, accept_loss=True)
     server = ApiServer(config)
     await server.start()
     http = Http(server)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import orjson
+
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import names
 from karmada.kube.objects.copying import copy_json
@@ -73,13 +75,15 @@ def aggregate(role: Obj, all_roles: Iterable[Obj]) -> list[Any] | None:
         return None
     own = role["metadata"]["name"]
     others = sorted((r for r in all_roles if r["metadata"]["name"] != own), key=lambda r: str(r["metadata"]["name"]))
-    rules: list[Any] = []
+    rules: dict[bytes, Any] = {}  # by content: each once, in the order found
     for selector in aggregation.get("clusterRoleSelectors") or ():
         matching = labels_from(selector)
         for other in others:
             if matching.matches(other["metadata"].get("labels")):
-                rules.extend(rule for rule in other.get("rules") or () if rule not in rules)
-    return None if rules == (role.get("rules") or []) else copy_json(rules)
+                for rule in other.get("rules") or ():
+                    rules.setdefault(orjson.dumps(rule, option=orjson.OPT_SORT_KEYS), rule)
+    wanted = list(rules.values())
+    return None if wanted == (role.get("rules") or []) else copy_json(wanted)
 
 
 # --- bindings -----------------------------------------------------------------------------------------------------
