@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.app import ApiServer
-from karmada.kube.server.auth.credentials import FILES_SECONDS, RENEWAL_SECONDS
+from karmada.kube.server.auth.credentials import RENEWAL_SECONDS
 from karmada.kube.server.auth.jwt import SigningKey
 from karmada.kube.server.auth.pki import DAY, SERVER_USAGES, CertificateAuthority, KeyPair, Pki, generate_key_pem
-from karmada.kube.server.auth.serving import TlsConfig
+from karmada.kube.server.auth.serving import FILES_SECONDS, TlsConfig
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller
 from tests.support.eventually import eventually

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +33,8 @@ from karmada.components.flags import (
 )
 from karmada.components.program import CONTEXT, Program
 from karmada.components.server_flags import audit_flags, audit_from, etcd_flags, storage_from
-from karmada.kube.server.auth.serving import TLS_VERSIONS
+from karmada.kube.objects.clock import RealClock
+from karmada.kube.server.auth.serving import TLS_VERSIONS, FollowedServing
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
@@ -67,7 +67,7 @@ class AggregatedApiServer:
         self,
         config: ServerConfig,
         access: Access,
-        tls: ssl.SSLContext,
+        tls: FollowedServing,
         gates: FeatureGates,
         *,
         trust: Trust,
@@ -78,19 +78,19 @@ class AggregatedApiServer:
         from karmada.joining.objects import SECRETS
         from karmada.kube.client.client import Client
         from karmada.kube.client.light import transport_for
-        from karmada.kube.objects.clock import RealClock
         from karmada.kube.runtime.informers import Informers
         from karmada.kube.server.auth.delegated import DelegatedAuthenticator, DelegatedAuthorizer, FollowedTrust
         from karmada.kube.server.extension import ExtensionServer
 
         clock = RealClock()
         self._tls = tls
+        self._following: asyncio.Task[None] | None = None
         self._transport = transport_for(access.secrets)
         self._control_plane = Client(self._transport)
         self._asking = [Client(transport_for(way)) for way in (access.callers, access.rights)]
         self._callers = DelegatedAuthenticator(self._asking[0], clock, anonymous=config.anonymous)
         rights = DelegatedAuthorizer(self._asking[1], clock)
-        self.server = ExtensionServer(config, self._callers, rights, tls, clock)
+        self.server = ExtensionServer(config, self._callers, rights, tls.context, clock)
         self._informers = Informers(self._control_plane, clock=clock)
         self._published = Informers(self._asking[0], clock=clock)
         self._secrets = self._informers.of(SECRETS, transform=_credentials)
@@ -109,9 +109,7 @@ class AggregatedApiServer:
         self.server.health.add("control-plane", lambda: self._informers.synced, pages=("readyz",))
 
     def _believe(self, trust: Trust) -> None:
-        """An authority that is gone stays with the TLS layer, but names nobody any more."""
-        if trust.pem:
-            self._tls.load_verify_locations(cadata=trust.pem.decode("ascii"))
+        self._tls.trust(trust.pem)
         self._callers.believe(trust)
 
     async def start(self) -> None:
@@ -120,8 +118,13 @@ class AggregatedApiServer:
             informers.start()
             await informers.wait_synced()
         await self.server.start()
+        self._following = asyncio.create_task(self._tls.follow(), name="certificates")
 
     async def stop(self) -> None:
+        from karmada.kube.runtime.waiting import cancel_and_wait
+
+        if self._following is not None:
+            await cancel_and_wait(self._following)
         await self.server.stop()
         await self._informers.stop()
         await self._published.stop()
@@ -170,18 +173,14 @@ def _credentials(secret: Obj) -> Obj:
 # certificates
 
 
-def serving_context(certificate: Path | None, key: Path | None, directory: Path, minimum: str) -> ssl.SSLContext:
-    """TLS with the given certificate, else with one that is made here; requests client certificates."""
-    if certificate is None or key is None:
-        certificate, key = directory / "apiserver.crt", directory / "apiserver.key"
-        if not certificate.exists() or not key.exists():
-            _make_certificate(directory, certificate, key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = TLS_VERSIONS[minimum]
-    context.load_cert_chain(certificate, key)
-    context.verify_mode = ssl.CERT_OPTIONAL
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+def serving_files(certificate: Path | None, key: Path | None, directory: Path) -> tuple[Path, Path]:
+    """The given certificate and key, else those of the directory, made when there are none."""
+    if certificate is not None and key is not None:
+        return certificate, key
+    certificate, key = directory / "apiserver.crt", directory / "apiserver.key"
+    if not certificate.exists() or not key.exists():
+        _make_certificate(directory, certificate, key)
+    return certificate, key
 
 
 def _make_certificate(directory: Path, certificate: Path, key: Path) -> None:
@@ -232,7 +231,10 @@ flags = together(
     ),
     click.option("--bind-address", default="0.0.0.0", help="Address to listen on."),
     click.option("--secure-port", default=443, help="Port to listen on; 0 takes a free one."),
-    file("--tls-cert-file", "Serving certificate (PEM).  [default: one is made in --cert-dir]"),
+    file(
+        "--tls-cert-file",
+        "Serving certificate (PEM), followed when it changes.  [default: made in --cert-dir]",
+    ),
     file("--tls-private-key-file", "Key (PEM) of the serving certificate."),
     click.option(
         "--cert-dir",
@@ -275,9 +277,8 @@ def main(**given: Any) -> None:
             callers=load_config(given["authentication_kubeconfig"]) if given["authentication_kubeconfig"] else first,
             rights=load_config(given["authorization_kubeconfig"]) if given["authorization_kubeconfig"] else first,
         )
-        tls = serving_context(
-            given["tls_cert_file"], given["tls_private_key_file"], given["cert_dir"], given["tls_min_version"]
-        )
+        files = serving_files(given["tls_cert_file"], given["tls_private_key_file"], given["cert_dir"])
+        tls = FollowedServing(*files, given["tls_min_version"], RealClock())
         config = ServerConfig(
             data_dir=given["cert_dir"],
             storage=storage,
@@ -312,7 +313,7 @@ def _trust(given: Given) -> Trust:
     return Trust(read("client_ca_file"), proxy)
 
 
-async def _serve(config: ServerConfig, access: Access, tls: ssl.SSLContext, gates: FeatureGates, given: Given) -> None:
+async def _serve(config: ServerConfig, access: Access, tls: FollowedServing, gates: FeatureGates, given: Given) -> None:
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.runtime.waiting import cancel_and_wait

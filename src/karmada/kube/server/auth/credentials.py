@@ -13,10 +13,8 @@ from pathlib import Path
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.auth.pki import Pki
-from karmada.kube.server.auth.serving import ServingTls, TlsConfig
+from karmada.kube.server.auth.serving import FILES_SECONDS, ServingTls, TlsConfig
 
-FILES_SECONDS = 60.0
-"""How often files that somebody else writes are looked at."""
 RENEWAL_SECONDS = 3600.0
 log = get_logger("certificates")
 

@@ -12,12 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.logging import get_logger
+
+FILES_SECONDS = 60.0
+"""How often files that somebody else writes are looked at."""
 TLS_VERSIONS: Final = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
     "VersionTLS11": ssl.TLSVersion.TLSv1_1,
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
+log = get_logger("certificates")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +72,54 @@ class ServingTls:
         context.minimum_version = self._minimum
         context.load_cert_chain(certificate, key)
         context.verify_mode = ssl.CERT_OPTIONAL
-        context.load_verify_locations(cadata=client_ca_pem.decode("ascii"))
+        if client_ca_pem:
+            context.load_verify_locations(cadata=client_ca_pem.decode("ascii"))
         context.set_alpn_protocols(["http/1.1"])
         return context
 
     def _move_to_current(self, tls: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         if self._current is not None:
             tls.context = self._current
+
+
+class FollowedServing:
+    """A server's certificate in two files that somebody else renews; who its clients are is said by `trust`."""
+
+    def __init__(self, certificate: Path, key: Path, minimum: str, clock: Clock) -> None:
+        """OSError or ValueError for files that cannot be used."""
+        self._files = certificate, key
+        self._clock = clock
+        self._tls = ServingTls(minimum)
+        self._client_ca_pem = b""
+        self._contents: tuple[bytes, ...] = ()
+        self._load()
+        self.context = self._tls.context
+
+    def trust(self, client_ca_pem: bytes) -> None:
+        """From now on, client certificates of these authorities and no others."""
+        self._client_ca_pem = client_ca_pem
+        self._contents = ()
+        self._refresh()
+
+    def _load(self) -> None:
+        contents = self._read()
+        self._tls.load(*self._files, self._client_ca_pem)
+        self._contents = contents
+
+    def _read(self) -> tuple[bytes, ...]:
+        return tuple(path.read_bytes() for path in self._files)
+
+    def _refresh(self) -> None:
+        """What cannot be loaded now is tried again at the next look."""
+        try:
+            if self._read() != self._contents:
+                self._load()
+                log.info("The serving certificate and the authorities of clients were reloaded")
+        except (OSError, ValueError) as error:
+            log.error("Certificates cannot be reloaded; the former ones stay in use", error)
+
+    async def follow(self) -> None:
+        """For as long as the server runs."""
+        while True:
+            await self._clock.sleep(FILES_SECONDS)
+            self._refresh()
