@@ -16,7 +16,7 @@ UNIT ?= tests
 E2E ?= tests/e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status tools test lint format bench bench-quick clean
+.PHONY: help up down status tools test jepsen lint format bench bench-quick clean
 
 help: ## Show what there is to make
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/e2e $(UNIT)
 	@echo "==> End to end: real programs, four files at a time, since they mostly wait"
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(E2E)
+
+jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
+	@JEPSEN_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -s tests/e2e/test_linearizability.py
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages
 	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks && $(BIN)/ruff format --check src tests benchmarks

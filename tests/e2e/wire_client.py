@@ -14,14 +14,16 @@ from tests.support.programs import ServerProcess
 class WireClient:
     """`async with WireClient(server) as wire`: requests answer (code, parsed body)."""
 
-    def __init__(self, server: ServerProcess) -> None:
+    def __init__(self, server: ServerProcess, *, reuse: bool = True) -> None:
+        """Without `reuse` each request has a connection of its own, and none is sent a second time by the library."""
+        self._reuse = reuse
         pki = server.data_dir / "pki"
         self._tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
         self._tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         self._url = server.url
 
     async def __aenter__(self) -> WireClient:
-        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
+        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0, force_close=not self._reuse)
         self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=20))
         return self
 
