@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.objects.shared import Packed, Press, SharedObject
+from karmada.kube.objects.shared import Packed, Press, SharedObject, assert_unmutated
 from karmada.kube.objects.types import Obj
 
 
@@ -131,3 +131,13 @@ def test_an_adopted_object_is_the_one_that_is_shared() -> None:
     shared = one.adopt(deployment(1))
     assert one.object() is shared
     assert shared.source is one
+
+
+def test_another_order_of_keys_is_no_mutation_and_a_change_after_it_is_reported_once() -> None:
+    shared = Packed(b'{"a":1,"b":{"c":2}}').adopt({"b": {"c": 2}, "a": 1})
+    assert_unmutated()
+    assert_unmutated()
+    shared["b"]["c"] = 3
+    with pytest.raises(AssertionError, match='"c":3'):
+        assert_unmutated()
+    assert_unmutated()
