@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import Any, ClassVar, Self
 
 from karmada.kube.objects.gvk import GroupKind, GroupResource
@@ -54,8 +53,14 @@ class FieldError:
         return {"reason": self.reason, "message": self.body, "field": self.field}
 
 
+_MORE = FieldError("", "FieldValueInvalid", "more errors")
+
+
 class FieldErrors(list[FieldError]):
-    """A list that keeps only the first errors added to it, so that no object fills the memory."""
+    """A list that keeps only the first errors added to it, so that no object fills the memory.
+
+    All others are one and the same, so that its length still shows whether a rule has found something.
+    """
 
     MOST: ClassVar[int] = 1000
 
@@ -70,13 +75,13 @@ class FieldErrors(list[FieldError]):
         return len(self) >= self.MOST
 
     def append(self, error: FieldError) -> None:
-        if len(self) < self.MOST:
-            super().append(error)
+        super().append(error if len(self) < self.MOST else _MORE)
 
     def extend(self, errors: Iterable[FieldError]) -> None:
         if isinstance(errors, list) and not errors:
             return  # nearly always
-        super().extend(islice(errors, max(0, self.MOST - len(self))))
+        for error in errors:
+            self.append(error)
 
     def __iadd__(self, errors: Iterable[FieldError]) -> Self:  # type: ignore[override,misc]
         self.extend(errors)
@@ -146,12 +151,12 @@ def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], bool]:
     length = 0
     for error in errors:
         size = len(error.field) + len(error.body)
-        if unique and length + size > _MESSAGE:
+        if error is _MORE or (unique and length + size > _MESSAGE):
             return list(unique), True
         if error not in unique:
             unique[error] = None
             length += size
-    return list(unique), isinstance(errors, FieldErrors) and errors.full
+    return list(unique), False
 
 
 class ApiError(Exception):

@@ -130,11 +130,12 @@ class Definitions:
 
     def _compile(self) -> dict[str, Node]:
         raw = self._read()
-        self._nodes = _Compiler(raw).compile()
+        nodes = _Compiler(raw).compile()
         for name, definition in raw.items():
             for entry in definition.get("x-kubernetes-group-version-kind", ()):
                 self._kinds[GVK(entry["group"], entry["version"], entry["kind"])] = name
-        return self._nodes
+        self._nodes = nodes  # last: another thread that sees it sees all
+        return nodes
 
 
 def _package_directory() -> Path:

@@ -328,7 +328,10 @@ def list_index(node: Node, value: list[Any]) -> dict[Any, Any]:
 def _duplicates(node: Node, value: list[Any], path: str) -> list[FieldError]:
     seen: set[Any] = set()
     found = FieldErrors()
+    path = short_path(path)
     for index, item in enumerate(value):
+        if found.full:
+            break
         identity = list_key(node, item)
         if identity in seen:
             keyed = isinstance(item, dict) and node.list_keys

@@ -93,7 +93,7 @@ def mount_token(spec: Obj) -> None:
     for key in ("initContainers", "containers"):
         for container in spec.get(key) or ():
             mounts = container.get("volumeMounts") or []
-            if any(mount.get("mountPath") == MOUNT_PATH for mount in mounts):
+            if mounts and any(mount.get("mountPath") == MOUNT_PATH for mount in mounts):
                 continue
             container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
             mounted = True

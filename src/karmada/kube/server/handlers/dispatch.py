@@ -16,6 +16,7 @@ from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import Reset
 from karmada.kube.schema.node import Node
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.deletes import Deletes
 from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.handlers.reads import Reads
@@ -120,7 +121,9 @@ class Handlers:
     def body(self, request: Request, resource: Resource, options: WriteOptions) -> Obj:
         return self.bodies.object(request, resource.gvk, resource.schema(), options.validation, custom=resource.custom)
 
-    def _reader(self, request: Request, resource: Resource, options: WriteOptions) -> Callable[[], Obj]:
+    async def _reader(
+        self, request: Request, resource: Resource, options: WriteOptions
+    ) -> Callable[[], Awaitable[Obj]]:
         """The body of a PUT, parsed now, and again for every retry, since each attempt mutates it."""
         namespace, name = self.namespace(request, resource), request.info.name
 
@@ -132,12 +135,16 @@ class Handlers:
             place(obj, resource, namespace, name)
             return obj
 
-        unused = [parse()]
-        return lambda: unused.pop() if unused else parse()
+        unused = [await aside(request, parse)]
+
+        async def read() -> Obj:
+            return unused.pop() if unused else await aside(request, parse)
+
+        return read
 
     async def _create(self, request: Request, resource: Resource) -> Result:
         options = write_options(request.query, "CreateOptions") if request.query else DEFAULT_WRITE
-        obj = self.body(request, resource, options)
+        obj = await aside(request, lambda: self.body(request, resource, options))
         namespace = self.namespace(request, resource)
         place(obj, resource, namespace)
         return await self.writes.create(request, resource, namespace, obj, options)
@@ -145,17 +152,17 @@ class Handlers:
     async def _update(self, request: Request, resource: Resource) -> Result:
         options = write_options(request.query, "UpdateOptions")
         namespace, name = self.namespace(request, resource), request.info.name
-        read = self._reader(request, resource, options)
+        read = await self._reader(request, resource, options)
 
         async def replace(_live: Obj) -> Obj:
-            return read()
+            return await read()
 
         async def update() -> Result:
             return await self.writes.update(request, resource, namespace, name, options, replace)
 
         async def create() -> Result:
             await self._may_create(request)
-            obj = read()
+            obj = await read()
             check_uid(resource, namespace, name, obj["metadata"].get("uid") or "", "")
             obj["metadata"].pop("resourceVersion", None)
             return await self.writes.create(request, resource, namespace, obj, options)
@@ -167,7 +174,7 @@ class Handlers:
 
     async def _patch(self, request: Request, resource: Resource) -> Result:
         namespace, name = self.namespace(request, resource), request.info.name
-        patcher, options = self._resource_patcher(request, resource)
+        patcher, options = await aside(request, lambda: self._resource_patcher(request, resource))
 
         async def update(change: Change, owned: bool) -> Result:
             async def placed(live: Obj) -> Obj:
@@ -265,15 +272,15 @@ class Handlers:
         namespace = self.namespace(request, resource)
         if info.verb == "update":
             options = write_options(request.query, "UpdateOptions")
-            read = self._reader(request, resource, options)
+            read = await self._reader(request, resource, options)
 
             async def replace(live: Obj) -> Obj:
-                return project(live, read())
+                return project(live, await read())
 
             return await self.writes.update(
                 request, resource, namespace, info.name, options, replace, subresource=info.subresource
             )
-        patcher, options = self._resource_patcher(request, resource)
+        patcher, options = await aside(request, lambda: self._resource_patcher(request, resource))
 
         async def update(change: Change, owned: bool) -> Result:
             async def projected(live: Obj) -> Obj:

@@ -30,6 +30,7 @@ from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.patch.strategic import apply_strategic_merge_patch
 from karmada.kube.schema.decode import DecodeError, parse_json
 from karmada.kube.schema.node import Node
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.http.bodies import Bodies, repeated, strict_text
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
@@ -69,7 +70,7 @@ class Patcher:
         custom: bool,
         reset: Reset | None = None,
     ) -> None:
-        self._request = request
+        self.request = request
         self._bodies = bodies
         self._gvk = gvk
         self._node = node
@@ -112,9 +113,9 @@ class Patcher:
         return [operation or {} for operation in operations]
 
     def _parse(self) -> Any:
-        if self._request.in_process and self._request.obj is not None:
-            return self._request.obj
-        body = self._request.body
+        if self.request.in_process and self.request.obj is not None:
+            return self.request.obj
+        body = self.request.body
         try:
             patch = parse_json(body)
         except ValueError as error:
@@ -129,7 +130,7 @@ class Patcher:
 
     async def change(self, live: Obj) -> Obj:
         """`live` and the result may share unchanged parts; the result shares nothing with the patch itself."""
-        return self._checked(self._apply(live), live)
+        return await aside(self.request, lambda: self._checked(self._apply(live), live))
 
     def _checked(self, patched: Obj, live: Obj | None = None) -> Obj:
         """The result must still be an object of this kind; unknown fields are handled as the client requests."""
@@ -148,21 +149,21 @@ class Patcher:
             raise self._refusal(shown, ValueError(strict_text(complaints)))
         if complaints and self._options.validation == "Warn":
             for text in complaints:
-                self._request.warn(text)
+                self.request.warn(text)
         return patched
 
     def refuse_uid_of_nothing(self, config: Obj) -> None:
         """A uid names an existing object: an apply with one never creates."""
         uid = (config.get("metadata") or {}).get("uid")
         if uid:
-            info = self._request.info
+            info = self.request.info
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise Conflict.of(GroupResource(info.group, info.resource), info.name, why)
 
     def config(self) -> Obj:
         """The body of a server-side apply."""
-        if self._request.in_process and self._request.obj is not None:
-            config = copy_json(self._request.obj)
+        if self.request.in_process and self.request.obj is not None:
+            config = copy_json(self.request.obj)
         else:
             config = self._load_config()
         config = _mapping(
@@ -180,14 +181,14 @@ class Patcher:
         from karmada.kube.schema.yamlio import load_strict
 
         try:
-            config, complaints = load_strict(self._request.body)
+            config, complaints = load_strict(self.request.body)
         except ValueError as error:
             raise BadRequest(f"error decoding YAML: {error}") from None
         for text in complaints:
             if self._options.validation == "Strict":
                 raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {text}")
             if self._options.validation == "Warn":
-                self._request.warn(f"error converting YAML to JSON: {text}")
+                self.request.warn(f"error converting YAML to JSON: {text}")
         return config
 
     def applied(self, live: Obj | None, config: Obj, subresource: str) -> Obj:
@@ -270,17 +271,18 @@ async def patch_or_create(
     """Run a patch; a server-side apply of something that does not exist creates it (where `create` allows)."""
     if patcher.media != APPLY:
         return await update(patcher.change, False)
-    config = patcher.config()
+    request = patcher.request
+    config = await aside(request, patcher.config)
 
     async def change(live: Obj) -> Obj:
-        return patcher.applied(live, copy_json(config), subresource)
+        return await aside(request, lambda: patcher.applied(live, copy_json(config), subresource))
 
     if create is None:
         return await update(change, True)
 
     async def make() -> Any:
         patcher.refuse_uid_of_nothing(config)
-        return await create(patcher.applied(None, copy_json(config), ""))
+        return await create(await aside(request, lambda: patcher.applied(None, copy_json(config), "")))
 
     return await update_or_create(lambda: update(change, True), make)
 

@@ -37,6 +37,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import after_admission, entries_of, same_but_times, same_value, update_managers
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
+from karmada.kube.server.handlers.aside import aside
 from karmada.kube.server.handlers.subresources import projection, reset_for
 from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.http.options import WriteOptions
@@ -97,9 +98,13 @@ class Writes:
             meta.pop(key, None)
         _dedupe_owners(request, meta)
         strategy = resource.strategy
-        strategy.default(obj)
-        if not owned:
-            self._track(request, resource, None, obj, options, "")
+
+        def complete() -> None:
+            strategy.default(obj)
+            if not owned:
+                self._track(request, resource, None, obj, options, "")
+
+        await aside(request, complete)
         attributes = Attributes(
             CREATE, resource, "", namespace, meta.get("name") or "", obj, None, request.user,
             dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
@@ -108,7 +113,7 @@ class Writes:
         entries = entries_of(obj)
         if await self._admission.admit(attributes):
             _repair(request, obj, entries)
-            strategy.default(obj)
+            await aside(request, lambda: strategy.default(obj))
         meta["uid"] = names.random_uuid()
         meta["creationTimestamp"] = rfc3339(self._clock.now())
         if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
@@ -133,11 +138,11 @@ class Writes:
             if not given and prefix:
                 meta["name"] = attributes.name = prefix[:_MAX_GENERATED] + names.random_suffix()
             if attempt == 0:
-                resource.strategy.prepare_create(obj)
+                await aside(request, lambda: resource.strategy.prepare_create(obj))
             reservation = await self._reserve(resource, obj, None)
             stored: bool | None = False
             try:
-                self._validate_create(request, resource, namespace, obj)
+                await aside(request, lambda: self._validate_create(request, resource, namespace, obj))
                 resource.strategy.canonicalize(obj)
                 await self._admission.validate(attributes)
                 if options.dry_run:
@@ -266,12 +271,16 @@ class Writes:
         if not subresource:
             if resource.has_status:
                 _restore(new, old, "status")
-            strategy.default(new)
+            default = strategy.default
         else:
-            default = strategy.default_status if subresource == "status" else None
-            (default or strategy.default)(new)
-        if not owned:
-            self._track(request, resource, old, new, options, subresource)
+            default = (strategy.default_status if subresource == "status" else None) or strategy.default
+
+        def complete() -> None:
+            default(new)
+            if not owned:
+                self._track(request, resource, old, new, options, subresource)
+
+        await aside(request, complete)
         attributes = Attributes(
             UPDATE, resource, subresource, namespace, entry.name, new, old, request.user,
             dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
@@ -283,14 +292,14 @@ class Writes:
             _repair(request, new, entries)
             strategy.default(new)
         if not subresource:
-            strategy.prepare_update(new, old)
+            await aside(request, lambda: strategy.prepare_update(new, old))
         generation = strategy.generation if subresource != "status" else None
         if generation is not None and not same_value(generation(old), generation(new)):
             meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
         reservation = await self._reserve(resource, new, old) if not subresource else None
         stored: bool | None = False
         try:
-            self._validate_update(request, resource, new, old, subresource)
+            await aside(request, lambda: self._validate_update(request, resource, new, old, subresource))
             strategy.canonicalize(new)
             await self._admission.validate(attributes)
             if _completes_deletion(resource, new, old):
