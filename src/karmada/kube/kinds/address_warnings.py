@@ -1,4 +1,4 @@
-"""IP addresses and CIDRs that are still taken, though not written as they should be."""
+"""Warnings about IP addresses and CIDRs that are accepted, but not in canonical form."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cidr_warnings(path: str, text: str) -> Iterator[str]:
 
 
 def _is_odd(text: str) -> bool:
-    """Leading zeros in IPv4, or IPv4 in the clothes of IPv6."""
+    """Leading zeros in IPv4, or an IPv4-mapped IPv6 address."""
     last = text.rpartition(":")[2]
     return ("." in text and ":" in text) or any(
         len(p) > 1 and p.startswith("0") for p in last.split(".") if "." in last

@@ -1,7 +1,7 @@
 """CEL in webhook configurations and admission policies: compiled when it is written.
 
-An expression that does not compile, or evaluates to something else than its place wants, is an invalid value, so that
-a mistake is found by who makes it and not by the next write that the policy concerns.
+An expression that does not compile, or evaluates to another type than its field requires, is an invalid value. So
+mistakes are reported when the policy is written, not by the next write that it matches.
 """
 
 from __future__ import annotations

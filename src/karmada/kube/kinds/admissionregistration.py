@@ -1,4 +1,4 @@
-"""Webhook configurations and admission policies: defaults and rules. Admission calls and evaluates them."""
+"""Webhook configurations and admission policies: defaults and validation."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _resources(errors: list[FieldError], path: str, resources: list[str]) -> Non
 
 
 def client_config(errors: list[FieldError], path: str, config: Obj) -> None:
-    """Where a webhook is called: by URL or as a Service, and exactly one of them."""
+    """The clientConfig of a webhook: exactly one of URL and Service."""
     url: str | None = config.get("url")
     service: Obj | None = config.get("service")
     if (url is None) == (service is None):
@@ -265,7 +265,7 @@ def validate_mutating_policy(obj: Obj) -> list[FieldError]:
 
 
 def _policy(errors: list[FieldError], spec: Obj) -> expressions.Declared:
-    """What validating and mutating policies have in common; the variables that their expressions may use."""
+    """The common rules of validating and mutating policies; returns the variables that their expressions may use."""
     checks.one_of(errors, "spec.failurePolicy", spec.get("failurePolicy"), _POLICIES)
     declared = expressions.Declared(spec)
     if spec.get("paramKind") is not None:

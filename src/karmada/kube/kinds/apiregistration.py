@@ -1,4 +1,4 @@
-"""APIServices: who serves a group-version. One without a service is served here and is available at once."""
+"""APIServices: which server serves a group-version. One without a service is served here and available at once."""
 
 from __future__ import annotations
 

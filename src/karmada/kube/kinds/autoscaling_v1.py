@@ -172,7 +172,7 @@ def from_v2(obj: Obj) -> Obj:
 
 
 def _load(annotations: Obj, key: str) -> Any:
-    """What an annotation says; text that is no JSON says nothing."""
+    """The content of an annotation; nothing for text that is no JSON."""
     try:
         return orjson.loads(annotations[key])
     except (KeyError, ValueError):

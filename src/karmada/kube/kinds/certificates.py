@@ -1,7 +1,7 @@
-"""CertificateSigningRequest: its spec never changes, and who may change which part of its status is fixed.
+"""CertificateSigningRequest: the spec is immutable, and each part of the status has one endpoint that writes it.
 
-An ordinary update takes metadata only. `/approval` adds Approved or Denied, `/status` sets the certificate or adds
-Failed and other conditions; what was once said there stays.
+An ordinary update writes metadata only. `/approval` adds Approved or Denied, `/status` sets the certificate or adds
+Failed and other conditions; these conditions are never removed.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def prepare_approval(csr: Obj, old: Obj, now: float) -> None:
 
 
 def prepare_status(csr: Obj, old: Obj, now: float) -> None:
-    """In place: `/status` leaves the spec and the approval alone and fills in the times of conditions."""
+    """In place: `/status` keeps the spec and the approval, and fills in the times of conditions."""
     csr["spec"] = copy_json(old.get("spec") or {})
     stored = {kind: _by_type(old, kind) for kind in (APPROVED, DENIED)}
     entries = conditions(csr)
@@ -170,7 +170,7 @@ def _by_type(csr: Obj, kind: str) -> list[Any]:
 
 
 def _kept_condition_errors(csr: Obj, old: Obj, may_set: tuple[str, ...]) -> list[FieldError]:
-    """Approved, Denied and Failed stay once they were said; the first two are said by approvers only."""
+    """Approved, Denied and Failed are never removed; the first two are added through `/approval` only."""
     errors = []
     for kind in (APPROVED, DENIED, FAILED):
         before, after = _by_type(old, kind), _by_type(csr, kind)

@@ -1,7 +1,7 @@
 """Small rules that many kinds share: each adds to a list of field errors what it finds wrong.
 
 A rule takes the list it adds to, so that a valid object costs no allocation. Paths are built by the caller only as
-deep as it walks. Quantities and label pairs repeat endlessly between objects, so their verdicts are remembered.
+deep as it walks. Quantities and label pairs repeat between objects, so their results are cached.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _selector_requirement(errors: list[FieldError], path: str, requirement: Obj)
 
 
 def selector_text(selector: Obj) -> Obj:
-    """A selector as an error shows it: only what it says."""
+    """A selector as an error shows it: without empty fields."""
     return {key: value for key, value in selector.items() if value}
 
 

@@ -20,7 +20,7 @@ MAX_DATA = 1024 * 1024
 FROZEN = "field is immutable when `immutable` is set"
 SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
 _OF_BODIES = "couldn't get version/kind; json parse error: "
-"""What a complaint about JSON begins with when it is a request's body."""
+"""The prefix of JSON errors about the body of a request."""
 _REDACTED = "<secret contents redacted>"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a container: names, image, ports, environment, mounts, resources, probes.
+"""Validation of a container: names, image, ports, environment, mounts, resources, probes.
 
 The same rules serve init, main and ephemeral containers of Pods and of every pod template. `volumes` maps the names of
 the pod's volumes to whether they are claims, the only ones that may be mapped as devices.

@@ -1,9 +1,9 @@
-"""CustomResourceDefinition: what a definition may say, what it may change, and how its deletion begins.
+"""CustomResourceDefinition: defaults, validation, and the finalizer that keeps it until its objects are deleted.
 
-A version's schema is judged in three steps, each only if the one before found nothing: is it structural, do its
-defaults fit it, do its rules compile. Judging is dear, so an update judges only the schemas it changed; that also lets
-a definition live on that was accepted under laxer rules. A schema that this process found right before, in whichever
-definition, is recognised by its digest. Serving a definition is the business of server.crd.
+A version's schema is validated in three steps, each only if the one before found nothing: is it structural, do its
+defaults fit it, do its rules compile. That is expensive, so an update validates only the schemas it changed, which also
+keeps definitions valid that were accepted under laxer rules. A schema that this process found valid before, in any
+definition, is recognised by its digest. Definitions are served by kube/server/crds.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _prepare_create(crd: Obj) -> None:
 
 
 def _prepare_update(crd: Obj, _old: Obj) -> None:
-    """A version that becomes the stored one is remembered for as long as objects may exist in it."""
+    """Record the storage version in status.storedVersions, for as long as objects may exist in it."""
     stored = storage_version(crd)
     status = crd.get("status") or {}
     known = status.get("storedVersions") or []
@@ -120,7 +120,7 @@ def _mark_deleting(crd: Obj) -> None:
 
 
 def validate(crd: Obj, old: Obj | None = None) -> list[FieldError]:
-    """What is wrong with a definition; schemas equal to those of `old` are not judged again."""
+    """The errors of a definition; schemas equal to those of `old` are not validated again."""
     spec = crd.get("spec") or {}
     named = [] if old is not None else _name_errors(crd, spec)  # neither the name nor what it must match changes
     errors = [*named, *_approval_errors(crd, spec), *_spec_errors(spec)]
@@ -143,7 +143,7 @@ def validate(crd: Obj, old: Obj | None = None) -> list[FieldError]:
 
 
 def _places(versions: list[Obj], key: str, together: str) -> list[tuple[str, Obj]]:
-    """Where a part of the versions is reported: at one place for all of them if all say the same, else at each."""
+    """The path of errors in a field of the versions: the top-level field if all versions have the same, else each."""
     if versions and versions[0].get(key) and all(version.get(key) == versions[0][key] for version in versions):
         return [(together, versions[0])]
     return [(f"spec.versions[{index}]", version) for index, version in enumerate(versions)]
@@ -504,7 +504,7 @@ def _stored_errors(crd: Obj) -> Iterator[FieldError]:
 
 
 def validate_update(crd: Obj, old: Obj) -> list[FieldError]:
-    """Once a definition is served, what its objects are called and where they live stays."""
+    """Once a definition is established, names and scope are immutable."""
     if not meta.has_condition((old.get("status") or {}).get("conditions"), "Established"):
         return []
     new_spec, old_spec = crd["spec"], old["spec"]

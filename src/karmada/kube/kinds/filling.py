@@ -1,4 +1,4 @@
-"""In-place helpers that defaults are written with. Absent and null are the same thing."""
+"""In-place helpers for defaulting. Absent and null are equal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def take_metadata(live: Obj, body: Obj) -> None:
 
 
 def take_version(live: Obj, body: Obj) -> None:
-    """The version (and uid) that a body names as its precondition; with none the write is unconditional."""
+    """The resourceVersion (and uid) of a body, as a precondition; without any the write is unconditional."""
     given = body.get("metadata") or {}
     live["metadata"].pop("resourceVersion", None)
     for key in ("resourceVersion", "uid"):

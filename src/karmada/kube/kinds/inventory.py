@@ -1,7 +1,7 @@
 """Every built-in kind, one row each: names, scope, strategy, subresources.
 
 A row that the chosen Kubernetes version does not know is left out. Schemas are compiled on first use. Two kinds have
-two faces on one storage: HorizontalPodAutoscaler (v1 and v2, stored as v2) and Event (core and events.k8s.io, stored as
+two APIs on one storage: HorizontalPodAutoscaler (v1 and v2, stored as v2) and Event (core and events.k8s.io, stored as
 core). Reviews and bindings are rows with the one verb `create`: they are evaluated, not stored.
 """
 
@@ -78,9 +78,9 @@ _DEPRECATIONS = {
     "Endpoints": (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     "ComponentStatus": (19, "v1 ComponentStatus is deprecated in v1.19+"),
 }
-"""By core kind: since which minor version, and what requests are warned with."""
+"""By core kind: the minor version that deprecated it, and the warning."""
 _PLAIN_SERVICE_NAMES = 36
-"""Minor versions from which on something holds."""
+"""The minor version from which on Service names are plain DNS labels."""
 
 
 def group_priority(group: str) -> int:
@@ -274,7 +274,7 @@ ROWS: tuple[Row, ...] = (
 
 
 class _Shared(NamedTuple):
-    """How a kind that is stored elsewhere gets there and back."""
+    """Conversion of a kind that is stored as another one, in both directions."""
 
     storage: GVK
     to_storage: Callable[[Obj], Obj]

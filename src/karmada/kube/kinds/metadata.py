@@ -1,7 +1,7 @@
 """Rules for ObjectMeta, the same for every kind, on the hot path of every write.
 
-An ordinary object passes with a few dictionary look-ups: verdicts on label pairs, annotation keys and finalizers are
-remembered, and no path is put together before something is wrong.
+A valid object costs a few dictionary look-ups: results for label pairs, annotation keys and finalizers are cached, and
+paths are built only for errors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def metadata_errors(
     builtin: bool = False,
     path: str = "metadata",
 ) -> list[FieldError]:
-    """What is wrong with the metadata; an existing object's name was judged when it was created.
+    """The errors of the metadata; an existing object's name was validated when it was created.
 
     Built-in kinds refuse finalizers without a domain, custom resources only warn of them.
     """
@@ -138,7 +138,7 @@ def finalizer_is_standard(name: str) -> bool:
 
 
 def metadata_update_errors(obj: Obj, old: Obj) -> list[FieldError]:
-    """What an update may not do to metadata; the server has already carried over what only it sets."""
+    """Immutable fields of metadata; the server has already copied those that only it sets."""
     meta, before = obj["metadata"], old["metadata"]
     errors = FieldErrors()
     if before.get("deletionTimestamp") and meta.get("finalizers"):

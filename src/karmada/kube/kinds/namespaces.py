@@ -28,7 +28,7 @@ def prepare_namespace(obj: Obj) -> None:
 
 
 def prepare_namespace_update(obj: Obj, old: Obj) -> None:
-    """The main endpoint does not touch spec.finalizers."""
+    """The main endpoint does not write spec.finalizers."""
     finalizers = (old.get("spec") or {}).get("finalizers")
     if finalizers:
         part(obj, "spec")["finalizers"] = list(finalizers)
@@ -72,12 +72,12 @@ def finalize_errors(obj: Obj, _old: Obj) -> list[FieldError]:
 
 
 def is_held(obj: Obj) -> bool:
-    """Whether spec.finalizers hold a deletion back."""
+    """Whether spec.finalizers block the deletion."""
     return bool((obj.get("spec") or {}).get("finalizers"))
 
 
 def mark_deleting(obj: Obj) -> None:
-    """In place: a deletion that has begun shows in the phase."""
+    """In place: set the phase Terminating."""
     part(obj, "status")["phase"] = "Terminating"
 
 

@@ -1,4 +1,4 @@
-"""Nodes, and what they run with: RuntimeClasses; and Leases, by which they (and leaders) show that they live."""
+"""Nodes, RuntimeClasses, and Leases, which are the heartbeats of nodes and leaders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def default_node(obj: Obj) -> None:
 
 
 def _default_ranges(spec: Obj) -> None:
-    """podCIDR is the first of podCIDRs; who gives one gives both."""
+    """podCIDR is the first of podCIDRs; either one sets the other."""
     if spec.get("podCIDRs"):
         spec["podCIDR"] = spec["podCIDRs"][0]
     elif spec.get("podCIDR"):

@@ -1,4 +1,4 @@
-"""What is wrong with a PodSpec as a whole; containers and volumes have their own modules.
+"""Validation of a PodSpec as a whole; containers and volumes have their own modules.
 
 `pod_spec` serves Pods and pod templates alike; what only Pods must satisfy is in pods.py.
 """
@@ -280,7 +280,7 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
 def pod_annotations(errors: list[FieldError], path: str, found: Mapping[str, str] | None, spec: Obj) -> None:
-    """What the annotations that kubelets and old clients know may say."""
+    """Validation of the annotations that kubelets and old clients use."""
     mirrored = (found or {}).get(MIRROR_ANNOTATION)
     if mirrored is not None and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"

@@ -1,8 +1,8 @@
 """Writes to a Pod that do not go through its main endpoint: binding, ephemeralcontainers, resize, eviction's mark.
 
 Each function gets a private copy of the live Pod, changes only the part its subresource is for, and returns it; the
-`*_errors` functions judge the result against the Pod as it was. They take the place of the main endpoint's update
-rules, which would refuse every one of these changes.
+`*_errors` functions validate the result against the old Pod. They replace the update rules of the main endpoint, which
+would refuse every one of these changes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def bind(pod: Obj, binding: Obj, now: float) -> Obj:
 
 
 def bound_errors(_pod: Obj, _old: Obj) -> list[FieldError]:
-    """A Binding was judged by itself, before it was carried out."""
+    """None: the Binding itself was validated before it was applied."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""What is accepted in a Pod or a pod template and should not be written: deprecated fields, duplicates, ambiguities.
+"""Warnings about Pods and pod templates: deprecated fields, duplicates, ambiguities.
 
 The texts are those of kube-apiserver, since people search for them. `path` is the place of the template ("" for a
 Pod itself). Writes of templates are warned about when the template changed, of Pods only when they are created.
@@ -40,7 +40,7 @@ VOLUME_PLUGINS = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
-"""Volume plug-ins and since when they are deprecated; of an ephemeral volume the claim template is looked at."""
+"""Volume plug-ins and since when they are deprecated; of an ephemeral volume the claim template is checked."""
 _NOTED = frozenset(VOLUME_PLUGINS)
 _WITH_FILES = frozenset({"configMap", "secret", "downwardAPI", "projected"})
 _SHOWN_AS = {"storageos": "storageOS"}
@@ -335,7 +335,7 @@ def _ports(containers: list[tuple[str, Obj]]) -> Iterator[str]:
 
 
 def _relation(port: Obj, other: Obj) -> str:
-    """How two definitions of the same port and protocol are in each other's way; "" if they are not."""
+    """How two definitions of the same port and protocol conflict; "" if they do not."""
     number, number_of_other = port.get("hostPort") or 0, other.get("hostPort") or 0
     address, address_of_other = port.get("hostIP") or "", other.get("hostIP") or ""
     if (number, address) == (number_of_other, address_of_other):

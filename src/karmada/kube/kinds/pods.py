@@ -147,7 +147,7 @@ def _tolerations(errors: list[FieldError], munged: Obj, before: Obj) -> None:
 
 
 def _gates(errors: list[FieldError], munged: Obj, before: Obj) -> None:
-    """Gates only go; while there are some, the places a Pod may run at may be narrowed."""
+    """Scheduling gates can only be removed; while there are some, node selection may be narrowed."""
     known = {gate.get("name") for gate in before.get("schedulingGates") or ()}
     for index, gate in enumerate(munged.get("schedulingGates") or ()):
         if gate.get("name") not in known:

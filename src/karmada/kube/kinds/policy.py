@@ -1,8 +1,8 @@
 """PodDisruptionBudgets, and the decision whether a Pod may be evicted under them.
 
-`evict` is pure: it looks at the Pod and at the budgets that select it and says what the eviction endpoint must do;
-storing the budget it took from, before the Pod goes, is the caller's part (a compare-and-swap, so that two evictions
-never spend the same disruption).
+`evict` is pure: from the Pod and the budgets that select it, it decides what the eviction endpoint must do. The caller
+stores the reduced budget before it deletes the Pod, with a compare-and-swap, so that two evictions never use the same
+disruption.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ POD_DISRUPTION_BUDGET = Strategy(
 
 
 def evict(pod: Obj, budgets: Iterable[Obj], now: float) -> Obj | None:
-    """May this Pod go? `budgets` are those of its namespace.
+    """Whether this Pod may be evicted; `budgets` are those of its namespace.
 
-    The budget to store first (None: no budget is touched); an ApiError when the Pod must stay.
+    Returns the budget to store first (None: no budget changes); an ApiError when the eviction is refused.
     """
     status = pod.get("status") or {}
     if status.get("phase") in (*TERMINAL, "Pending") or pod["metadata"].get("deletionTimestamp"):

@@ -1,8 +1,8 @@
-"""What an object counts for under ResourceQuotas, and which quotas it falls under.
+"""The usage of an object under ResourceQuotas, and which quotas apply to it.
 
-Pure functions of plain objects, shared by the admission plug-in (may this be created?) and by whoever keeps a quota's
-status. A resource name is one of three sorts: a count of objects ("pods", "count/deployments.apps"), an amount that
-pods ask for or are limited to ("requests.cpu", "limits.memory", "cpu"), or storage that claims ask for.
+Pure functions of plain objects, shared by the admission plug-in and the quota controller. A resource name is one of
+three sorts: a count of objects ("pods", "count/deployments.apps"), an amount that pods request or are limited to
+("requests.cpu", "limits.memory", "cpu"), or storage that claims request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def usage(resource: GroupResource, obj: Obj) -> Usage:
-    """Everything an object counts for."""
+    """The usage of an object, by resource name."""
     found: Usage = {f"count/{resource}": _ONE}
     if resource.group == "" and resource.resource in _PLAIN_COUNTS:
         found[resource.resource] = _ONE
@@ -90,12 +90,12 @@ def _claim_usage(claim: Obj) -> Usage:
 
 
 def constrained(quota: Obj) -> dict[str, Any]:
-    """What a quota limits, as its status says: only that is enforced."""
+    """What a quota limits, according to status.hard: only that is enforced."""
     found: dict[str, Any] = (quota.get("status") or {}).get("hard") or {}
     return found
 
 
-# --- what pods must say
+# --- what pods must set
 
 _NEEDED_KINDS = (("limits.", "limits"), ("requests.", "requests"))
 
@@ -121,7 +121,7 @@ def missing(quota: Obj, pod: Obj) -> list[str]:
 
 
 def _kind_of(name: str) -> tuple[str | None, str]:
-    """Whether a quota's name speaks of requests or limits, and of what; storage and counts are neither."""
+    """Whether a name in a quota limits requests or limits, and of which resource; storage and counts are neither."""
     for prefix, kind in _NEEDED_KINDS:
         plain = name.removeprefix(prefix)
         if plain != name:
@@ -133,7 +133,7 @@ def _kind_of(name: str) -> tuple[str | None, str]:
 
 
 def in_scope(quota: Obj, resource: GroupResource, obj: Obj) -> bool:
-    """Whether a quota speaks of this object at all."""
+    """Whether an object is in the scopes of a quota."""
     spec = quota.get("spec") or {}
     wanted = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
     wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or []

@@ -1,6 +1,6 @@
 """A served resource: its names, its schema and its strategy. One generic handler chain serves them all.
 
-A built-in kind is a row of server.kinds, a custom resource is made from its CRD (server.crd); both become a
+A built-in kind is a row of kinds/inventory.py, a custom resource is made from its CRD (kube/server/crds); both become a
 `Resource`. What differs between kinds is data and small functions in its `Strategy`; no handler knows a kind by name.
 """
 
@@ -35,14 +35,14 @@ class Reservation(Protocol):
     """Something taken for an object while it is being written (an address, a port)."""
 
     def finish(self, stored: bool | None) -> None:
-        """The write went through (keep it), did not (give it back), or nobody knows (None: keep it)."""
+        """The write was stored (keep it), was not (release it), or the outcome is unknown (None: keep it)."""
 
 
 Reserve: TypeAlias = Callable[[Obj, Obj | None], Awaitable[Reservation | None]]
 
 
 class Scale(Protocol):
-    """How a kind shows and takes its replicas."""
+    """How a kind exposes its replicas through the scale subresource."""
 
     def get(self, obj: Obj) -> Obj:
         """The autoscaling/v1 Scale of an object; InternalError when it has none to show."""
@@ -76,7 +76,7 @@ def _no_warnings(_obj: Obj, _old: Obj | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """What one kind does differently. Functions get plain objects; those that say so change `obj` in place."""
+    """What is specific to a kind. Functions get plain objects; those marked "in place" mutate `obj`."""
 
     default: Callable[[Obj], None] = _nothing
     """Fill in the kind's defaults, in place; runs after decoding and again after mutating admission."""
@@ -93,7 +93,7 @@ class Strategy:
     """(obj, old): takes the place of `validate` on updates where what was wrong before may stay (custom resources)."""
     validate_status: Callable[[Obj, Obj], list[FieldError]] = _no_update_errors
     canonicalize: Callable[[Obj], None] = _nothing
-    """In place, once a write is found valid, to /status as well: the one form in which the same thing is stored."""
+    """In place, after validation, also of writes to /status: the canonical form that is stored."""
     warnings: Callable[[Obj, Obj | None], list[str]] = _no_warnings
     """(obj, old): what is accepted and should not be written so."""
     reserve: Reserve | None = None
@@ -103,26 +103,26 @@ class Strategy:
     counts_from_creation: bool = True
     """A new object has generation 1; else it has none before its first change (CSIDriver)."""
     name_errors: Callable[[str], list[str]] | None = None
-    """What is wrong with a name; None: a DNS-1123 subdomain."""
+    """The errors of a name; None: it must be a DNS-1123 subdomain."""
     keeps_status_on_create: bool = False
     """A create may bring a status (Namespace, Node and others that Kubernetes does not wipe)."""
     status_keeps: tuple[str, ...] = ()
-    """The metadata that /status writes leave as it is (a Deployment's labels, a Pod's ownerReferences)."""
+    """The metadata that writes to /status do not change (a Deployment's labels, a Pod's ownerReferences)."""
     status_only: bool = False
     """/status writes take nothing but .status (custom resources)."""
     graceful: Callable[[Obj, int | None], int] | None = None
     """(obj, requested seconds or None) → grace period of a deletion; None: deletion is immediate."""
     deleting: Callable[[Obj], bool] | None = None
-    """Whether something besides metadata.finalizers holds a deletion back (a Namespace's spec.finalizers)."""
+    """Whether something besides metadata.finalizers blocks a deletion (a Namespace's spec.finalizers)."""
     mark_deleting: Callable[[Obj], None] | None = None
-    """In place: what else a deletion's beginning shows (a Namespace's phase)."""
+    """In place: what else the start of a deletion sets (a Namespace's phase)."""
     orphan_by_default: bool = False
     delete_warning: str = ""
-    """What a deletion is warned with that does not say what becomes of the dependents."""
+    """The warning for a deletion without a propagation policy."""
     create_on_update: bool = False
     unconditional_update: bool = True
     returns_deleted: bool = False
-    """DELETE answers the object instead of a Status."""
+    """DELETE returns the object instead of a Status."""
     scale: Scale | None = None
     """For kinds with a scale subresource."""
     fields: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
@@ -134,11 +134,11 @@ class Subresource:
     name: str
     verbs: tuple[str, ...] = STATUS_VERBS
     kind: GVK | None = None
-    """The kind it takes and answers; None: the parent's."""
+    """The kind of its request and response; None: the parent's."""
     project: Callable[[Obj, Obj], Obj] | None = None
     """(live copy, body) → what is stored when the body is written here; only this part of the object changes."""
     validate: Callable[[Obj, Obj], list[FieldError]] | None = None
-    """(obj, old): judges a write here in place of the main endpoint's rules."""
+    """(obj, old): validates a write here, in place of the main endpoint's rules."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -169,15 +169,15 @@ class Resource:
     native: bool = False
     """It is custom, but the server's own: no CRD can take its place, and strategic merge patches are taken."""
     deprecation: str = ""
-    """What every request to a deprecated version or kind is warned with."""
+    """The warning for every request to a deprecated version or kind."""
     closed: str = ""
     """Why no object can be created now (its CRD is being deleted); empty: objects can be created."""
     raw_schema: Obj | None = None
     """A custom resource's openAPIV3Schema as its CRD has it, for OpenAPI documents."""
     columns: tuple[Mapping[str, Any], ...] = ()
-    """A CRD's additionalPrinterColumns; built-in kinds have theirs in server.tables."""
+    """A CRD's additionalPrinterColumns; built-in kinds have theirs in kinds/tables."""
     printer: Printer | None = None
-    """How the kind looks in a table, where neither columns nor server.tables say it."""
+    """How the kind looks in a table, if neither columns nor kinds/tables define it."""
     group_resource: GroupResource = field(init=False)
 
     def __post_init__(self) -> None:

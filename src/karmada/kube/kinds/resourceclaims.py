@@ -1,4 +1,4 @@
-"""ResourceClaims and their templates: what a request for devices leaves unsaid."""
+"""ResourceClaims and their templates: the defaults of device requests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Cron schedules: five fields of numbers, names, ranges, steps and lists, or one of the @ words.
 
-Only the syntax is read here; when a schedule fires is the CronJob controller's business.
+Only the syntax is parsed here; the CronJob controller computes when a schedule fires.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _from_fields(text: str) -> Schedule:
 
 
 def _open(field: str) -> bool:
-    """A star that is not thinned out by a step."""
+    """A star without a step."""
     return any(part in ("*", "?", "*/1", "?/1") for part in field.split(","))
 
 

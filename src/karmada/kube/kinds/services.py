@@ -1,6 +1,6 @@
 """Services: defaults, rules, and what a PUT that leaves out allocated values keeps.
 
-Addresses and node ports are given out by server/allocator.py; here is what a Service must satisfy before and after.
+Addresses and node ports are allocated by kube/server/addresses; here is what a Service must satisfy before and after.
 A type that changes drops the fields that only the old type had, unless the user sets them anew.
 """
 
@@ -256,7 +256,7 @@ def _affinity(errors: list[FieldError], spec: Obj) -> None:
 
 
 def address_errors(obj: Obj) -> list[FieldError]:
-    """What is wrong with the addresses that a Service names itself, without which none can be given to it."""
+    """The errors of the addresses that a Service requests; checked before any are allocated."""
     errors = FieldErrors()
     _addresses(errors, {**(obj.get("spec") or {}), "externalIPs": None})
     return errors

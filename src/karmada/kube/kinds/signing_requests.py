@@ -1,4 +1,4 @@
-"""Certificate signing requests, read: the PKCS#10 request inside, and the conditions that say what became of it."""
+"""Parses CertificateSigningRequests: the PKCS#10 request, and the conditions for its approval and result."""
 
 from __future__ import annotations
 

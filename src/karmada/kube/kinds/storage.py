@@ -1,7 +1,7 @@
 """Volumes, claims and the kinds of storage.k8s.io.
 
 A claim's spec is fixed once it exists, but for a bound claim's size (it may only grow) and its attributes class; a
-volume's source and a class's parameters are fixed too. Which growth a class allows is an admission question.
+volume's source and a class's parameters are fixed too. Admission checks whether the class allows growth.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def update_volume(obj: Obj, old: Obj) -> list[FieldError]:
 
 
 def _only_secret_changed(new: Obj, was: Obj) -> bool:
-    """A CSI volume may learn the secret that its expansion needs."""
+    """A CSI volume may get the secret for its expansion later."""
     if set(new) != {"csi"} or set(was) != {"csi"}:
         return False
     secrets = ("controllerExpandSecretRef", "nodeExpandSecretRef")

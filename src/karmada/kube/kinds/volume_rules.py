@@ -1,4 +1,4 @@
-"""What is wrong with a pod's volumes: exactly one source each, and what that source needs."""
+"""Validation of a pod's volumes: exactly one source each, and what that source needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rule = Callable[[list[FieldError], str, Obj], None]
 
 
 def volumes(errors: list[FieldError], path: str, found: Sequence[Obj]) -> dict[str, bool]:
-    """Judges them and returns their names, each with whether it may be mapped as a device."""
+    """Validate the volumes; return their names, each with whether it may be mapped as a device."""
     known: dict[str, bool] = {}
     for index, volume in enumerate(found):
         place = f"{path}[{index}]"

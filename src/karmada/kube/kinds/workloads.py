@@ -1,4 +1,4 @@
-"""The kinds of apps/v1, and ReplicationController and PodTemplate, which are their elders.
+"""The kinds of apps/v1, and the older ReplicationController and PodTemplate.
 
 All of them wrap a pod template, so defaults and rules are those of podspec.py and pod_rules.py plus a few of their own.
 What cannot change once created is a selector (it would orphan the pods) and, for a StatefulSet, nearly everything.
@@ -116,7 +116,7 @@ def default_pod_template(obj: Obj) -> None:
 
 
 def selector_and_template(errors: list[FieldError], spec: Obj, kind: str) -> bool:
-    """A selector that says something, and a template whose pods it selects; whether the template was looked at."""
+    """A selector that is not empty, and a template whose labels it selects; whether the template was checked."""
     selector = spec.get("selector")
     template = spec.get("template") or {}
     before = len(errors)
@@ -124,7 +124,7 @@ def selector_and_template(errors: list[FieldError], spec: Obj, kind: str) -> boo
         errors.append(required("spec.selector"))
     else:
         checks.label_selector(errors, "spec.selector", selector)
-        if len(errors) > before:  # nobody knows what it selects, so nothing is said of the template
+        if len(errors) > before:  # without a valid selector the template cannot be checked
             errors.append(invalid("spec.selector", checks.selector_text(selector), "invalid label selector"))
             return False
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
@@ -347,7 +347,7 @@ def prepare_daemonset(obj: Obj) -> None:
 
 
 def prepare_daemonset_update(obj: Obj, old: Obj) -> None:
-    """The template's own generation follows the template and nothing else."""
+    """templateGeneration is raised by changes of the template only."""
     text = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
     generation = int(text) if text.isdecimal() else 0
     if (obj.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):

@@ -20,7 +20,7 @@ TERMINAL = ("Succeeded", "Failed")
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted on the walk over the containers."""
+    """Counts of one pass over the containers."""
 
     state: str
     total: int
@@ -50,7 +50,7 @@ def _ending(terminated: Obj) -> str:
 
 
 def _init_state(state: Obj, done: int, total: int) -> str:
-    """What an init container that is not done says of the pod."""
+    """The pod's state from an init container that has not completed."""
     terminated, waiting = state.get("terminated"), state.get("waiting") or {}
     if terminated:
         return f"Init:{_ending(terminated)}"
@@ -60,7 +60,7 @@ def _init_state(state: Obj, done: int, total: int) -> str:
 
 
 def _walk_init_containers(tally: _Tally, spec: Obj, status: Obj) -> bool:
-    """Counts what the init containers did; True while they are not done."""
+    """Count the init containers; True while they have not completed."""
     specs: list[Obj] = spec.get("initContainers") or []
     sidecars = {each.get("name") for each in specs if each.get("restartPolicy") == "Always"}
     tally.total += len(sidecars)

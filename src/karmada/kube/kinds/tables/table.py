@@ -1,7 +1,7 @@
 """The Table that kubectl requests: columns, and a row of cells for every object.
 
-Built-in kinds are looked up by group and kind, whatever their version; custom resources bring their own columns; for
-the rest a name and a date must do. A row carries the object's metadata, the whole object or nothing, as requested.
+Built-in kinds are looked up by group and kind, whatever their version; custom resources have their own columns;
+others show name and creation time. A row carries the object's metadata, the whole object or nothing, as requested.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def table(
 ) -> Obj:
     """A Table of objects; `columns` False leaves out the definitions, as in all but the first event of a watch.
 
-    The answer shares the objects and the definitions it is made from: it is for encoding, not for changing.
+    The result shares the objects and the definitions it is made from: encode it, do not mutate it.
     """
     return table_of(
         printer_for(resource),

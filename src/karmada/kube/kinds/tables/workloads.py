@@ -1,4 +1,4 @@
-"""How workloads and what steers them look in a table."""
+"""How workloads, autoscalers and disruption budgets look in a table."""
 
 from __future__ import annotations
 
