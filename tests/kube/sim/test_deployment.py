@@ -8,7 +8,7 @@ from typing import Any
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import make_owner
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.controllers.deployment_revisions import current_notes, template_hash
+from karmada.kube.sim.controllers.deployment_revisions import new_set_annotations, template_hash
 from tests.kube.sim.deployment_cluster import DESIRED, HASH, HISTORY, MAXIMUM, cluster_of, image_of
 from tests.kube.sim.harness import PODS
 from tests.kube.sim.workload_pods import DEPLOYMENTS, REPLICA_SETS, REVISION, pod_template, workload
@@ -243,7 +243,7 @@ async def test_the_history_of_revisions_forgets_the_oldest_when_it_is_too_long()
     deployment = {"metadata": {"name": "web"}}
     known = ",".join(str(number) for number in range(1000, 1400))
     notes = {REVISION: "1400", HISTORY: known}
-    after = current_notes(deployment, {"metadata": {"annotations": notes}}, 1401)
+    after = new_set_annotations(deployment, {"metadata": {"annotations": notes}}, 1401)
     assert after[REVISION] == "1401"
     assert after[HISTORY].startswith("1001,1002,")
     assert after[HISTORY].endswith(",1399,1400")

@@ -17,7 +17,7 @@ from karmada.kube.sim.controllers.nodelifecycle import (
     retainted,
     wanted_taints,
 )
-from karmada.kube.sim.controllers.tainteviction import leaves_at
+from karmada.kube.sim.controllers.tainteviction import evicted_at
 from karmada.kube.sim.kubelet.heartbeats import LEASES, NAMESPACE, NODES, LeaseLiveness
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from tests.kube.sim.harness import running
@@ -253,10 +253,10 @@ TAINT = {"key": "k", "effect": "NoExecute", "timeAdded": rfc3339(1000)}
     ],
 )
 def test_how_long_a_pod_stays(tolerations: list[Obj], due: float) -> None:
-    assert leaves_at([TAINT], tolerations, 5000.0) == due
+    assert evicted_at([TAINT], tolerations, 5000.0) == due
 
 
 def test_a_taint_without_a_time_counts_from_when_it_was_seen() -> None:
     tolerations = [{"operator": "Exists", "tolerationSeconds": 60}]
-    assert leaves_at([{"key": "k", "effect": "NoExecute"}], tolerations, 5000.0) == 5060.0
-    assert leaves_at([], tolerations, 5000.0) == math.inf
+    assert evicted_at([{"key": "k", "effect": "NoExecute"}], tolerations, 5000.0) == 5060.0
+    assert evicted_at([], tolerations, 5000.0) == math.inf

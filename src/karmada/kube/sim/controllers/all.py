@@ -1,4 +1,4 @@
-"""The controllers of a simulated cluster, all of them except those that need to know whether a node lives."""
+"""The controllers of a simulated cluster, except those that need the heartbeats of nodes."""
 
 from __future__ import annotations
 

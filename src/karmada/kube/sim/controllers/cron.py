@@ -1,8 +1,8 @@
 """When a schedule fires: the next time, the latest one that is past, and how many were missed.
 
-`next_time` walks over moments and looks at what the clocks on the wall show there: a month or a day that does not
-match is left for the next midnight, an hour for the next full one. So an hour that a change to summer time skips never
-fires, and one that comes twice in autumn fires twice. The latest past time is found by halving: "does anything fire
+`next_time` steps through time and compares the local time at each step: from a month or day that does not match to the
+next midnight, from an hour to the next full one. So an hour that daylight saving time skips never fires, and one that
+it repeats fires twice. The latest past time is found by halving: "does anything fire
 between x and now" is true up to that time and false from it on. Moments are seconds since the epoch.
 """
 
@@ -16,13 +16,13 @@ from zoneinfo import ZoneInfo
 from karmada.kube.kinds.schedule import Schedule
 
 MANY = 100
-"""More missed times than this are worth a warning."""
+"""From more missed times than this on, a warning is emitted."""
 _YEARS = 5
 """A schedule that does not fire within so many years (30 February) never does."""
 
 
 class Missed(NamedTuple):
-    """The latest time that has come, and how many came since the schedule was last looked at (at most MANY + 1)."""
+    """The latest missed time, and how many were missed since the last check (at most MANY + 1)."""
 
     latest: float | None
     times: int

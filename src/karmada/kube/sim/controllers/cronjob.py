@@ -1,9 +1,8 @@
 """CronJobs: a Job at every time of a schedule.
 
-A look at a CronJob first brings its list of active Jobs up to date, then starts the Job of the latest time that has
-come since the last one, if that is not too late and earlier Jobs do not forbid it, removes Jobs beyond the history's
-limits, and requeues itself for the next time. A Job's name is made from its time, so that the same time never gets
-two, whatever crashes in between.
+A reconcile updates the list of active Jobs, then creates the Job of the latest missed time, unless the starting
+deadline or the concurrency policy prevents it, deletes Jobs beyond the history limits, and requeues for the next time.
+A Job's name is made from its scheduled time, so that a time never gets two Jobs, even after a crash.
 """
 
 from __future__ import annotations
@@ -61,11 +60,11 @@ class _Look:
             self.status.pop("active", None)
 
     def last_time(self) -> float:
-        """From when on times count."""
+        """The time after which schedule times count as missed."""
         return parse_time(self.status.get("lastScheduleTime") or creation_time(self.cronjob))
 
     def since(self) -> float:
-        """The same, but for times that are too late anyway."""
+        """The same, limited by startingDeadlineSeconds."""
         grace = self.spec.get("startingDeadlineSeconds")
         return self.last_time() if grace is None else max(self.last_time(), self.now - grace)
 
@@ -108,7 +107,7 @@ class CronJobs(Reconciler):
             return
         await self._context.until_seen(self._cronjobs, [written.object])
 
-    # what became of the Jobs
+    # active Jobs
 
     def _follow(self, look: _Look) -> None:
         listed = {reference["uid"] for reference in look.active}
@@ -197,7 +196,7 @@ class CronJobs(Reconciler):
         look.status["lastScheduleTime"] = rfc3339(at)
 
     async def _take_existing(self, look: _Look, key: Key, at: float) -> None:
-        """Made by us before a crash, or by somebody who chose the name: either way this time is taken."""
+        """The Job exists, created before a crash or by a user under this name: this time is done."""
         existing = await self._client.get(JOBS, key.name, key.namespace)
         owner = controller_of(existing)
         if owner is not None and owner["uid"] == look.cronjob["metadata"]["uid"] and not _end_of(existing):

@@ -1,9 +1,9 @@
-"""DaemonSets: one pod on every node that takes it.
+"""DaemonSets: one pod on every eligible node.
 
-Each look puts nodes and pods side by side, makes and removes pods so that every node has what it should
-(daemonset_plan.py), and, when nothing of that is left to do, takes the next step of an update. Pods are made for their
-node by affinity and bound by the scheduler. Pods bound to a node that is gone are not this controller's: nobody could
-tell that they have ended.
+A reconcile compares nodes and pods, creates and deletes pods so that every node has the right ones
+(daemonset_plan.py), and, when nothing of that is left to do, takes the next step of a rolling update. Pods get a node
+affinity and are bound by the scheduler. Pods bound to a missing node are left to pod garbage collection: no kubelet
+reports their end.
 """
 
 from __future__ import annotations
@@ -116,18 +116,18 @@ class DaemonSets(Reconciler):
         todo, again = self._plan(workload, pods, nodes, rules)
         failure = None
         if todo:
-            failure = await self._carry_out(workload, todo, hash_)
+            failure = await self._execute(workload, todo, hash_)
             nodes, rules = self._look(workload, self._pods_now(workload, selector), hash_)
         await self._write_status(workload, status_of(workload, nodes, rules, collisions))
         if failure is not None:
             raise failure
         await self._revisions.trim(workload, known, self._live(known, newest, nodes))
         if not todo:
-            self._resting.looked(workload, len(nodes))
+            self._resting.counted(workload, len(nodes))
         waits = [wait for wait in (again, next_available(nodes, rules)) if wait is not None]
         return requeue(min(waits)) if waits else Done
 
-    # what there is
+    # nodes and pods
 
     def _pods_now(self, workload: Obj, selector: LabelSelector) -> list[Obj]:
         own = self._pods.by_index(BY_CONTROLLER, workload["metadata"]["uid"])
@@ -156,7 +156,7 @@ class DaemonSets(Reconciler):
     def _plan(
         self, workload: Obj, pods: Sequence[Obj], nodes: Sequence[OnNode], rules: Rules
     ) -> tuple[Plan, float | None]:
-        """The next steps, and in how many seconds to look again, if time decides about some."""
+        """The next steps, and the seconds until the next reconcile, if some depend on time."""
         todo = keep(nodes, rules)
         todo.delete += self._without_node(pods)
         again = self._end_finished(workload, todo)
@@ -165,7 +165,7 @@ class DaemonSets(Reconciler):
         return todo, again
 
     def _without_node(self, pods: Sequence[Obj]) -> list[Obj]:
-        """Pods that wait for a node that is gone."""
+        """Pending pods whose node no longer exists."""
         return [
             pod
             for pod in pods
@@ -176,7 +176,7 @@ class DaemonSets(Reconciler):
         ]
 
     def _end_finished(self, workload: Obj, todo: Plan) -> float | None:
-        """Have pods that ended deleted; the seconds until the next that has to wait."""
+        """Delete finished pods; return the seconds until the next one whose back-off ends."""
         now, key = self._context.clock.now(), key_of(workload)
         waits = []
         for pod in todo.finished:
@@ -186,17 +186,17 @@ class DaemonSets(Reconciler):
                 continue
             if failed:
                 self._backoff.replaced(key, where, now)
-            self._announce_end(workload, pod, where, failed=failed)
+            self._emit_finished(workload, pod, where, failed=failed)
             todo.delete.append(pod)
         return min(waits, default=None)
 
-    def _announce_end(self, workload: Obj, pod: Obj, node: str, *, failed: bool) -> None:
+    def _emit_finished(self, workload: Obj, pod: Obj, node: str, *, failed: bool) -> None:
         kind, reason = (WARNING, "FailedDaemonPod") if failed else (NORMAL, "SucceededDaemonPod")
         found = f"Found {'failed' if failed else 'succeeded'} daemon pod {key_of(pod)} on node {node}"
         verb = "kill" if failed else "delete"
         self._recorder.event(workload, kind, reason, f"{found}, will try to {verb} it")
 
-    async def _carry_out(self, workload: Obj, todo: Plan, hash_: str) -> ApiError | None:
+    async def _execute(self, workload: Obj, todo: Plan, hash_: str) -> ApiError | None:
         nodes = iter(todo.create)
 
         async def create() -> Obj:

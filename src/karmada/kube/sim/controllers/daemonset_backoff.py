@@ -1,6 +1,6 @@
-"""How soon a failed daemon pod is replaced: at once the first time on a node, then after growing pauses.
+"""Back-off of failed daemon pods: replaced at once the first time on a node, then after growing delays.
 
-Kept in memory only: a controller that starts anew is patient anew.
+Kept in memory only: a restart of the controller resets it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class FailureBackoff:
         return max(0.0, since + pause - now)
 
     def replaced(self, workload: Key, node: str, now: float) -> None:
-        """One is replaced now: the next has to wait longer, unless all is well for long."""
+        """Record a replacement: the delay of the next one doubles, unless there is no failure for long."""
         pauses = self._pauses.setdefault(workload, {})
         pause, since = pauses.get(node, (0.0, now))
         fresh = not pause or now - since > _FORGET_AFTER

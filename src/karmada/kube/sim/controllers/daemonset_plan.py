@@ -1,9 +1,9 @@
 """What a DaemonSet does next, decided from what is on each node.
 
-Keeping (`keep`) comes first: one living pod on every node that takes it, none where it may not stay, finished ones
-replaced. Only when that needs nothing, an update (`rollout`) goes on. Without surge an old pod is deleted, and its
-node counts as unavailable until the new one is there; with surge the new pod is made beside the old one, which goes
-when the new one is available. Old pods that are not available are replaced at once: nobody misses them.
+`keep` comes first: one running pod on every eligible node, none where it may not stay, finished ones replaced. Only
+when there is nothing to do, an update (`rollout`) continues. Without surge an old pod is deleted, and its node counts
+as unavailable until the new one is available; with surge the new pod is created beside the old one, which is deleted
+when the new one is available. Old pods that are not available are replaced at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from karmada.kube.sim.controllers.podstate import available_in, is_available, is
 
 @dataclass(slots=True)
 class OnNode:
-    """A node, whether it takes or keeps daemon pods, and those on it (or made for it), oldest first."""
+    """A node, whether daemon pods may start or stay on it, and its daemon pods, also pending ones, oldest first."""
 
     name: str
     fit: Fit
@@ -52,7 +52,7 @@ class Plan:
     """Nodes that get a pod."""
     delete: list[Obj] = field(default_factory=list)
     finished: list[Obj] = field(default_factory=list)
-    """Pods that ended though daemons should not: to be deleted, failed ones not too often."""
+    """Finished pods, to be deleted; failed ones with back-off."""
 
     def __bool__(self) -> bool:
         return bool(self.create or self.delete)
@@ -69,7 +69,7 @@ def rules_of(workload: Obj, hash_: str, wanted: int, now: float) -> Rules:
 
 
 def by_node(pods: Iterable[Obj]) -> dict[str, list[Obj]]:
-    """Oldest first, those that have their node before those that wait for it; finished ones that go are gone."""
+    """Oldest first, bound pods before pending ones; without finished ones that are being deleted."""
     found: dict[str, list[Obj]] = {}
     for pod in pods:
         if not (is_terminal(pod) and is_deleting(pod)):
@@ -81,7 +81,7 @@ def by_node(pods: Iterable[Obj]) -> dict[str, list[Obj]]:
 
 
 def _age(pod: Obj) -> tuple[bool, str, bool, str]:
-    """Times are whole seconds: of two pods made in the same one, that which is ready is taken for the older."""
+    """Times are whole seconds: of two pods created in the same one, a ready one counts as older."""
     metadata = pod["metadata"]
     return not node_name(pod), metadata.get("creationTimestamp") or "", not is_ready(pod), metadata["name"]
 
@@ -110,7 +110,7 @@ def _keep_one(plan: Plan, node: OnNode, rules: Rules) -> None:
 
 
 def _too_many(alive: Sequence[Obj], rules: Rules) -> list[Obj]:
-    """With surge a new and an old pod may stand side by side while the old one serves and the new one does not."""
+    """With surge a new and an old pod may coexist while the old one is available and the new one is not."""
     new = [pod for pod in alive if hash_of_pod(pod) == rules.hash]
     old = [pod for pod in alive if hash_of_pod(pod) != rules.hash]
     if new and old and (not is_ready(old[0]) or rules.available(new[0])):

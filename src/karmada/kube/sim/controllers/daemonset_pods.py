@@ -1,4 +1,4 @@
-"""The pod of a DaemonSet for one node: bound to it by affinity, and at ease with what ails nodes."""
+"""The pod of a DaemonSet for one node: with the node's affinity and the tolerations of daemon pods."""
 
 from __future__ import annotations
 

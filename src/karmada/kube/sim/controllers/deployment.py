@@ -1,9 +1,9 @@
-"""Deployments: one ReplicaSet per version of the template, and a careful way from one to the next.
+"""Deployments: one ReplicaSet per version of the template, and rollouts from one to the next.
 
-Every look is a `_Turn`: it claims the ReplicaSets, takes the next step (make the new set, let it grow, let old ones
-shrink, share out a changed number of replicas), and writes what it then sees into the status. The step after that is
-taken when the ReplicaSets' statuses change, so a rollout needs no state of its own and waits for nothing. What a turn
-writes to ReplicaSets is in the informer before the turn goes on, so no step is taken twice.
+A reconcile claims the ReplicaSets, takes the next step (create the new set, scale it up, scale old ones down, scale
+all proportionally), and writes the status. The following step is taken when the status of a ReplicaSet changes, so a
+rollout needs no state of its own. A reconcile waits until the informer has its writes to ReplicaSets, so no step is
+taken twice.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from karmada.kube.sim.controllers.rollout import new_size, old_steps, proportion
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 _SLACK = 1.0
-"""Times in a status have whole seconds, so a deadline is looked at a little later."""
+"""Times in a status have whole seconds, so a deadline is checked a little later."""
 
 
 class _Gone(Exception):
-    """The object to change is gone. Its deletion event will requeue the Deployment."""
+    """The object to change was deleted. Its event will requeue the Deployment."""
 
 
 class Deployments(Reconciler):
@@ -58,7 +58,7 @@ class Deployments(Reconciler):
         )
 
     def _waiting_for(self, pod: Obj) -> Iterable[Key]:
-        """The Deployment that starts no new pods before its old ones, of which this was one, are gone."""
+        """The Deployment of a deleted pod, if its strategy Recreate waits until the old pods are gone."""
         owner = meta.controller_of(pod)
         if owner is None or owner["kind"] != "ReplicaSet":
             return ()
@@ -78,13 +78,13 @@ class Deployments(Reconciler):
         claimed = await self.control.claim(REPLICA_SETS, deployment, selector_of(deployment), found)
         await self.context.until_seen(self.replica_sets, claimed)
         try:
-            return await _Turn(self, deployment, claimed).take()
+            return await _Sync(self, deployment, claimed).take()
         except _Gone:
             return Done
 
 
-class _Turn:
-    """One look at one Deployment: `deployment`, `sets` (oldest first) and `new` are as of the last write."""
+class _Sync:
+    """One reconcile of one Deployment: `deployment`, `sets` (oldest first) and `new` are as of the last write."""
 
     def __init__(self, parent: Deployments, deployment: Obj, replica_sets: list[Obj]) -> None:
         self._parent = parent
@@ -103,7 +103,7 @@ class _Turn:
 
     async def take(self) -> Result:
         if meta.is_deleting(self.deployment):
-            await self._note_new()
+            await self._update_new()
             await self._write(self._counted())
             return Done
         await self._write(statuses.with_pause(self.deployment, self._now()))
@@ -121,7 +121,7 @@ class _Turn:
         left = statuses.deadline_in(self.deployment, self.deployment.get("status") or {}, self._now())
         return Done if left is None else requeue(max(left, 0.0) + _SLACK)
 
-    # ways to the new template
+    # rollouts
 
     async def _roll_out(self) -> None:
         ready = await (self._roll() if revisions.is_rolling(self.deployment) else self._recreate())
@@ -151,8 +151,8 @@ class _Turn:
         return True
 
     async def _recreate(self) -> bool:
-        """All old pods away first, then the new set."""
-        await self._note_new()
+        """Scale down all old sets first, then create the new one."""
+        await self._update_new()
         shrinking = [rs for rs in self.old if revisions.size(rs) > 0]
         for replica_set in shrinking:
             await self._scale(replica_set, 0)
@@ -170,14 +170,14 @@ class _Turn:
         pods = (pod for rs in self.old for pod in self._parent.pods.by_index(BY_CONTROLLER, meta.uid(rs)))
         return any(not is_terminal(pod) for pod in pods)
 
-    # another number of replicas
+    # scaling
 
     async def _resize(self) -> None:
-        await self._note_new()
-        await self._share_out()
+        await self._update_new()
+        await self._scale_proportionally()
         await self._write(self._counted())
 
-    async def _share_out(self) -> None:
+    async def _scale_proportionally(self) -> None:
         goal, active = revisions.wanted(self.deployment), self.active
         if len(active) <= 1:
             only = active[0] if active else self.new or (self.sets[-1] if self.sets else None)
@@ -202,12 +202,12 @@ class _Turn:
 
     # ReplicaSets
 
-    async def _note_new(self) -> Obj | None:
-        """Keep the notes on the new set, if there is one, up to date, and its revision on the Deployment."""
+    async def _update_new(self) -> Obj | None:
+        """Update the annotations of the new set, if there is one, and the revision on the Deployment."""
         new = self.new
         if new is None:
             return None
-        notes = revisions.current_notes(self.deployment, new, revisions.next_revision(self.old))
+        notes = revisions.new_set_annotations(self.deployment, new, revisions.next_revision(self.old))
         patch: Obj = {}
         if notes != meta.annotations(new):
             patch["metadata"] = {"annotations": notes}
@@ -223,9 +223,9 @@ class _Turn:
         return new
 
     async def _ensure_new(self) -> Obj | None:
-        """The new set, made if need be; None if that was not possible."""
+        """The new set, created if necessary; None if that failed."""
         if self.new is not None:
-            return await self._note_new()
+            return await self._update_new()
         number = revisions.next_revision(self.sets)
         replicas = revisions.wanted(self.deployment)
         if revisions.is_rolling(self.deployment):
@@ -253,7 +253,7 @@ class _Turn:
         return made
 
     async def _on_collision(self, wanted: Obj) -> Obj | None:
-        """A set of that name is there: our own, not yet known to the informer, or one that makes us rename ours."""
+        """A set of that name exists: our own, not yet in the informer, or a hash collision that changes our name."""
         live = await self._client.get(REPLICA_SETS, meta.name(wanted), meta.namespace(wanted))
         owner = meta.controller_of(live)
         ours = owner is not None and owner["uid"] == meta.uid(self.deployment)
@@ -261,14 +261,14 @@ class _Turn:
             await self._parent.context.until_seen(self._parent.replica_sets, [live])
             self.new = live
             self.sets.append(live)
-            return await self._note_new()
+            return await self._update_new()
         status: Obj = self.deployment.get("status") or {}
         await self._write({**status, "collisionCount": int(status.get("collisionCount") or 0) + 1})
         return None
 
     async def _scale(self, replica_set: Obj, replicas: int) -> Obj:
-        """Give a set this size, and note for which number of replicas that was decided."""
-        notes, before = revisions.size_notes(self.deployment), revisions.size(replica_set)
+        """Scale a set, and annotate it with the replicas of the Deployment at this time."""
+        notes, before = revisions.size_annotations(self.deployment), revisions.size(replica_set)
         have = meta.annotations(replica_set)
         if before == replicas and (replicas == 0 or all(have.get(key) == value for key, value in notes.items())):
             return replica_set
@@ -311,7 +311,7 @@ class _Turn:
         return statuses.with_condition(status, statuses.PROGRESSING, truth, reason, message, self._now())
 
     async def _write(self, status: Obj, *, revision: str = "") -> None:
-        """Give the Deployment this status, and this revision if one is named, unless it has them."""
+        """Write the status, and the revision if given, unless they are unchanged."""
         deployment, metadata = self.deployment, self.deployment["metadata"]
         notes = {**meta.annotations(deployment), **({revisions.REVISION: revision} if revision else {})}
         if status == (deployment.get("status") or {}) and notes == meta.annotations(deployment):

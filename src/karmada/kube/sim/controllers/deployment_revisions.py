@@ -1,8 +1,8 @@
-"""The ReplicaSets of a Deployment as its history: which one is current, what they are called, what is noted on them.
+"""The ReplicaSets of a Deployment as its history: which one is new, their names, revisions and annotations.
 
-A ReplicaSet belongs to a template; its name is the Deployment's with a hash of that template. The set whose template is
-the Deployment's now is the new one, however old it is: so going back to an earlier template finds that template's set
-again, which then gets the highest revision and remembers the ones it had before. All notes are annotations.
+A ReplicaSet belongs to a template; its name is the Deployment's with a hash of that template. The new set is the one
+with the Deployment's present template, however old it is: a rollback finds the set of the earlier template again, which
+gets the highest revision and keeps its previous ones in an annotation.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def total(replica_sets: Iterable[Obj]) -> int:
 
 
 def part(replica_set: Obj) -> Part:
-    """What the arithmetic of rollouts needs to know of a set."""
+    """A set, as the arithmetic of rollouts needs it."""
     limit = _number(meta.annotations(replica_set).get(MAXIMUM))
     return Part(meta.name(replica_set), size(replica_set), count(replica_set, "availableReplicas"), limit)
 
@@ -99,10 +99,10 @@ def same_template(deployment: Obj, replica_set: Obj) -> bool:
     ours, theirs = deployment["spec"]["template"], replica_set["spec"].get("template") or {}
     if (ours.get("spec") or {}) != (theirs.get("spec") or {}):
         return False
-    return _told_of_template(ours) == _told_of_template(theirs)
+    return _template_metadata(ours) == _template_metadata(theirs)
 
 
-def _told_of_template(template: Obj) -> Obj:
+def _template_metadata(template: Obj) -> Obj:
     """A template's metadata, without the hash and without what is empty."""
     given = template.get("metadata") or {}
     labels = {key: value for key, value in (given.get("labels") or {}).items() if key != HASH_LABEL}
@@ -134,17 +134,17 @@ def make_replica_set(deployment: Obj, replicas: int, revision_number: int) -> Ob
         "name": f"{meta.name(deployment)}-{short}",
         "namespace": meta.namespace(deployment),
         "labels": labels,
-        "annotations": {**_copied(deployment), REVISION: str(revision_number), **size_notes(deployment)},
+        "annotations": {**_copied(deployment), REVISION: str(revision_number), **size_annotations(deployment)},
         "ownerReferences": [meta.make_owner(deployment)],
     }
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": made}
 
 
-# --- notes
+# --- annotations
 
 
-def size_notes(deployment: Obj) -> dict[str, str]:
-    """Under which circumstances a set's size was decided."""
+def size_annotations(deployment: Obj) -> dict[str, str]:
+    """The desired and maximum replicas of the Deployment for which a set was scaled."""
     return {DESIRED: str(wanted(deployment)), MAXIMUM: str(most(deployment))}
 
 
@@ -154,14 +154,14 @@ def was_resized(deployment: Obj, replica_set: Obj) -> bool:
     return size(replica_set) > 0 and noted is not None and _number(noted) != wanted(deployment)
 
 
-def current_notes(deployment: Obj, replica_set: Obj, revision_number: int) -> dict[str, str]:
+def new_set_annotations(deployment: Obj, replica_set: Obj, revision_number: int) -> dict[str, str]:
     """The annotations of the set that is the new one now: those of the Deployment, and its place in the history."""
     notes = {**meta.annotations(replica_set), **_copied(deployment)}
     before = notes.get(REVISION, "")
     if _number(before) < revision_number:
         notes[REVISION] = str(revision_number)
         if before:
-            notes[HISTORY] = _remembered(notes.get(HISTORY, ""), before)
+            notes[HISTORY] = _with_previous(notes.get(HISTORY, ""), before)
     return notes
 
 
@@ -169,8 +169,8 @@ def _copied(deployment: Obj) -> dict[str, str]:
     return {key: value for key, value in meta.annotations(deployment).items() if key not in _NOT_COPIED}
 
 
-def _remembered(history: str, before: str) -> str:
-    """One more earlier revision; the oldest are forgotten when the text becomes too long."""
+def _with_previous(history: str, before: str) -> str:
+    """The history with one more revision; the oldest are dropped when the text becomes too long."""
     known = [*(history.split(",") if history else ()), before]
     while len(",".join(known)) > _HISTORY_LENGTH:
         known.pop(0)

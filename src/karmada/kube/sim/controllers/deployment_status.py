@@ -111,7 +111,7 @@ def _sum(replica_sets: Iterable[Obj], field: str) -> int:
 
 
 def deadline(deployment: Obj) -> int | None:
-    """Seconds within which a rollout must get ahead; None if it may take forever."""
+    """Seconds within which a rollout must make progress; None without a deadline."""
     seconds = deployment["spec"].get("progressDeadlineSeconds")
     return None if seconds is None or seconds == _NO_DEADLINE else int(seconds)
 
@@ -125,8 +125,8 @@ def is_complete(deployment: Obj, status: Obj) -> bool:
     ) >= meta.generation(deployment)
 
 
-def _got_ahead(old: Obj, new: Obj) -> bool:
-    """More pods of the new sort, fewer of the old, or more that are ready or available."""
+def _progressed(old: Obj, new: Obj) -> bool:
+    """More updated pods, fewer old ones, or more that are ready or available."""
     for field in ("updatedReplicas", "readyReplicas", "availableReplicas"):
         if new.get(field, 0) > old.get(field, 0):
             return True
@@ -157,7 +157,7 @@ def with_progress(deployment: Obj, status: Obj, new: Obj | None, now: float) -> 
     if is_complete(deployment, status):
         message = f"{subject} has successfully progressed."
         return with_condition(status, PROGRESSING, "True", COMPLETE, message, now)
-    if _got_ahead(deployment.get("status") or {}, status):
+    if _progressed(deployment.get("status") or {}, status):
         return _renewed(status, PROGRESSING, "True", UPDATED, f"{subject} is progressing.", now)
     left = deadline_in(deployment, status, now)
     if left is not None and left < 0:
@@ -166,7 +166,7 @@ def with_progress(deployment: Obj, status: Obj, new: Obj | None, now: float) -> 
 
 
 def with_failures(status: Obj, replica_sets: Sequence[Obj], new: Obj | None) -> Obj:
-    """What a ReplicaSet, the new one above all, says about pods it cannot make."""
+    """With the condition ReplicaFailure of a ReplicaSet, of the new one if it has it."""
     for replica_set in (*([new] if new is not None else ()), *replica_sets):
         failure = meta.get_condition((replica_set.get("status") or {}).get("conditions"), REPLICA_FAILURE)
         if failure is not None:
@@ -178,7 +178,7 @@ def with_failures(status: Obj, replica_sets: Sequence[Obj], new: Obj | None) -> 
 
 
 def with_pause(deployment: Obj, now: float) -> Obj:
-    """The status with a note in Progressing that the rollout was stopped, or goes on again."""
+    """The status with the condition Progressing for a rollout that was paused or resumed."""
     status: Obj = deployment.get("status") or {}
     reason = progress_reason(status)
     if deadline(deployment) is None or reason == TIMED_OUT:

@@ -1,9 +1,8 @@
 """PodDisruptionBudgets: how many more pods may be evicted right now.
 
-The healthy pods a budget selects are held against those that must stay. How many there should be at all is what the
-owners of the pods say in their scale; a budget in absolute numbers of available pods needs no owners. Evictions write
-into status.disruptedPods which pods they took; such a pod counts as gone until it is, or until two minutes have passed
-and it is obviously staying.
+The healthy pods that a budget selects are compared with those that must stay. The expected number of pods comes from
+the scale of their controllers; a budget with an absolute minAvailable needs none. Evictions record their pods in
+status.disruptedPods; such a pod counts as gone until it is deleted, or for two minutes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from karmada.kube.sim.controllers.podstate import is_ready
 
 BUDGETS = GVR("policy", "v1", "poddisruptionbudgets")
 DELETION_SECONDS = 120.0
-"""So long an evicted pod may take to be deleted."""
+"""Seconds within which an evicted pod must be deleted to count as disrupted."""
 _SCALED = {
     ("apps", "ReplicaSet"): GVR("apps", "v1", "replicasets"),
     ("apps", "StatefulSet"): GVR("apps", "v1", "statefulsets"),
@@ -51,7 +50,7 @@ class Budget(NamedTuple):
 
 
 class Disrupted(NamedTuple):
-    """Evicted pods that are still on their way out, those that turned out to stay, and when to look again."""
+    """Evicted pods that are not deleted yet, those that were not deleted in time, and the seconds to the next check."""
 
     pending: dict[str, str]
     staying: list[Obj]
@@ -158,7 +157,7 @@ class DisruptionBudgets(Reconciler):
         await self._context.until_seen(self._budgets, [written.object])
 
     async def _fail(self, budget: Obj, problem: str) -> None:
-        """What cannot be calculated allows nothing."""
+        """If the expected pods cannot be determined, no disruption is allowed."""
         message = f"Failed to calculate the number of expected pods: {problem}"
         self._recorder.event(budget, WARNING, "CalculateExpectedPodCountFailed", message)
         status = budget.get("status") or {}
@@ -173,7 +172,7 @@ class DisruptionBudgets(Reconciler):
         counts = {key: status.get(key, 0) for key in ("currentHealthy", "desiredHealthy", "expectedPods")}
         await self._write(budget, {**status, **counts, "disruptionsAllowed": 0, "conditions": conditions})
 
-    # how many there should be
+    # expected pods
 
     async def _counts(self, budget: Obj, pods: list[Obj]) -> Budget:
         spec = budget.get("spec") or {}

@@ -1,4 +1,4 @@
-"""Endpoints controller: the older form of what EndpointSlices say, one object with the Service's name.
+"""Endpoints controller: the predecessor of EndpointSlices, one object with the Service's name.
 
 A subset is a set of addresses that share their ports. Terminating pods are left out, unless the Service publishes
 unready addresses. An object holds at most a thousand addresses and says so when it had to leave some out.

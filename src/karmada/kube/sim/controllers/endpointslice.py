@@ -142,7 +142,7 @@ class EndpointSlices(Reconciler):
 
 
 def _hints(service: Obj, node: str, zone: str) -> Obj:
-    """Who should use an endpoint first, when the Service prefers near ones."""
+    """The topology hints of an endpoint, when the Service prefers close ones."""
     wish = (service.get("spec") or {}).get("trafficDistribution")
     if wish not in _NEAR_ZONE:
         return {}

@@ -2,8 +2,8 @@
 
 Every 15 seconds an autoscaler reads its target's scale, computes the replicas for each metric, and the
 largest of them goes through stabilisation, rates and limits (hpa_behavior) into the target's scale. The target may be
-anything that has a scale subresource. A metric that cannot be read never makes a target smaller. What recommendations
-and changes were made is remembered here only; after a restart an autoscaler starts out content with what it finds.
+anything that has a scale subresource. A metric that cannot be read never scales a target down. Recommendations and
+scaling events are kept in memory only; after a restart an autoscaler starts with the present replicas.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _TOLERANCE = 0.1
 
 
 class Stop(Exception):
-    """Nothing more can be done in this round; the conditions say why."""
+    """Ends this reconcile; the conditions have the cause."""
 
 
 @dataclass(slots=True)
 class _Round:
-    """One look at an autoscaler and the status it leads to."""
+    """One reconcile of an autoscaler, and its new status."""
 
     hpa: Obj
     now: float
@@ -93,7 +93,7 @@ class HorizontalPodAutoscalers(Reconciler):
         self._sources = Sources(metrics)
         self._histories: dict[Key, History] = {}
         self._selectors: dict[str, dict[str, LabelSelector]] = {}
-        """By namespace and autoscaler: which pods each was seen to scale."""
+        """By namespace and autoscaler: the selector of its pods when it was last reconciled."""
         self.watches = (Watch(AUTOSCALERS, when=spec_changed),)
 
     async def reconcile(self, key: Key) -> Result:
@@ -186,18 +186,18 @@ class HorizontalPodAutoscalers(Reconciler):
         target = self._target(round_, scale)
         wanted, name = await self._wanted(round_, target)
         decision = decide(history, round_.current, wanted, round_.bounds, round_.spec.get("behavior"), round_.now)
-        self._explain(round_, decision)
+        self._set_limited(round_, decision)
         round_.desired = decision.replicas
         if wanted > round_.current:
             return f"{name} above target"
         return "All metrics below target" if wanted < round_.current else ""
 
-    def _explain(self, round_: _Round, decision: Decision) -> None:
+    def _set_limited(self, round_: _Round, decision: Decision) -> None:
         round_.condition("AbleToScale", True, *decision.able)
         round_.condition("ScalingLimited", decision.limited, *decision.limit)
 
     async def _wanted(self, round_: _Round, target: Target) -> tuple[int, str]:
-        """The most that any metric wants, and which one that is."""
+        """The highest recommendation of all metrics, and the name of that metric."""
         specs = round_.spec.get("metrics") or []
         tolerances = _tolerances(round_.spec.get("behavior") or {})
         readings: list[Reading | None] = []

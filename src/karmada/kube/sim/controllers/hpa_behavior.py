@@ -41,7 +41,7 @@ class History:
     removed: list[Moment] = field(default_factory=list)
 
     def begin(self, current: int, now: float) -> None:
-        """An autoscaler starts out content with what there is."""
+        """Start with the present replicas as the only recommendation."""
         if not self.recommendations:
             self.recommendations.append(Moment(now, current))
 
@@ -61,7 +61,7 @@ class Bounds(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Replicas to set, whether that is steady or held back (AbleToScale), and by which limit (ScalingLimited)."""
+    """Replicas to set, whether stabilisation held them back (AbleToScale), and by which limit (ScalingLimited)."""
 
     replicas: int
     able: tuple[str, str]
@@ -77,7 +77,7 @@ def _since(moments: Iterable[Moment], at: float) -> list[Moment]:
 
 
 def decide(history: History, current: int, wanted: int, bounds: Bounds, behavior: Obj | None, now: float) -> Decision:
-    """What becomes of the replicas the metrics want; the recommendation is remembered."""
+    """The replicas to set for those that the metrics recommend; the recommendation is added to the history."""
     history.begin(current, now)
     if behavior is None:
         stable, able = _highest(history, wanted, now)

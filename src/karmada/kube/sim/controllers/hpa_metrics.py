@@ -25,7 +25,7 @@ _UNKNOWN_RESOURCE, _UNKNOWN_PATH = "the server could not find the requested reso
 
 
 class MetricsError(Exception):
-    """There is no number to work with."""
+    """The metric has no usable value."""
 
 
 class PodMetric(NamedTuple):
@@ -111,7 +111,7 @@ class MetricsClient:
             answer = await self._get("custom", f"{_CUSTOM}/{self._custom_version}/{path}", what, **query)
         except MetricsError as error:
             if isinstance(error.__cause__, ApiError) and error.__cause__.http_code == 404:
-                self._custom_version = ""  # perhaps the version is what is gone
+                self._custom_version = ""  # the version may no longer be served
             raise
         items: list[Obj] = answer.get("items") or []
         if not items:
@@ -128,7 +128,7 @@ class MetricsClient:
 
 
 async def _worded(api: str, what: str, request: Awaitable[Any]) -> Any:
-    """The answer, or why there is none."""
+    """The response; failures become a MetricsError."""
     try:
         return await request
     except ApiError as error:

@@ -1,8 +1,8 @@
 """How many replicas a metric recommends.
 
-The rule is simple: replicas in proportion to usage over target, unless that is within the tolerance. The care goes into
-pods without a reliable number. When the others suggest fewer replicas, pods without metrics are taken to be fully busy;
-when more, to be idle, as are pods that are just starting. And if that turns the direction round, nothing changes.
+Replicas are proportional to usage over target, unless that is within the tolerance. Pods without a reliable value are
+estimated: when the others recommend fewer replicas, pods without metrics count as fully busy; when more, they count as
+idle, as do pods that are not ready yet. If the estimate reverses the direction, nothing changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from karmada.kube.sim.controllers.hpa_metrics import MetricsError, PodMetric
 from karmada.kube.sim.controllers.podstate import is_ready, phase
 
 CPU_INITIALIZATION = 300.0
-"""So long after its start a pod's CPU usage counts only once it is ready."""
+"""Seconds after its start during which a pod's CPU usage counts only if it is ready."""
 INITIAL_READINESS = 30.0
 """A pod that has not been ready later than this after its start has never been ready."""
 
@@ -37,7 +37,7 @@ class Tolerances(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Pods by what their metrics are worth."""
+    """Pods by whether their metrics can be used."""
 
     ready: int
     unready: frozenset[str]

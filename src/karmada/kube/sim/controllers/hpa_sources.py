@@ -67,7 +67,7 @@ class Sources:
             raise SourceFailed("InvalidMetricSourceType", problem, problem)
         return await read(metric, target, tolerances, now)
 
-    # what pods use
+    # resource metrics
 
     async def _resource(self, metric: Obj, target: Target, tolerances: Tolerances, now: float) -> Reading:
         source = metric["resource"]
@@ -119,7 +119,7 @@ class Sources:
         except MetricsError as error:
             raise MetricsError(f"unable to get metrics for resource {resource}: {error}") from error
 
-    # what is said about pods and other things
+    # custom and external metrics
 
     async def _pods(self, metric: Obj, target: Target, tolerances: Tolerances, now: float) -> Reading:
         source = metric["pods"]

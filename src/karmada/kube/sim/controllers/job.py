@@ -1,10 +1,9 @@
-"""Jobs: pods that run to their end, a given number of times.
+"""Jobs: pods that run to completion, a given number of times.
 
-A look at a Job counts its pods (job_tally), decides whether it goes on (verdict), makes or removes pods, and writes the
-status in the order that keeps the count exact: ends noted, finalizers removed, numbers raised. The end is decided
-before it is declared: SuccessCriteriaMet or FailureTarget come first, Complete or Failed when no pod is left running.
-
-Pods of a Job that is gone or finished lose their finalizer, so that nothing keeps them.
+A reconcile counts the pods (job_tally), decides whether the Job continues (verdict), creates or deletes pods, and
+writes the status in the order that keeps the counts exact: record the uids, remove the finalizers, raise the counters.
+SuccessCriteriaMet or FailureTarget are set first, Complete or Failed when no pod is running any more. The tracking
+finalizer is removed from pods whose Job is deleted or finished.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def index_by_tracking_job(pod: Obj) -> Iterable[str]:
 
 @dataclass(slots=True)
 class _Work:
-    """One look at a Job: what was found, what was done about it."""
+    """One reconcile of a Job: what was found and what was done."""
 
     job: Obj
     pods: list[Obj]
@@ -85,7 +84,7 @@ class _Work:
     removed: list[Obj] = field(default_factory=list)
     error: ApiError | None = None
     again: list[float] = field(default_factory=list)
-    """Moments at which to look again."""
+    """Times of the next reconciles."""
 
 
 class Jobs(Reconciler):
@@ -105,10 +104,10 @@ class Jobs(Reconciler):
         self._label_index = context.profile.minor >= 28
         self.watches = (
             Watch(JOBS, when=generation_or_deletion_changed),
-            Watch(PODS, when=self._concerns_a_job, map_to=self._jobs_of),
+            Watch(PODS, when=self._is_relevant, map_to=self._jobs_of),
         )
 
-    # which Jobs a pod's change matters to
+    # from pods to Jobs
 
     def _jobs_of(self, pod: Obj) -> Iterable[Key]:
         """Its owner, those that may adopt it, and the one that its finalizer waits for, even if that is gone."""
@@ -117,18 +116,18 @@ class Jobs(Reconciler):
             keys.append(Key(pod["metadata"]["namespace"], labels(pod)[JOB_NAME]))
         return keys
 
-    def _concerns_a_job(self, old: Obj | None, new: Obj | None) -> bool:
+    def _is_relevant(self, old: Obj | None, new: Obj | None) -> bool:
         if old is None or new is None:
             return True
         return bool(self._jobs_of(new) or self._jobs_of(old)) and _seen_by_jobs(old) != _seen_by_jobs(new)
 
-    # the look
+    # reconcile
 
     async def reconcile(self, key: Key) -> Result:
         job = self._jobs.get(key)
         if job is not None and job["spec"].get("managedBy", OWN_MANAGER) != OWN_MANAGER:
             return Done
-        await self._release_strangers(key, job)
+        await self._untrack_orphans(key, job)
         if job is None or is_finished(job):
             self._resting.forget(key)
             return Done
@@ -144,16 +143,16 @@ class Jobs(Reconciler):
         elif not is_deleting(job):
             await self._manage(work)
         await self._account(work)
-        self._resting.looked(job, len(pods))
-        return self._next_look(work)
+        self._resting.counted(job, len(pods))
+        return self._requeue(work)
 
-    async def _release_strangers(self, key: Key, job: Obj | None) -> None:
-        """Pods that wait to be counted by a Job that never will."""
+    async def _untrack_orphans(self, key: Key, job: Obj | None) -> None:
+        """Remove the finalizer of pods whose Job is finished, deleted or another one."""
         tracked = self._pods.by_index(_BY_JOB, f"{key.namespace}/{key.name}")
         await self._untrack([pod for pod in tracked if not self._counts(job, pod)])
 
     def _counts(self, job: Obj | None, pod: Obj) -> bool:
-        """The Job will see to the pod's end."""
+        """Whether the Job counts the pod's end and removes its finalizer."""
         if job is None or is_finished(job):
             return False
         owner = controller_of(pod)
@@ -207,7 +206,7 @@ class Jobs(Reconciler):
         await self._context.until_seen(self._pods, made)
 
     async def _remove(self, work: _Work, pods: list[Obj], *, counted: bool) -> None:
-        """`counted`: their end is one of the Job's failures; otherwise they go without a trace."""
+        """`counted`: their end counts as a failure of the Job; otherwise they are not counted."""
         if not pods:
             return
         if not counted:
@@ -224,7 +223,7 @@ class Jobs(Reconciler):
         await self._until_untracked(pods)
 
     async def _untrack_one(self, pod: Obj) -> None:
-        """A kubelet writes to the same pod all the time, so only the finalizer's own place is guarded."""
+        """A JSON patch that tests only the finalizer: a kubelet changes the resourceVersion too often."""
         meta = pod["metadata"]
         finalizers = meta.get("finalizers") or []
         if TRACKING not in finalizers:
@@ -286,7 +285,7 @@ class Jobs(Reconciler):
         try:
             written = await set_status(self._client, JOBS, job, status)
         except NotFound:
-            return job  # gone; that will be looked at next
+            return job  # deleted; its event triggers the next reconcile
         await self._context.until_seen(self._jobs, [written.object])
         return written.object
 
@@ -302,7 +301,7 @@ class Jobs(Reconciler):
         if failed:
             self._recorder.event(job, WARNING, failed["reason"], failed["message"])
 
-    def _next_look(self, work: _Work) -> Result:
+    def _requeue(self, work: _Work) -> Result:
         if work.error is not None and not is_namespace_ending(work.error):
             raise work.error
         if work.found.more:

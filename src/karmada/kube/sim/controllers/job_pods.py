@@ -1,4 +1,4 @@
-"""The pods a Job makes and those it takes away."""
+"""The pods that a Job creates, and those that it deletes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def free_indexes(job: Obj, found: Tally) -> Iterator[int]:
 
 
 def startable_indexes(job: Obj, found: Tally, most: int, now: float) -> tuple[list[int], float | None]:
-    """At most so many indexes to start now, and when the first of those that pause may be tried again."""
+    """At most `most` indexes to start now, and when the first of those in back-off may be retried."""
     start: list[int] = []
     later: float | None = None
     for index in free_indexes(job, found):

@@ -1,4 +1,4 @@
-"""The rules of a Job that are about single pods: what a failure means, when to try again, when enough is done.
+"""The rules of a Job about single pods: pod failure policy, success policy, back-off.
 
 All are functions of plain values. A pod counts as failed once its phase says so, or, where replacements need not wait
 for the end (podReplacementPolicy TerminatingOrFailed), as soon as it is being deleted.
@@ -23,7 +23,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 10.0, 600.0
 
 
 class Reaction(NamedTuple):
-    """What a pod failure policy says to a failed pod: Count, Ignore, FailJob or FailIndex, and why."""
+    """The action of a pod failure policy on a failed pod: Count, Ignore, FailJob or FailIndex, and why."""
 
     action: str
     message: str = ""
@@ -101,7 +101,7 @@ def _matches_code(codes: Obj, code: int) -> bool:
 
 
 def early_success(job: Obj, completed: set[int]) -> Verdict | None:
-    """An indexed Job may declare itself done before all indexes are."""
+    """The success policy: an indexed Job may succeed before all indexes have."""
     completions = job["spec"].get("completions") or 0
     for number, rule in enumerate((job["spec"].get("successPolicy") or {}).get("rules") or ()):
         wanted = completed
@@ -115,7 +115,7 @@ def early_success(job: Obj, completed: set[int]) -> Verdict | None:
     return None
 
 
-# --- when to try again
+# --- back-off
 
 
 def pause_after(failures: int) -> float:

@@ -1,4 +1,4 @@
-"""A Job's status, step by step: ends noted, ends counted, the Job's own end declared."""
+"""A Job's status, step by step: record uids of ended pods, count them, set the final condition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def uncounted_uids(status: Obj) -> set[str]:
 
 
 def note_ends(job: Obj, found: Tally, end: Verdict | None, *, made: int, removed: Sequence[Obj], now: float) -> Obj:
-    """The status with all ends noted, but not yet counted; `made` and `removed` are this look's own doing."""
+    """The status with all ended pods recorded, but not yet counted; `made` and `removed` are of this reconcile."""
     status: Obj = dict(job.get("status") or {})
     _number(status, "active", len(found.active) + made - len(removed))
     status["ready"] = found.ready - sum(map(is_ready, removed))

@@ -1,8 +1,8 @@
-"""What the pods of a Job add up to, and what that means for the Job.
+"""Counts the pods of a Job, and decides from the counts whether it continues.
 
-Every pod carries a finalizer until its end is counted, so that none is lost and none counts twice, whatever crashes:
-first the uids of ended pods go into status.uncountedTerminatedPods, then their finalizers go, then they move from the
-list into the numbers. The ends of an indexed Job's successful pods need no list: their indexes are what is counted.
+Every pod carries a finalizer until its end is counted, so that none is lost or counted twice, even after a crash: the
+uids of ended pods are added to status.uncountedTerminatedPods, then their finalizers are removed, then the uids are
+replaced by the counters. Successful pods of an indexed Job need no list: their indexes are counted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from karmada.kube.sim.controllers.job_rules import (
 from karmada.kube.sim.controllers.podstate import is_active, is_ready, phase
 
 MAX_UNCOUNTED = 500
-"""So many ends are taken into the status at a time."""
+"""The number of ended pods that are recorded in one write."""
 REACHED = "Reached expected number of succeeded pods"
 
 
@@ -46,7 +46,7 @@ class Tally:
     last_failed: dict[int, Obj] = field(default_factory=dict)
     """The pod whose place the next try of an index takes, where failures are limited per index."""
     ended: list[Obj] = field(default_factory=list)
-    """Pods that can lose their finalizer as soon as the status says what became of them."""
+    """Pods whose finalizer can be removed as soon as the status records their end."""
     held: list[Obj] = field(default_factory=list)
     """Ended pods that keep it while the Job goes on."""
     succeeded: int = 0
@@ -93,7 +93,7 @@ def tally(job: Obj, pods: Sequence[Obj]) -> Tally:
 
 
 def _take_end(found: Tally, job: Obj, pod: Obj) -> None:
-    """Note what became of a pod, if it has ended. What is too much for one time counts, but stays for the next."""
+    """Record a pod if it has ended. Those beyond the limit are counted, but recorded by the next reconcile."""
     uid = pod["metadata"]["uid"]
     if phase(pod) == "Succeeded":
         index = _valid_index(job, pod)
@@ -137,7 +137,7 @@ def _take_failure(found: Tally, job: Obj, pod: Obj, uid: str) -> None:
 
 
 def _hold_last_failures(found: Tally, job: Obj, pods: Sequence[Obj]) -> None:
-    """The last failed pod of an index that is tried again stays until there is another: it knows the failures."""
+    """Keep the last failed pod of an index until its replacement exists: its annotation has the failure count."""
     newest: dict[int, Obj] = {}
     for pod in pods:
         index = _valid_index(job, pod)
@@ -160,11 +160,11 @@ def _valid_index(job: Obj, pod: Obj) -> int | None:
     return index if index is not None and index < (job["spec"].get("completions") or 0) else None
 
 
-# --- what it means
+# --- decisions
 
 
 def is_giving_up(job: Obj) -> bool:
-    """It was decided that the Job fails, and its pods are on their way out."""
+    """The Job has FailureTarget: it fails once its pods are gone."""
     return has_condition((job.get("status") or {}).get("conditions"), "FailureTarget")
 
 
@@ -174,7 +174,7 @@ def is_finished(job: Obj) -> bool:
 
 
 def verdict(job: Obj, found: Tally, now: float) -> Verdict | None:
-    """How the Job ends; None while it goes on. What was once decided stays."""
+    """How the Job ends; None while it continues. A decision is final."""
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition["type"] in ("FailureTarget", "SuccessCriteriaMet") and condition["status"] == "True":
             succeeded = condition["type"] == "SuccessCriteriaMet"

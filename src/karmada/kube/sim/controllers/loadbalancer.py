@@ -1,9 +1,8 @@
-"""Load balancers and ingresses: what a cloud would do for Services of type LoadBalancer and for Ingresses.
+"""Load balancers and ingresses: the cloud controller for Services of type LoadBalancer and for Ingresses.
 
-A Service gets the first free address of the cluster's pool (or a name) after a while, and a finalizer that holds it
-until the address is given back. What is in use is read from the stored Services themselves, through an index by
-address: there is no second list that could disagree. Ingresses share one address, the pool's first, as they share one
-ingress controller. A cluster without a cloud ("never") leaves both alone.
+A Service gets the first free address of the cluster's pool (or a host name) after a delay, and a finalizer until the
+address is released. Addresses in use are read from the Services themselves, through an index. Ingresses share one
+address, the pool's first, as they share one ingress controller. With "never" neither gets an address.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def wants_load_balancer(service: Obj) -> bool:
 
 
 class NoAddress(Exception):
-    """There is no address to give; the text says why."""
+    """No address can be allocated; the text has the cause."""
 
 
 class AddressPool:
@@ -93,7 +92,7 @@ class AddressPool:
 
 
 class LoadBalancers(Reconciler):
-    """One worker: addresses are given out one after the other."""
+    """One worker: addresses are allocated one after the other."""
 
     name = "service-lb"
 

@@ -1,9 +1,9 @@
-"""Node lifecycle: what the cluster makes of nodes that fall silent, are not ready or are cordoned.
+"""Node lifecycle: taints and conditions of nodes without heartbeat, not ready or cordoned.
 
-A node without a sign of life for the grace period has all its conditions set to Unknown. Conditions (and the
-unschedulable mark) become taints: NoSchedule for each that troubles, and NoExecute for a node that is not ready or is
-lost. The pods of a lost node are marked as not ready, so that nothing is sent to them. Who has to leave, and when, is
-decided in tainteviction.py.
+A node without a heartbeat for the grace period has all its conditions set to Unknown. Conditions (and
+spec.unschedulable) become taints: NoSchedule for each bad one, and NoExecute for a node that is not ready or
+unreachable. The pods of an unreachable node are marked not ready, so that they get no traffic. Pods are evicted by
+tainteviction.py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OURS = frozenset(
 _WATCHED_CONDITIONS = ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
 _GRACE, _GRACE_BEFORE_32, _STARTUP_GRACE = 50.0, 40.0, 60.0
 _SETTLING_SECONDS = 5.0
-"""A new node is given this long to become ready before it drives pods out."""
+"""A new node has this long to become ready before it gets NoExecute taints."""
 _STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 _NEVER_POSTED = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
 
@@ -77,17 +77,17 @@ class NodeLifecycle(Reconciler):
         if node is None:
             self._ready.pop(key.name, None)
             return Done
-        self._greet(node)
+        self._emit_registered(node)
         try:
-            node, silent_in = await self._judge(node)
+            node, silent_in = await self._monitor(node)
             settled_in = await self._taint(node)
             await self._follow_readiness(node)
         except NotFound:
-            return Done  # it went meanwhile
+            return Done  # deleted meanwhile
         waits = [seconds for seconds in (silent_in, settled_in) if seconds is not None]
         return requeue(min(waits)) if waits else Done
 
-    def _greet(self, node: Obj) -> None:
+    def _emit_registered(self, node: Obj) -> None:
         name = node["metadata"]["name"]
         if name not in self._ready and self._age(node) < _STARTUP_GRACE:
             message = f"Node {name} event: Registered Node {name} in Controller"
@@ -96,9 +96,9 @@ class NodeLifecycle(Reconciler):
     def _age(self, node: Obj) -> float:
         return self._clock.now() - parse_time(node["metadata"]["creationTimestamp"])
 
-    # silence
+    # heartbeats
 
-    async def _judge(self, node: Obj) -> tuple[Obj, float | None]:
+    async def _monitor(self, node: Obj) -> tuple[Obj, float | None]:
         """The node as it is now, and in how many seconds it becomes Unknown without a heartbeat."""
         name = node["metadata"]["name"]
         if self._liveness.beats(name):
@@ -119,7 +119,7 @@ class NodeLifecycle(Reconciler):
     # taints
 
     async def _taint(self, node: Obj) -> float | None:
-        """Make the taints follow the conditions; in how many seconds to look again if the node is too new to judge."""
+        """Sync the taints with the conditions; returns the seconds until a new node gets its NoExecute taints."""
         settling = _SETTLING_SECONDS - self._age(node) if _ready_status(node) == "False" else 0.0
         wanted = wanted_taints(node, evicting=settling <= 0)
         taints = (node.get("spec") or {}).get("taints") or []
@@ -162,7 +162,7 @@ def _ready_status(node: Obj) -> str:
 
 
 def lost_conditions(conditions: Sequence[Obj] | None, now: float) -> list[Obj]:
-    """Those that have to change for a node that fell silent."""
+    """The conditions that change to Unknown for a node without heartbeat."""
     changed = []
     for kind in _WATCHED_CONDITIONS:
         old = get_condition(conditions, kind)
@@ -183,7 +183,7 @@ def lost_conditions(conditions: Sequence[Obj] | None, now: float) -> list[Obj]:
 
 
 def wanted_taints(node: Obj, *, evicting: bool = True) -> list[tuple[str, str]]:
-    """Key and effect of the taints that follow from a node's state; `evicting`: also those that drive pods out."""
+    """Key and effect of the taints that follow from a node's state; `evicting`: also NoExecute."""
     conditions = (node.get("status") or {}).get("conditions")
     wanted = []
     ready = get_condition(conditions, "Ready")
@@ -202,7 +202,7 @@ def wanted_taints(node: Obj, *, evicting: bool = True) -> list[tuple[str, str]]:
 
 
 def retainted(taints: Sequence[Obj], wanted: Sequence[tuple[str, str]], now: float) -> list[Obj]:
-    """Other people's taints as they are, ours as wanted; one that stays keeps the time it was added."""
+    """Foreign taints unchanged, ours as wanted; one that stays keeps its timeAdded."""
     kept = [taint for taint in taints if (pair := (taint["key"], taint["effect"])) not in _OURS or pair in wanted]
     present = {(taint["key"], taint["effect"]) for taint in kept}
     new = [{"key": key, "effect": effect} for key, effect in wanted if (key, effect) not in present]
@@ -210,7 +210,7 @@ def retainted(taints: Sequence[Obj], wanted: Sequence[tuple[str, str]], now: flo
 
 
 def _states(old: Obj | None, new: Obj | None) -> bool:
-    """A condition turned, came or went; heartbeats alone do not count."""
+    """A condition's status changed, or it was added or removed; heartbeats alone do not count."""
     return old is None or new is None or _condition_states(old) != _condition_states(new)
 
 

@@ -1,7 +1,7 @@
-"""Objects without a controller, and who might want them.
+"""Objects without a controller, and the workloads that may adopt them.
 
-A workload may adopt pods (or revisions) of its namespace that its selector matches and nobody controls. Neither side
-looks at everything to find the other: orphans are indexed by each of their labels, workloads by one label that their
+A workload may adopt pods (or revisions) of its namespace that its selector matches and that have no controller. Neither
+side is scanned to find the other: orphans are indexed by each of their labels, workloads by one label that their
 selector matches.
 """
 
@@ -24,7 +24,7 @@ _GONE_SECONDS = 30.0
 
 
 def index_uncontrolled(obj: Obj) -> Iterable[str]:
-    """What nobody controls, by each of its labels."""
+    """Objects without a controller, by each of their labels."""
     return () if controller_of(obj) is not None else _label_values(obj)
 
 
@@ -51,11 +51,11 @@ def _selector_value(workload: Obj) -> str:
 
 
 CLAIM_INDEXES = {BY_CONTROLLER: index_by_controller, UNCONTROLLED: index_uncontrolled}
-"""For an informer whose objects `candidates` looks at."""
+"""The indexes that `candidates` needs."""
 
 
 def candidates(informer: Informer, owner: Obj) -> list[Obj]:
-    """What the owner controls, and what it might adopt."""
+    """What the owner controls, and what it may adopt."""
     metadata = owner["metadata"]
     own = informer.by_index(BY_CONTROLLER, metadata["uid"])
     return own + informer.by_index(UNCONTROLLED, _selector_value(owner))
@@ -83,7 +83,7 @@ def workload_keys(kind: str, workloads: Informer) -> Mapper:
 
 
 async def until_ending(context: Context, informer: Informer, deleted: Iterable[Obj]) -> None:
-    """Wait until an informer knows that these objects are gone or going."""
+    """Wait until an informer has these objects as deleted or being deleted."""
     waiting = [(key_of(obj), obj["metadata"]["uid"]) for obj in deleted]
 
     def known() -> bool:

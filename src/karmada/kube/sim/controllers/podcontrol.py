@@ -1,7 +1,7 @@
-"""Making, removing and claiming the pods of a workload: what every workload controller does in the same way.
+"""Creating, deleting and claiming the pods of a workload: what all workload controllers share.
 
-Pods belong to the controller their controller reference names. `claim` adopts matching orphans and lets go of own pods
-that match no more. `index_by_controller` is the index for an informer's pods (or ReplicaSets, Jobs, …) by that owner.
+Pods belong to the controller that their controller reference names. `claim` adopts matching orphans and releases own
+pods that no longer match. `index_by_controller` indexes an informer's pods (or ReplicaSets, Jobs, …) by that owner.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PODS = GVR("", "v1", "pods")
 BY_CONTROLLER = "controller"
 BY_NODE = "node"
 BURST = 500
-"""At most so many pods are made or removed in one go."""
+"""The largest number of pods created or deleted in one reconcile."""
 
 
 def index_by_controller(obj: Obj) -> Iterable[str]:
@@ -105,7 +105,7 @@ class PodControl:
             matches = selector.matches(obj["metadata"].get("labels"))
             if controller is None:
                 if matches and not is_deleting(obj):
-                    stays = await self._stays(owner) if stays is None else stays
+                    stays = await self._may_adopt(owner) if stays is None else stays
                     adopted = await self._adopt(resource, owner, obj) if stays else None
                     claimed += [adopted] if adopted is not None else []
             elif controller["uid"] == own_uid:
@@ -116,20 +116,20 @@ class PodControl:
                     await self._set_owners(resource, obj, kept, drop=finalizer)
         return claimed
 
-    async def _stays(self, owner: Obj) -> bool:
+    async def _may_adopt(self, owner: Obj) -> bool:
         metadata = owner["metadata"]
         kind = GVK.parse(owner["apiVersion"], owner["kind"])
         try:
             live = await self._client.get(kind, metadata["name"], metadata["namespace"])
         except NotFound:
             return False
-        return _lives(live, metadata["uid"])
+        return _still_exists(live, metadata["uid"])
 
     async def _adopt(self, resource: GVR, owner: Obj, obj: Obj) -> Obj | None:
         return await self._set_owners(resource, obj, [*_owners(obj), make_owner(owner)])
 
     async def _set_owners(self, resource: GVR, obj: Obj, owners: list[Obj], *, drop: str = "") -> Obj | None:
-        """Only if the object is still the one we looked at; one that is gone needs no owner."""
+        """With uid and resourceVersion as preconditions; None if the object was deleted or changed."""
         metadata = obj["metadata"]
         changed: Obj = {
             "ownerReferences": owners or None,
@@ -157,7 +157,7 @@ def pod_from(template: Obj, owner: Obj, *, name: str = "", generate_name: str = 
 
 
 async def slow_start(count: int, work: Callable[[], Awaitable[Obj]]) -> tuple[list[Obj], ApiError | None]:
-    """Run `work` so often, in batches of 1, 2, 4, …; a batch with a failure is the last. What came of it."""
+    """Run `work` `count` times, in batches of 1, 2, 4, …, until one has a failure; the results and the first error."""
     done: list[Obj] = []
     batch = 1
     left = min(count, BURST)
@@ -175,7 +175,7 @@ async def slow_start(count: int, work: Callable[[], Awaitable[Obj]]) -> tuple[li
 
 
 def is_namespace_ending(error: ApiError) -> bool:
-    """A create that failed because its namespace is being deleted: nothing to complain about."""
+    """A create that failed because its namespace is being deleted: emits no event."""
     causes = (error.details or {}).get("causes") or ()
     return isinstance(error, Forbidden) and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
@@ -184,6 +184,6 @@ def _owners(obj: Obj) -> list[Obj]:
     return list(obj["metadata"].get("ownerReferences") or ())
 
 
-def _lives(obj: Obj | None, uid: str) -> bool:
-    """It is still the one with this uid, and nobody deletes it."""
+def _still_exists(obj: Obj | None, uid: str) -> bool:
+    """Whether it has this uid and is not being deleted."""
     return obj is not None and obj["metadata"]["uid"] == uid and not is_deleting(obj)

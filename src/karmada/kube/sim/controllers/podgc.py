@@ -1,11 +1,11 @@
-"""Pods that nobody else would remove.
+"""Pod garbage collection: pods that no kubelet or controller deletes.
 
  - Pods on a node that does not exist: once it has been missing for 40 seconds, and the server says so, too.
  - Pods that are being deleted and were never given to a node: no kubelet will finish them.
  - Pods that are being deleted on a node that is down and marked out of service.
  - The oldest finished pods, evicted ones first, when there are more than 12500.
 
-What did not end by itself is marked as failed first, so that controllers that count pods see the outcome.
+Pods that have not finished are marked Failed first, so that controllers that count pods see the result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def index_finished(pod: Obj) -> Iterable[str]:
 
 
 def out_of_service(node: Obj) -> bool:
-    """Somebody says that the node will not come back soon, and it is indeed not there."""
+    """The node is tainted out-of-service, and it is not ready."""
     tainted = any(taint.get("key") == OUT_OF_SERVICE for taint in (node.get("spec") or {}).get("taints") or ())
     return tainted and not has_condition((node.get("status") or {}).get("conditions"), "Ready")
 

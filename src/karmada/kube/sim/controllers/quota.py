@@ -1,9 +1,9 @@
-"""ResourceQuota controller: says in each quota's status what it limits and how much of that is used.
+"""ResourceQuota controller: writes the limits and the usage of each quota into its status.
 
 Only resources that some quota limits are followed, from the moment one does; a cluster without quotas keeps none of
 this in memory. Changes of objects go into the ledgers as events arrive, the status is written a moment later, so that
 a burst of pods is one write. Admission takes the larger of this status and what it sees itself: a status that lags
-behind never lets too much through, it only frees what was deleted a little later.
+behind never admits too much, it only frees what was deleted a little later.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class ResourceQuotas(Reconciler):
         self._followed: dict[GroupResource, Informer] = {}
         self._ledgers: dict[str, dict[Key, Ledger]] = {}
         """By namespace."""
-        self._look_at: Callable[[Key], None] = _nobody
+        self._enqueue: Callable[[Key], None] = _not_attached
 
     def attach(self, add: Callable[[Key], None]) -> None:
-        """`add` has a quota looked at; the followed objects call for it."""
-        self._look_at = add
+        """`add` enqueues a quota; the handlers of the watched objects call it."""
+        self._enqueue = add
 
     async def reconcile(self, key: Key) -> Result:
         quota = self._quotas.get(key)
@@ -79,7 +79,7 @@ class ResourceQuotas(Reconciler):
                 del self._ledgers[key.namespace]
 
     async def _open(self, key: Key, quota: Obj) -> Ledger:
-        """Count everything. From here on no step waits, so that no change falls between the count and the ledger."""
+        """Count everything. Nothing is awaited from here on, so that no change is missed between count and ledger."""
         informers = {}
         for resource in sorted(resources_of(quota)):
             informer = await self._follow(resource)
@@ -122,7 +122,7 @@ class ResourceQuotas(Reconciler):
             if obj is None or not self._ledgers:
                 return
             for key in self._changed_in(key_of(obj).namespace, resource, old, new):
-                self._look_at(key)
+                self._enqueue(key)
 
         return changed
 
@@ -131,5 +131,5 @@ class ResourceQuotas(Reconciler):
         return [key for key, ledger in ledgers.items() if ledger.change(resource, old, new)] if ledgers else ()
 
 
-def _nobody(key: Key) -> None:
+def _not_attached(key: Key) -> None:
     raise RuntimeError(f"nobody to look at {key}: the reconciler was not given to a controller")

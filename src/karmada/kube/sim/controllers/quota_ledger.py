@@ -1,8 +1,7 @@
-"""Keeping count for one ResourceQuota without counting everything again.
+"""The usage under one ResourceQuota, updated incrementally.
 
-A ledger starts from a full count and is then updated with every change of an object as (old, new): what the old one
-counted for is taken off, what the new one counts for is put on. A full count now and then mends whatever went wrong
-meanwhile.
+A ledger starts from a full count and is then updated with every change of an object as (old, new): the usage of the old
+one is subtracted, that of the new one added. A periodic full count corrects any drift.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
 
 DETAILED = frozenset({PODS, SERVICES, CLAIMS})
-"""Of these it matters what is in them; of all others only how many there are."""
+"""Resources whose content counts; of all others only the number of objects does."""
 _CLASS_INFIX = ".storageclass.storage.k8s.io/"
 _COMPUTE = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED_BY_NAME = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets"})
@@ -45,7 +44,7 @@ def hard_of(quota: Obj) -> dict[str, str]:
 
 
 def resources_of(quota: Obj) -> set[GroupResource]:
-    """Everything a quota has to look at."""
+    """The resources whose objects count for a quota."""
     return {resource for name in hard_of(quota) if (resource := resource_of(name)) is not None}
 
 
@@ -77,7 +76,7 @@ class Ledger:
                 self._totals[name] += amount if sign > 0 else -amount
 
     def change(self, resource: GroupResource, old: Obj | None, new: Obj | None) -> bool:
-        """Whether the change is one that counts."""
+        """Update the usage; return whether it changed."""
         if resource not in self._names or same_usage(resource, old, new):
             return False
         self._count(resource, old, -1)

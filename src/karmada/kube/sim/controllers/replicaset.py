@@ -1,8 +1,8 @@
 """ReplicaSets and ReplicationControllers: the desired number of pods, made from one template.
 
-Both kinds are the same machine. It claims the active pods its selector matches, makes or deletes what the number is off
-by, and writes what it counts into the status. A failure is shown as the condition ReplicaFailure and tried again with
-back-off. Before it ends, its informer knows what it made and deleted, so the next look counts right.
+One reconciler for both kinds. It claims the active pods its selector matches, creates or deletes the difference, and
+writes the counts into the status. A failure is shown as the condition ReplicaFailure and retried with back-off. A
+reconcile waits until the informer has its creations and deletions, so the next one counts right.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Failure(NamedTuple):
 
 
 class Managed(NamedTuple):
-    """The pods after a look, what went wrong, and whether more is left to do than fits into one go."""
+    """The pods after a reconcile, the failure, and whether another burst is needed."""
 
     pods: list[Obj]
     failure: Failure | None = None
@@ -57,7 +57,7 @@ class Managed(NamedTuple):
 
 
 def pod_matters(old: Obj | None, new: Obj | None) -> bool:
-    """A change of a pod after which its controller may count otherwise."""
+    """Whether a change of a pod can change its controller's counts."""
     return old is None or new is None or _counted(old) != _counted(new)
 
 
@@ -105,7 +105,7 @@ class _Replicas(Reconciler):
         if managed.failure is not None:
             return Retry
         if not managed.unfinished:
-            self._resting.looked(owner, len(managed.pods))
+            self._resting.counted(owner, len(managed.pods))
         return self._when_available(owner, managed.pods)
 
     # pods
@@ -180,7 +180,7 @@ class _Replicas(Reconciler):
         return status | ({"conditions": conditions} if conditions else {})
 
     def _when_available(self, owner: Obj, pods: Iterable[Obj]) -> Result:
-        """Look again when the next ready pod has been so for long enough."""
+        """Requeue when the next ready pod becomes available."""
         least = _min_ready(owner)
         if not least:
             return Done
@@ -220,7 +220,7 @@ def _failure(reason: str, error: ApiError | None) -> Failure | None:
 
 
 def _conditions(old: Sequence[Obj] | None, failure: Failure | None, now: float) -> list[Obj]:
-    """The first failure stays until there is none: later ones say no more."""
+    """The first failure stays until there is none; later ones do not replace it."""
     if failure is None:
         return [condition for condition in old or () if condition.get("type") != REPLICA_FAILURE]
     if get_condition(old, REPLICA_FAILURE) is not None:

@@ -1,8 +1,8 @@
-"""Which pods go first when there are too many: those whose loss is felt least.
+"""Which pods are deleted first on a scale-down.
 
-In order: pods without a node, pods that do not run, pods that are not ready, pods that say they are cheap to lose, pods
-whose node has many of their kind, pods that became ready lately, pods that restarted often, young pods. Times are
-compared by their magnitude only, so that pods which are about equally old go in no particular order.
+In order: unscheduled pods, pending ones, not ready ones, those with a low pod-deletion-cost, those on nodes with many
+pods of the workload, those that became ready recently, those with many restarts, young ones. Times are compared by
+order of magnitude, so pods of about the same age are in no particular order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RUNNING = 2
 
 
 def victims(pods: Sequence[Obj], count: int, related: Iterable[Obj], now: float) -> list[Obj]:
-    """The `count` pods to delete; `related` are all active pods of the same workload, by which nodes are judged."""
+    """The `count` pods to delete; `related` are all active pods of the same workload, which are counted per node."""
     if count >= len(pods):
         return list(pods)
     crowd = Counter(node_name(pod) for pod in related)
@@ -46,7 +46,7 @@ def victims(pods: Sequence[Obj], count: int, related: Iterable[Obj], now: float)
 
 
 def _cost(pod: Obj) -> int:
-    """What cannot be read counts as nothing."""
+    """The pod-deletion-cost; 0 if it is invalid."""
     text = meta.annotations(pod).get(DELETION_COST, "0")
     try:
         return int(text)

@@ -1,7 +1,7 @@
-"""Large workloads are not looked at on every change: after a look they rest, the larger the longer.
+"""Delays between reconciles of large workloads, proportional to their number of pods.
 
-Every change of one pod makes all pods of its workload be counted again, which is too much while thousands of them start
-one after the other. A change of the workload itself ends the rest.
+Every change of one pod would have all pods of its workload counted again, which is too much while thousands of them
+start one after the other. A change of the workload itself ends the delay.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Resting:
         self._until: dict[Key, tuple[float, int]] = {}
 
     def left(self, workload: Obj) -> float:
-        """Seconds of rest left; 0 when it is time to look."""
+        """Seconds until the next reconcile; 0 when it is due."""
         until, seen = self._until.get(key_of(workload), (0.0, -1))
         return max(0.0, until - self._clock.monotonic()) if seen == generation(workload) else 0.0
 
-    def looked(self, workload: Obj, size: int) -> None:
-        """Nothing but counting is left to do for now."""
+    def counted(self, workload: Obj, size: int) -> None:
+        """Start the delay after a reconcile that only counted."""
         if size >= _LARGE:
             until = self._clock.monotonic() + size * _SECONDS_PER_POD
             self._until[key_of(workload)] = until, generation(workload)

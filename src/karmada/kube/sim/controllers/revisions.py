@@ -144,7 +144,7 @@ class Revisions:
         }
 
     async def trim(self, workload: Obj, revisions: Sequence[Obj], live: Collection[str]) -> None:
-        """Remove what is older than the workload wants to remember; `live` are the names of those in use."""
+        """Delete revisions beyond revisionHistoryLimit; `live` are the names of those in use."""
         limit = workload["spec"].get("revisionHistoryLimit")
         surplus = expendable(revisions, live, 10 if limit is None else limit)
         for revision in surplus:

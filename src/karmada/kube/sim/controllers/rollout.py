@@ -2,7 +2,7 @@
 
 A rolling update moves in small steps between two bounds: never more pods than wanted + surge, never fewer available
 ones than wanted - unavailable. The new set grows as far as the first bound allows; then old sets shrink as far as the
-second one does, first by pods that are of no use anyway. When the wanted number changes in the middle of that, every
+second one does, first by pods that are not available. When the wanted number changes in the middle of that, every
 set keeps its share of the whole.
 """
 
@@ -22,7 +22,7 @@ class Bounds(NamedTuple):
 class Part(NamedTuple):
     """One ReplicaSet: how many pods it should have and how many of them are available.
 
-    `limit` is the most pods that all sets together could have when `replicas` was decided; 0 if nobody knows.
+    `limit` is the maximum of pods of all sets when `replicas` was decided; 0 if unknown.
     """
 
     name: str
@@ -45,7 +45,7 @@ def share(value: int | str, total: int, *, up: bool) -> int:
 
 
 def rolling_bounds(surge: int | str, unavailable: int | str, wanted: int) -> Bounds:
-    """Both at zero would mean standstill: then one may be missing."""
+    """If both were zero, no step would be possible: then one pod may be unavailable."""
     above, missing = share(surge, wanted, up=True), share(unavailable, wanted, up=False)
     if above == 0 and missing == 0:
         missing = 1

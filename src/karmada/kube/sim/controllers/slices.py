@@ -2,9 +2,9 @@
 
 Endpoints with the same address family and the same ports form a group; a slice belongs to one group and holds at most
 a hundred. Endpoints stay in the slice they are in. New ones go into slices of their group that have room, those that
-are written anyway first, and only then into new slices. A slice that is left empty, or whose ports nobody has any
-more, is used again in place of making a new one, so that its name stays the same when a Service's ports change. A
-Service without endpoints keeps one empty slice per family.
+are written anyway first, and only then into new slices. A slice that becomes empty, or whose ports are no longer used,
+is reused instead of creating a new one, so that its name stays the same when a Service's ports change. A Service
+without endpoints keeps one empty slice per family.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Plan:
     contents: list[Content] = field(default_factory=list)
     """Every slice that is to exist, changed or not."""
     surplus: list[Obj] = field(default_factory=list)
-    """Slices that are to go."""
+    """Slices to delete."""
 
 
 def ports_of(obj: Obj) -> list[Obj]:

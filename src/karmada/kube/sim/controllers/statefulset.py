@@ -1,9 +1,9 @@
-"""StatefulSets: pods with names, order and volumes of their own.
+"""StatefulSets: pods with stable names, order and volumes.
 
-Each look compares the set with its pods, decides the next steps (statefulset_plan.py) and takes them; what comes after
-is decided by a later look, when those steps have shown in the pods. Two revisions are kept apart: the newest, which the
-template has, and the current one, which pods below the partition are made from; when every pod is of the newest, it
-becomes the current one.
+A reconcile compares the set with its pods, decides the next steps (statefulset_plan.py) and takes them; their effect on
+the pods triggers the next one. There are two revisions: the update revision of the present template, and the current
+one, from which pods below the partition are created; when every pod has the update revision, it becomes the current
+one.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class StatefulSets(Reconciler):
         wait = next_available(workload, pods, self._context.clock.now())
         return requeue(wait) if wait is not None else Done
 
-    # what there is
+    # pods and revisions
 
     async def _own_pods(self, workload: Obj, selector: LabelSelector) -> list[Obj]:
         found = [
@@ -171,24 +171,24 @@ class StatefulSets(Reconciler):
     async def _act(self, workload: Obj, view: Layout, revisions: _Revisions) -> ApiError | None:
         """Take the next steps; the failure that ended them, if one did."""
         try:
-            await self._mend(workload, view)
+            await self._repair(workload, view)
             todo = plan(workload, view, name(revisions.newest), self._context.clock.now())
-            return await self._carry_out(workload, todo, revisions)
+            return await self._execute(workload, todo, revisions)
         except ApiError as error:
             return error
 
-    async def _mend(self, workload: Obj, view: Layout) -> None:
-        """What pods that stay must have: their labels, and claims with the right owners."""
+    async def _repair(self, workload: Obj, view: Layout) -> None:
+        """Restore the identity labels of pods, and the owners of their claims."""
         for slot, pod in enumerate(view.replicas):
             if pod is None or is_deleting(pod):
                 continue
-            await self._mend_labels(workload, pod, view.start + slot)
+            await self._repair_labels(workload, pod, view.start + slot)
             if claim_templates(workload):
                 if phase(pod) == "Pending":
                     await self._claims.provide(workload, pod["metadata"]["name"])
                 await self._claims.settle_owners(workload, pod, surplus=False)
 
-    async def _mend_labels(self, workload: Obj, pod: Obj, ordinal: int) -> None:
+    async def _repair_labels(self, workload: Obj, pod: Obj, ordinal: int) -> None:
         metadata = pod["metadata"]
         labels = metadata.get("labels") or {}
         missing = {
@@ -206,9 +206,9 @@ class StatefulSets(Reconciler):
             self._succeeded(workload, "Update", metadata["name"])
             await self._context.until_seen(self._pods, [made])
 
-    async def _carry_out(self, workload: Obj, todo: Plan, revisions: _Revisions) -> ApiError | None:
+    async def _execute(self, workload: Obj, todo: Plan, revisions: _Revisions) -> ApiError | None:
         for pod in todo.replace:
-            self._announce_replacement(workload, pod)
+            self._emit_replacement(workload, pod)
         for pod in todo.remove:
             await self._claims.settle_owners(workload, pod, surplus=True)
         removed = todo.replace + todo.remove + todo.update
@@ -230,7 +230,7 @@ class StatefulSets(Reconciler):
         try:
             made = await self._client.create(PODS, pod)
         except ApiError as error:
-            if not isinstance(error, AlreadyExists):  # somebody else's pod of that name: it may just be leaving
+            if not isinstance(error, AlreadyExists):  # a foreign pod of that name may be terminating
                 self._failed(workload, "Create", called, error)
             raise
         self._succeeded(workload, "Create", called)
@@ -249,7 +249,7 @@ class StatefulSets(Reconciler):
 
     # events
 
-    def _announce_replacement(self, workload: Obj, pod: Obj) -> None:
+    def _emit_replacement(self, workload: Obj, pod: Obj) -> None:
         failed = phase(pod) == "Failed"
         kind, reason = (WARNING, "RecreatingFailedPod") if failed else (NORMAL, "RecreatingTerminatedPod")
         which = f"{'failed' if failed else 'terminated'} Pod {pod['metadata']['name']}"

@@ -1,8 +1,8 @@
 """The volume claims of a StatefulSet's pods: made before the pod, and owned as the retention policy says.
 
 A claim outlives its pod. Under `whenDeleted: Delete` the set controls it, so that the garbage collector takes it with
-the set; under `whenScaled: Delete` a pod that is scaled away controls it in its last moments, so that it goes with the
-pod. Claims that something else controls are left alone.
+the set; under `whenScaled: Delete` a pod that is scaled down controls it before it is deleted, so that it is deleted
+with the pod. Claims with another controller are not changed.
 """
 
 from __future__ import annotations

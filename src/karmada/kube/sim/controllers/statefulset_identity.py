@@ -1,4 +1,4 @@
-"""What makes a StatefulSet's pods individuals: their ordinals, names, labels, and the volumes that stay theirs."""
+"""The identity of a StatefulSet's pods: ordinals, names, labels and claims."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What a StatefulSet does next, decided from its pods and nothing else.
 
-In order (OrderedReady), one thing happens at a time and only when all before it is well: the lowest missing pod is
-made, then surplus pods go from the highest down, then old pods are replaced from the highest down to the partition. In
-parallel nobody waits for a neighbour, except in an update.
+With OrderedReady, one step is taken at a time and only when all lower pods are available: the lowest missing pod is
+created, then surplus pods are deleted from the highest down, then old pods are replaced from the highest down to the
+partition. With Parallel pods do not wait for each other, except in an update.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def revision_of(pod: Obj) -> str:
 
 
 def is_old(pod: Obj | None, newest: str) -> bool:
-    """Of another revision, and not on its way out already."""
+    """Of another revision, and not being deleted."""
     return pod is not None and revision_of(pod) != newest and not is_deleting(pod)
 
 
@@ -80,8 +80,8 @@ def _rolling(workload: Obj) -> Obj:
     return (workload["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
 
 
-def _well(pod: Obj | None, min_ready: int, now: float) -> bool:
-    """Serving, for long enough, and staying."""
+def _is_healthy(pod: Obj | None, min_ready: int, now: float) -> bool:
+    """Available, and not being deleted."""
     return pod is not None and not is_deleting(pod) and phase(pod) == "Running" and is_available(pod, min_ready, now)
 
 
@@ -100,10 +100,10 @@ def plan(workload: Obj, view: Layout, newest: str, now: float) -> Plan:
 
 
 def _fill(todo: Plan, view: Layout, in_order: bool, min_ready: int, now: float) -> bool:
-    """Missing and finished pods; True when nothing of what is wanted is missing or unwell."""
+    """Missing and finished pods; True when all wanted pods exist and are healthy."""
     settled = True
     for slot, pod in enumerate(view.replicas):
-        if _well(pod, min_ready, now):
+        if _is_healthy(pod, min_ready, now):
             continue
         settled = False
         if pod is None:
@@ -118,14 +118,14 @@ def _fill(todo: Plan, view: Layout, in_order: bool, min_ready: int, now: float) 
 def _shrink(todo: Plan, view: Layout, in_order: bool, min_ready: int, now: float) -> bool:
     """Surplus pods; True when there are none.
 
-    In order, a pod that may yet get well goes only when all surplus pods below it are well.
+    In order, an unhealthy pod that may recover is deleted only when all surplus pods below it are healthy.
     """
     if not in_order:
         todo.remove = [pod for pod in view.surplus if not is_deleting(pod)]
     elif view.surplus and not is_deleting(view.surplus[0]):
         highest, *below = view.surplus
-        steady = _well(highest, min_ready, now) or is_terminal(highest)
-        if steady or all(_well(pod, min_ready, now) for pod in below):
+        steady = _is_healthy(highest, min_ready, now) or is_terminal(highest)
+        if steady or all(_is_healthy(pod, min_ready, now) for pod in below):
             todo.remove = [highest]
     return not view.surplus
 
@@ -137,17 +137,17 @@ def rollout(workload: Obj, replicas: list[Obj | None], newest: str, now: float) 
     limit = _rolling(workload).get("maxUnavailable")
     if limit is None:
         return _next_old(affected, newest, min_ready, now)
-    missing = sum(not _well(pod, min_ready, now) for pod in replicas)
+    missing = sum(not _is_healthy(pod, min_ready, now) for pod in replicas)
     room = max(1, amount(limit, replicas_of(workload), up=True)) - missing
     old = [pod for pod in affected if pod is not None and is_old(pod, newest)]
     return old[: max(0, room)]
 
 
 def _next_old(affected: list[Obj | None], newest: str, min_ready: int, now: float) -> list[Obj]:
-    """The first old pod, if all before it are new and well."""
+    """The first old pod, if all before it are new and healthy."""
     for pod in affected:
         if pod is not None and is_old(pod, newest):
             return [pod]
-        if not _well(pod, min_ready, now):
+        if not _is_healthy(pod, min_ready, now):
             return []
     return []

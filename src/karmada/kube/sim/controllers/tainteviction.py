@@ -1,8 +1,8 @@
-"""Taint eviction: pods leave nodes whose NoExecute taints they do not tolerate, or no longer.
+"""Taint eviction: deletes pods on nodes with NoExecute taints that they do not tolerate, or no longer.
 
 A toleration may hold for a limited time, counted from the moment the taint was added. Only pods on nodes with such
-taints are ever looked at; whether one still has to leave is worked out anew when its time has come, so a taint that is
-taken back needs no cancelling.
+taints are reconciled; whether one is evicted is decided again when its time is over, so the removal of a taint needs
+no cancelling.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class TaintEviction(Reconciler):
         self._pods = context.informers.of(PODS, indexes={BY_NODE: index_by_node})
         self._nodes = context.informers.of(NODES)
         self._leaving: dict[Key, float] = {}
-        """Pods that stay for a while yet, and since when that is known."""
+        """Pods that will be evicted, and since when that is known."""
         self.watches = (
-            Watch(PODS, when=self._may_have_to_leave),
-            Watch(NODES, when=_drives_out_otherwise, map_to=self._pods_on),
+            Watch(PODS, when=self._may_be_evicted),
+            Watch(NODES, when=_no_execute_changed, map_to=self._pods_on),
         )
 
-    def _may_have_to_leave(self, old: Obj | None, new: Obj | None) -> bool:
+    def _may_be_evicted(self, old: Obj | None, new: Obj | None) -> bool:
         if new is None:
             return old is not None and key_of(old) in self._leaving
         if not node_name(new) or (old is not None and not _moved(old, new)):
             return False
-        return bool(driving_out(self._nodes.get(Key("", node_name(new)))))
+        return bool(no_execute_taints(self._nodes.get(Key("", node_name(new)))))
 
     def _pods_on(self, node: Obj) -> Iterable[Key]:
         return [key_of(pod) for pod in self._pods.by_index(BY_NODE, node["metadata"]["name"])]
@@ -67,10 +67,10 @@ class TaintEviction(Reconciler):
         if pod is None or is_deleting(pod):
             self._leaving.pop(key, None)
             return Done
-        taints = driving_out(self._nodes.get(Key("", node_name(pod))))
+        taints = no_execute_taints(self._nodes.get(Key("", node_name(pod))))
         now = self._clock.now()
         since = self._leaving.get(key, now)
-        due = leaves_at(taints, pod["spec"].get("tolerations") or (), since)
+        due = evicted_at(taints, pod["spec"].get("tolerations") or (), since)
         if due == math.inf:
             if self._leaving.pop(key, None) is not None:
                 self._emit(pod, "Cancelling deletion of Pod")
@@ -101,13 +101,13 @@ class TaintEviction(Reconciler):
         self._recorder.event(pod, NORMAL, "TaintManagerEviction", message)
 
 
-def driving_out(node: Obj | None) -> list[Obj]:
+def no_execute_taints(node: Obj | None) -> list[Obj]:
     taints = ((node or {}).get("spec") or {}).get("taints") or ()
     return [taint for taint in taints if taint["effect"] == NO_EXECUTE]
 
 
-def leaves_at(taints: Iterable[Obj], tolerations: Sequence[Obj], since: float) -> float:
-    """When a pod has to leave for these taints; never (inf) when it tolerates them all without limit.
+def evicted_at(taints: Iterable[Obj], tolerations: Sequence[Obj], since: float) -> float:
+    """When a pod is evicted for these taints; never (inf) when it tolerates them all without limit.
 
     `since` is when a taint that does not say it itself came up.
     """
@@ -131,5 +131,5 @@ def _moved(old: Obj, new: Obj) -> bool:
 _taints_changed = field_changed("spec", "taints")
 
 
-def _drives_out_otherwise(old: Obj | None, new: Obj | None) -> bool:
-    return new is not None and _taints_changed(old, new) and driving_out(old) != driving_out(new)
+def _no_execute_changed(old: Obj | None, new: Obj | None) -> bool:
+    return new is not None and _taints_changed(old, new) and no_execute_taints(old) != no_execute_taints(new)

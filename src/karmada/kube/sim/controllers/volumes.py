@@ -1,4 +1,4 @@
-"""Everything that makes claims and volumes work in a simulated cluster, in one list."""
+"""The list of the controllers of claims and volumes."""
 
 from __future__ import annotations
 

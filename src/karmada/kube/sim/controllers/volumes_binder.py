@@ -1,10 +1,10 @@
-"""Persistent volume controller: claims find volumes, volumes follow their claims.
+"""Persistent volume controller: binds claims to volumes, and releases volumes whose claim is deleted.
 
 A claim without a volume takes the best free one; if there is none, the provisioner of its class is requested.
 With delayed binding all of that waits until the scheduler has written the chosen node on the claim. A volume whose
 claim is gone is released, and removed if its policy says so.
 
-Claims and volumes go through one worker (a volume's key has no namespace), so that a volume is never promised twice.
+Claims and volumes share one worker (a volume's key has no namespace), so that a volume is never bound twice.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class VolumeBinder(Reconciler):
             Watch(CLASSES, map_to=self._waiting_for_class),
         )
 
-    # who is concerned
+    # from changes to keys
 
     def _around_claim(self, claim: Obj) -> Iterator[Key]:
         key = key_of(claim)
@@ -181,7 +181,7 @@ class VolumeBinder(Reconciler):
         if waits:
             self._recorder.event(claim, NORMAL, "WaitForFirstConsumer", _NO_CONSUMER)
         elif class_of(claim):
-            claim = await self._ask_provisioner(claim, storage_class)
+            claim = await self._request_provisioning(claim, storage_class)
         else:
             self._recorder.event(claim, NORMAL, "FailedBinding", _NOTHING_THERE)
         await self._writes.set_claim_phase(claim, PENDING)
@@ -194,7 +194,7 @@ class VolumeBinder(Reconciler):
         wanted = {**claim, "spec": {**spec_of(claim), "storageClassName": default["metadata"]["name"]}}
         return (await patch_if_changed(self._client, CLAIMS, claim, wanted, locked=True)).object
 
-    async def _ask_provisioner(self, claim: Obj, storage_class: Obj | None) -> Obj:
+    async def _request_provisioning(self, claim: Obj, storage_class: Obj | None) -> Obj:
         if storage_class is None:
             message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
             self._recorder.event(claim, WARNING, "ProvisioningFailed", message)
@@ -223,10 +223,10 @@ class VolumeBinder(Reconciler):
         elif spec_of(claim).get("volumeName") == volume["metadata"]["name"]:
             await self._writes.set_volume_phase(volume, BOUND)
         elif spec_of(claim).get("volumeName"):
-            await self._give_up(volume)
+            await self._unbind(volume)
 
-    async def _give_up(self, volume: Obj) -> None:
-        """Its claim has another volume. One that was made for nobody else goes, the rest is free again."""
+    async def _unbind(self, volume: Obj) -> None:
+        """Its claim has another volume: delete it if it was provisioned for that claim, else make it available."""
         if PROVISIONED_BY in annotations_of(volume) and spec_of(volume)["persistentVolumeReclaimPolicy"] == "Delete":
             await self._release(volume)
         else:

@@ -1,4 +1,4 @@
-"""Claims of a pod's own: a volume with a claim template gets a claim <pod>-<volume> that lives as long as the pod."""
+"""Generic ephemeral volumes: a volume with a claim template gets a claim <pod>-<volume>, owned by the pod."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class EphemeralVolumes(Reconciler):
         try:
             await self._client.create(CLAIMS, {**claim, "spec": copy_json(template["spec"])})
         except AlreadyExists:
-            return  # somebody's of the same name: whether the pod may have it is for those who start the pod
+            return  # a claim of the same name: the scheduler and kubelet check whether it is the pod's
         except ApiError as error:
             if is_namespace_ending(error):
                 return

@@ -21,8 +21,8 @@ from karmada.kube.sim.controllers.volumes_model import (
     CLAIMS,
     CLASSES,
     VOLUMES,
-    asked_size,
     phase_of,
+    requested_size,
     size_of,
     spec_of,
     volume_size,
@@ -34,7 +34,7 @@ RESIZING = "Resizing"
 def wants_more(claim: Obj) -> bool:
     if phase_of(claim) != BOUND or is_deleting(claim):
         return False
-    return asked_size(claim) > size_of((claim.get("status") or {}).get("capacity"))
+    return requested_size(claim) > size_of((claim.get("status") or {}).get("capacity"))
 
 
 class VolumeExpansion(Reconciler):
@@ -79,7 +79,7 @@ class VolumeExpansion(Reconciler):
         return (await set_status(self._client, CLAIMS, claim, {**status, "conditions": conditions})).object
 
     async def _grow(self, claim: Obj, volume: Obj) -> None:
-        size = asked_size(claim)
+        size = requested_size(claim)
         if volume_size(volume) < size:
             grown = {**volume, "spec": {**spec_of(volume), "capacity": {"storage": str(size)}}}
             await patch_if_changed(self._client, VOLUMES, volume, grown, locked=True)

@@ -15,10 +15,10 @@ from karmada.kube.server.admission.storage import class_of
 from karmada.kube.sim.controllers.nodefit import matches_term
 from karmada.kube.sim.controllers.volumes_model import (
     AVAILABLE,
-    asked_size,
     claim_ref,
     is_for,
     phase_of,
+    requested_size,
     spec_of,
     volume_class,
     volume_mode,
@@ -52,7 +52,7 @@ def _is_free(volume: Obj, claim: Obj) -> bool:
 
 def mismatch(volume: Obj, claim: Obj) -> str | None:
     """Why a volume cannot be a claim's; None when it can."""
-    if volume_size(volume) < asked_size(claim):
+    if volume_size(volume) < requested_size(claim):
         return "requested PV is too small"
     if volume_class(volume) != (class_of(claim) or ""):
         return "storageClassName does not match"

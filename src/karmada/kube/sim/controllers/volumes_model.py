@@ -46,7 +46,7 @@ def size_of(amounts: Obj | None) -> Quantity:
     return Quantity.parse(value) if value else ZERO
 
 
-def asked_size(claim: Obj) -> Quantity:
+def requested_size(claim: Obj) -> Quantity:
     return size_of((spec_of(claim).get("resources") or {}).get("requests"))
 
 
@@ -89,7 +89,7 @@ def index_by_claim(volume: Obj) -> Iterable[str]:
 
 
 def index_by_class(volume: Obj) -> Iterable[str]:
-    """Volumes that nobody has or has reserved."""
+    """Available volumes without a claimRef."""
     return () if claim_ref(volume) else (volume_class(volume),)
 
 

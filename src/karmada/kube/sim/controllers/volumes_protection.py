@@ -40,11 +40,11 @@ def holds_claims(pod: Obj) -> bool:
     return bool(node_name(pod)) and not is_terminal(pod)
 
 
-def _lets_go(old: Obj | None, new: Obj | None) -> bool:
+def _releases_claims(old: Obj | None, new: Obj | None) -> bool:
     return old is not None and holds_claims(old) and (new is None or not holds_claims(new))
 
 
-def _concerns(finalizer: str) -> Predicate:
+def _needs_finalizer_change(finalizer: str) -> Predicate:
     """An object that is being deleted, or that lacks the finalizer."""
 
     def concerns(_old: Obj | None, new: Obj | None) -> bool:
@@ -64,9 +64,9 @@ class VolumeProtection(Reconciler):
         self._volumes = context.informers.of(VOLUMES)
         self._pods = context.informers.of(PODS, indexes={BY_MOUNTED_CLAIM: index_by_mounted_claim})
         self.watches = (
-            Watch(CLAIMS, when=_concerns(CLAIM_FINALIZER)),
-            Watch(VOLUMES, when=_concerns(VOLUME_FINALIZER)),
-            Watch(PODS, when=_lets_go, map_to=claims_of),
+            Watch(CLAIMS, when=_needs_finalizer_change(CLAIM_FINALIZER)),
+            Watch(VOLUMES, when=_needs_finalizer_change(VOLUME_FINALIZER)),
+            Watch(PODS, when=_releases_claims, map_to=claims_of),
         )
 
     async def reconcile(self, key: Key) -> Result:

@@ -1,8 +1,8 @@
 """The storage system of a simulated cluster: creates a volume for every claim of its provisioners.
 
-It answers for the provisioners of the profile's classes and for the local one. Local volumes live on the node that the
-scheduler chose and can be reached from there only; without a chosen node they can be reached from everywhere, because
-no topology was selected. If the chosen node is gone, the scheduler is made to choose again.
+It is the provisioner of the profile's classes and of the local one. Local volumes are on the selected node and
+reachable from there only; without a selected node they are reachable from everywhere, because no topology was
+selected. If the selected node is gone, the scheduler must select again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from karmada.kube.sim.controllers.volumes_model import (
     SELECTED_NODE,
     STORAGE_PROVISIONER,
     VOLUMES,
-    asked_size,
     provisioned_name,
     reference_to_claim,
+    requested_size,
     spec_of,
     volume_mode,
     waits_for_consumer,
@@ -41,7 +41,7 @@ HOSTNAME = "kubernetes.io/hostname"
 _LOCAL_PATH = "/var/lib/sim/volumes"
 
 
-def _asks(claim: Obj) -> bool:
+def _is_for_provisioner(claim: Obj) -> bool:
     return STORAGE_PROVISIONER in annotations_of(claim)
 
 
@@ -49,7 +49,7 @@ def volume_for(claim: Obj, storage_class: Obj, node: Obj | None) -> Obj:
     """The volume that is made for a claim; `node` is where a local one lives."""
     name, provisioner = provisioned_name(claim), storage_class["provisioner"]
     spec: Obj = {
-        "capacity": {"storage": str(asked_size(claim))},
+        "capacity": {"storage": str(requested_size(claim))},
         "accessModes": list(spec_of(claim).get("accessModes") or ()),
         "claimRef": reference_to_claim(claim),
         "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy") or "Delete",
@@ -76,7 +76,7 @@ def _is_host(node: Obj) -> Obj:
 
 class VolumeProvisioner(Reconciler):
     name = "volume-provisioner"
-    watches = (Watch(CLAIMS, when=matching(_asks)),)
+    watches = (Watch(CLAIMS, when=matching(_is_for_provisioner)),)
     workers = 4
 
     def __init__(self, context: Context) -> None:

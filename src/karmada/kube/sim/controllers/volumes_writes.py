@@ -1,4 +1,4 @@
-"""The writes that join a claim and a volume, each of them safe to repeat: a binding cut short is finished by the next.
+"""The writes that bind a claim and a volume, each of them idempotent: the next reconcile completes an interrupted one.
 
 The order is what makes it safe: first the volume names the claim, which reserves it; then the claim names the volume.
 """

@@ -33,13 +33,13 @@ from karmada.kube.sim.controllers.volumes_model import (
     SELECTED_NODE,
     VOLUMES,
     YES,
-    asked_size,
     claim_ref,
     index_by_claim,
     index_by_class,
     is_for,
     phase_of,
     reference_to_claim,
+    requested_size,
     volume_size,
     waits_for_consumer,
 )
@@ -114,7 +114,7 @@ class VolumeCheck:
     def choice(self, node: Node) -> VolumeChoice | None:
         reserve: list[tuple[Obj, Obj]] = []
         provision: list[Obj] = []
-        for claim in sorted(self._waiting, key=asked_size):
+        for claim in sorted(self._waiting, key=requested_size):
             if not self._volumes.may_choose(claim, node):
                 return None
             volume = self._volumes.find(claim, node, {volume["metadata"]["name"] for _, volume in reserve})
