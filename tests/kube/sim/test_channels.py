@@ -33,7 +33,7 @@ from karmada.kube.sim.kubelet.spdy import (
     data_frame,
 )
 from karmada.kube.sim.kubelet.terminal import Terminal
-from karmada.kube.sim.kubelet.web import converse, page
+from karmada.kube.sim.kubelet.web import page, serve_port
 
 # --- SPDY
 
@@ -297,7 +297,7 @@ def talk(*pieces: bytes, answers: Answers | None = None) -> tuple[bytes, str]:
             out.extend(data)
 
         pod = {"metadata": {"name": "web", "namespace": "default"}}
-        wrong = await converse(answers or Answers(), pod, 80, read, write)
+        wrong = await serve_port(answers or Answers(), pod, 80, read, write)
         return bytes(out), wrong
 
     return asyncio.run(both())

@@ -1,7 +1,7 @@
-"""How a running fleet is steered: a small HTTP API on the loopback (its client is admin_client).
+"""The admin API of a running fleet: HTTP on the loopback interface (its client is admin_client).
 
-Where it listens and the token it wants stand in admin.json in the fleet's folder, readable by its owner only. Bodies
-and answers are JSON; a refusal is {"error": text} with a status of 400 and above.
+Its address and token are in admin.json in the fleet's folder, readable by its owner only. Bodies and responses are
+JSON; an error is {"error": text} with a status of 400 and above.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class AdminServer:
             log.exception("A request failed", error, path=request.path)
             return _refusal(500, f"{type(error).__name__}: {error}")
 
-    # orders
+    # handlers
 
     async def _list(self, _request: web.Request) -> web.Response:
         fleet = self._fleet

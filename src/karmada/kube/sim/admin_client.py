@@ -1,4 +1,4 @@
-"""Orders to a fleet of simulated clusters that runs in another process; light, since a command line imports it."""
+"""Client of the admin API of a fleet in another process; imports little, since the command line imports it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADMIN_FILE = "admin.json"
 
 
 class AdminError(Exception):
-    """The fleet refused, or there is none."""
+    """The fleet returned an error, or none is running."""
 
 
 class AdminClient:
@@ -23,7 +23,7 @@ class AdminClient:
         self._folder = folder
 
     def running(self) -> bool:
-        """Whether a fleet works in this folder."""
+        """Whether a fleet is running in this folder."""
         try:
             self.request("GET", "/clusters")
         except AdminError:

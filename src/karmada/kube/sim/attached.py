@@ -1,8 +1,8 @@
 """Simulated nodes in a cluster that is not simulated: the node parts run against any API server by its kubeconfig.
 
-The nodes carry the label type=sim and a taint that keeps everyone's real pods away; their kubelets answer logs and exec
-on ports of this process. Controllers and scheduler run here, too, if the target shows no sign of its own: a real
-cluster's hold leases in kube-system, and two of them must never work on the same objects.
+The nodes carry the label type=sim and a taint against other pods; their kubelets serve logs and exec on ports of this
+process. Controllers and scheduler run here, too, unless the target has its own: those hold Leases in kube-system, and
+two of a kind must never work on the same objects.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class AttachedCluster:
         self.heartbeats = VirtualHeartbeats(self.context)
         self.registration = NodeRegistration(self.context)
         self.runs: tuple[str, ...] = ()
-        """Which of the target's own parts are missing there and run here."""
+        """The components that the target does not run itself and that run here."""
 
     def _client(self, name: str) -> Client:
         transport = HttpsTransport(replace(self._config, user_agent=name))
@@ -70,7 +70,7 @@ class AttachedCluster:
 
     @property
     def pods(self) -> int:
-        """How many there are on all nodes."""
+        """The number of pods on all simulated nodes."""
         return len(self.context.informers.of(PODS))
 
     async def start(self) -> None:
@@ -93,7 +93,7 @@ class AttachedCluster:
         await self.manager.start()
 
     async def _has(self, component: str) -> bool:
-        """Whether the target runs this part itself: its lease was renewed a moment ago."""
+        """Whether the target runs this component itself: its Lease was renewed recently."""
         try:
             lease = await self.context.client(KUBELET).get(LEASES, component, "kube-system")
         except NotFound:
@@ -102,13 +102,13 @@ class AttachedCluster:
         return bool(renewed) and self.clock.now() - parse_time(renewed) < _FRESH_SECONDS
 
     async def stop(self) -> None:
-        """The nodes stay and will be seen as lost, as when their machines are switched off."""
+        """The nodes stay and become NotReady, as if their machines were switched off."""
         await self.manager.stop()
         for transport in self._transports:
             await transport.close()
 
     async def leave(self) -> None:
-        """Take the nodes away, and the pods that were on them. TimeoutError when the target does not answer."""
+        """Delete the nodes and their pods. TimeoutError when the target does not respond."""
         nodes = [node["metadata"]["name"] for node in self.context.informers.of(NODES).list() if pool_of(node)]
         self.registration.set_pools(())
         await with_timeout(self.clock, self.registration.settled(), _LEAVE_SECONDS)

@@ -1,9 +1,8 @@
-"""How pods fare: named rules that say which pods do something else than start and run well.
+"""Behaviour of simulated pods: named rules for pods that do anything else than start and become ready.
 
-The first rule that matches a pod decides; the pod's own annotation `sim.io/behavior` decides before all rules, in the
-words of `parse_outcome`. Rules are added and removed while the cluster runs; subscribers are notified and resync their
-pods again. A rule that matches by image means the containers with such an image, any other rule all containers of the
-pod.
+The first rule that matches a pod applies; the pod's own annotation `sim.io/behavior` has precedence, in the syntax of
+`parse_outcome`. Rules are added and removed while the cluster runs; subscribers are notified and resync their pods. A
+rule that matches by image applies to the containers with such an image, any other rule to all containers of the pod.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _KINDS: dict[str, OutcomeKind] = {kind: kind for kind in get_args(OutcomeKind)}
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of a pod, with the numbers that belong to it."""
+    """How a pod behaves, with its parameters."""
 
     kind: OutcomeKind = "ok"
     seconds: float | None = None
@@ -48,11 +47,11 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exit_code: int | None = None
     """With which code they end: 0 for run-for, 1 for crash-loop."""
     message: str = ""
-    """What to say instead of the usual: the cause of a pull error, a probe's output, the missing ConfigMap."""
+    """Replaces the default message: the cause of a pull error, a probe's output, the missing ConfigMap."""
     delay: Delay | None = None
     """slow-start: from the pod's acceptance to its running."""
     containers: tuple[str, ...] = ()
-    """The containers that are meant; empty: all but init containers."""
+    """The affected containers; empty: all but init containers."""
 
     def __post_init__(self) -> None:
         if self.seconds is not None and (self.seconds < 0 or (self.kind == "flap" and self.seconds == 0)):
@@ -78,7 +77,7 @@ OK = Outcome()
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which pods (fields that are empty match all), and what becomes of them."""
+    """A selection of pods (empty fields match all) and their behaviour."""
 
     outcome: Outcome
     namespace: str = ""
@@ -96,7 +95,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"image is not a regular expression: {error}") from None
 
     def of(self, pod: Obj) -> Outcome | None:
-        """The pod's outcome if the rule is about it."""
+        """The outcome of a pod that the rule matches; else None."""
         metadata, spec = pod["metadata"], pod["spec"]
         if self.namespace and self.namespace != metadata.get("namespace"):
             return None
@@ -177,7 +176,7 @@ class Behaviours:
 
 @lru_cache(maxsize=1024)
 def _annotated(text: str) -> Outcome | None:
-    """None for what makes no sense: the pod then behaves as if the annotation was not there."""
+    """None for an invalid annotation: the pod then behaves as without it."""
     try:
         return parse_outcome(text)
     except ValueError:
@@ -186,7 +185,7 @@ def _annotated(text: str) -> Outcome | None:
 
 @lru_cache(maxsize=1024)
 def parse_outcome(text: str) -> Outcome:
-    """An outcome in words: `crash-loop`, `run-for 5s exit 1`, `ready-after 10s`, `slow-start 2s-8s`.
+    """An outcome from text: `crash-loop`, `run-for 5s exit 1`, `ready-after 10s`, `slow-start 2s-8s`.
 
     After the kind may follow one duration (a range for slow-start) and `exit N`. ValueError names what is wrong.
     """

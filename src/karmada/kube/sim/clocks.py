@@ -1,7 +1,7 @@
-"""The clock of a simulated cluster: the machine's time, moved or running at another rate, changeable at any moment.
+"""The clock of a simulated cluster: the machine's time with an offset and a rate, both changeable at any time.
 
 Each sleeper is a timer of the event loop. When the clock changes, the timers are set again: a task that slept until ten
-past wakes at ten past, however soon that has come.
+past wakes at ten past, however soon that is now.
 """
 
 from __future__ import annotations

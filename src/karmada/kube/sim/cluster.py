@@ -1,4 +1,4 @@
-"""One simulated cluster: an API server of its own and everything that makes it live.
+"""One simulated cluster: an API server with its controllers, scheduler and kubelets.
 
 Its state is in one folder (SQLite that leaves syncing to the system: it survives the process, not a power cut), or
 in memory. The parts are reconcilers in one Manager, all working in-process; only what comes over HTTPS passes the gate
@@ -45,11 +45,11 @@ _IDS = uuid.UUID("6e1c4d0f-52b7-4a36-9d1e-0a4c7f3b8e21")
 
 
 _HISTORY = History(look_back=100, seconds=30.0, at_least=20, at_most=500, most_bytes=2 << 20)
-"""A hundred clusters share one process; the store knows the rest."""
+"""Short, since a hundred clusters share one process; older revisions are read from the store."""
 
 
 class UnknownComponent(KeyError):
-    """No part of the cluster has that name."""
+    """No component of the cluster has that name."""
 
 
 class SimCluster:
@@ -131,7 +131,7 @@ class SimCluster:
         self._parts[part.name] = part
         self.manager.add(part)
 
-    # life
+    # life cycle
 
     async def start(self) -> None:
         await self.server.start()
@@ -157,10 +157,10 @@ class SimCluster:
 
     @property
     def pods(self) -> int:
-        """How many there are."""
+        """The number of pods."""
         return len(self.context.informers.of(PODS))
 
-    # what faults do (see faults.injector.Patient)
+    # fault injection (see faults.injector.FaultTarget)
 
     @property
     def registry(self) -> Registry:

@@ -1,6 +1,6 @@
-"""What every part of a simulated cluster is handed: how to reach the API, the clock, the profile, one source of chance.
+"""What every component of a simulated cluster gets: clients, clock, profile, and one random generator.
 
-Nothing here touches a server directly; with a Context over an HTTPS client the same parts run against any API server.
+Nothing here uses a server directly; with a Context over an HTTPS client the same components run against any API server.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Context:
         return delay.draw(self.random)
 
     async def until_seen(self, informer: Informer, written: Iterable[Obj]) -> None:
-        """Wait until an informer knows these writes, so that the next look at its cache does not repeat them."""
+        """Wait until an informer has these writes, so that the next reconcile does not repeat them."""
         newest = max((int(obj["metadata"]["resourceVersion"]) for obj in written), default=0)
         if newest > int(informer.resource_version or 0):
             seen = informer.until(lambda: int(informer.resource_version or 0) >= newest)

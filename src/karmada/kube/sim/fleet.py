@@ -2,7 +2,7 @@
 
 Each cluster has a folder of its own under clusters/ with its description, certificates and state, so a fleet that is
 started again is the fleet that was stopped, on the same ports. `members.config` holds all their kubeconfigs as contexts
-named like the clusters. What one cluster does, its death included, does not touch the others.
+named like the clusters. A cluster that fails does not affect the others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Member: TypeAlias = SimCluster | AttachedCluster
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a cluster between two starts, besides its state."""
+    """The description of a cluster that is stored beside its state."""
 
     profile: Profile
     port: int = 0
@@ -64,7 +64,7 @@ def _attaches(folder: Path) -> bool:
 
 
 def _free_port(name: str) -> int:
-    """A port that nobody listens on, from a range out of which the system takes none for connections of its own."""
+    """A free port, from outside the range of ephemeral ports."""
     first = zlib.crc32(name.encode()) % len(_PORTS)
     for step in range(len(_PORTS)):
         port = _PORTS[(first + step) % len(_PORTS)]
@@ -110,7 +110,7 @@ class Fleet:
     def kubeconfig(self) -> Path:
         return self.folder / "members.config"
 
-    # life
+    # life cycle
 
     async def start(self, progress: Progress | None = None) -> None:
         """Start every cluster there is; one that cannot start is among `failed` and keeps its state."""
@@ -144,7 +144,7 @@ class Fleet:
         await asyncio.gather(*(cluster.stop() for cluster in self.clusters.values()))
         self.clusters.clear()
 
-    # clusters come and go
+    # clusters
 
     async def create(self, wanted: Stored, *, choose: Collection[str] = ()) -> Member:
         """A new cluster, ready for use; its address ranges `choose` are those that no other cluster has."""
@@ -172,7 +172,7 @@ class Fleet:
         return cluster
 
     async def delete(self, name: str) -> bool:
-        """Stop a cluster and forget everything about it; False when its nodes had to be left in the real one."""
+        """Stop a cluster and delete its state; False when its nodes had to be left in the real one."""
         if name in self._busy:
             raise FleetError(f'cluster "{name}" is being created or deleted')
         self._busy.add(name)
@@ -262,7 +262,7 @@ class Fleet:
         return self.folder / "clusters" / name
 
     def _current_context(self) -> str:
-        """What the user chose in the file so far, which creating and deleting other clusters must not change."""
+        """The current-context that the user has set in the file, which rewriting it must keep."""
         try:
             return str((load_yaml(self.kubeconfig.read_text()) or {}).get("current-context") or "")
         except FileNotFoundError:

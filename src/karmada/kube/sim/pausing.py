@@ -1,4 +1,4 @@
-"""A reconciler that can be made to hold still: its workers wait before the next key until they may go on."""
+"""A reconciler that can be paused: its workers wait before the next key until it is resumed."""
 
 from __future__ import annotations
 

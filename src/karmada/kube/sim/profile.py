@@ -1,7 +1,7 @@
 """What a simulated cluster is made of, as plain data that is stored beside its state.
 
-A profile says everything that is decided before the cluster starts; what people change while it runs (load, behaviours,
-faults) has its own place. Delays are distributions: a fixed number of seconds, or a range.
+A profile has the settings that are fixed before the cluster starts; load, behaviours and faults, which change while it
+runs, are kept elsewhere. Delays are distributions: a fixed number of seconds, or a range.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Delay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Latencies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the things take that a real cluster spends time on."""
+    """Durations of the operations that take time in a real cluster."""
 
     schedule: Delay = Delay(0.01)
     pull: Delay = Delay(0.2, 0.8, "uniform")
@@ -57,7 +57,7 @@ class Latencies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 NO_DELAY = Delay(0.0)
 INSTANT = Latencies(*(NO_DELAY for _ in msgspec.structs.fields(Latencies)))
-"""For tests that care for the order of things and not for their duration."""
+"""For tests of order, not of duration."""
 
 
 class Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,7 +112,7 @@ class StorageClass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     seed: int = 0
-    """Everything that is left to chance comes from here, the cluster's identity included."""
+    """The seed of all random values, including the cluster's uid."""
     version: str = DEFAULT_VERSION
     pod_cidr: str = "10.244.0.0/16"
     service_cidr: str = "10.96.0.0/12"
@@ -130,7 +130,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metrics: bool = True
     """Serve metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io."""
     real_heartbeats: bool = False
-    """Write every node's lease every ten seconds, even when nobody looks."""
+    """Write every node's Lease every ten seconds, even while no client reads it."""
     system_pods: bool = True
     """Have kube-dns in kube-system, as tools expect."""
     without: tuple[str, ...] = ()

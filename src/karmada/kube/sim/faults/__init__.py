@@ -1,1 +1,1 @@
-"""What can go wrong with a simulated cluster, on request: described as data, let in at a gate, taken back again."""
+"""Fault injection into simulated clusters: faults as data, injected at a gate or into the cluster, and healed."""

@@ -1,8 +1,8 @@
-"""The gate before a simulated cluster's HTTP handlers: where the faults of requests happen.
+"""The gate before a simulated cluster's HTTP handlers: injects the faults of requests.
 
-The cluster's own controllers work in-process and never pass here: a cluster that nobody can reach goes on living. While
-nothing is wrong, a request costs one look at an empty list. Requests that hang wait for the next change of faults and
-are judged again, so that healing lets them through.
+The cluster's own controllers work in-process and do not pass the gate: an unreachable cluster continues to run. Without
+faults, a request costs one check of an empty list. Requests that hang wait for the next change of faults and are
+checked again, so that healing lets them continue.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FaultGate:
         self._faults: tuple[Fault, ...] = ()
         self._changed = asyncio.Event()
         self.before_leases: Callable[[], Awaitable[None]] | None = None
-        """Awaited before leases are read, so that heartbeats need not be written while nobody looks."""
+        """Awaited before Leases are read, so that heartbeats need not be written while no client reads them."""
         self.lease_watchers: Callable[[int], None] | None = None
         """Called with the number of lease watches."""
         self._lease_watches = 0
@@ -72,20 +72,20 @@ class FaultGate:
         if info.resource == "leases" and self.before_leases is not None:
             await self.before_leases()
         if self._faults:
-            instead = await self._suffer(request)
+            instead = await self._inject(request)
             if instead is not None:
                 return instead
         return await answer(request)
 
     async def send(self, request: Request) -> None:
-        """A piece of a watch is about to go out."""
+        """Called before events of a watch are sent."""
         while True:
             changed = self._changed
             for fault in self._faults:
                 if isinstance(fault, Matched) and fault.matches(request):
                     if isinstance(fault, Watches) and fault.how == "cut":
                         raise ConnectionResetError("an injected fault cut this watch")
-                    if _silences(fault):
+                    if _stalls_watches(fault):
                         break
             else:
                 return
@@ -96,12 +96,12 @@ class FaultGate:
             self._lease_watches += 1 if begins else -1
             self.lease_watchers(self._lease_watches)
 
-    async def _suffer(self, request: Request) -> Result | None:
-        """Wait, raise, or give what is to be answered instead; None: go on."""
+    async def _inject(self, request: Request) -> Result | None:
+        """Wait, raise, or return the injected response; None: handle the request."""
         position = 0
         while position < len(self._faults):
             fault, changed = self._faults[position], self._changed
-            if _hangs(fault, request) and self._strikes(fault):
+            if _hangs(fault, request) and self._is_hit(fault):
                 await changed.wait()
                 position = 0
                 continue
@@ -111,7 +111,7 @@ class FaultGate:
             position += 1
         return None
 
-    def _strikes(self, fault: Fault) -> bool:
+    def _is_hit(self, fault: Fault) -> bool:
         percent = getattr(fault, "percent", 100.0)
         return percent >= 100.0 or self._random.uniform(0, 100) < percent
 
@@ -121,11 +121,11 @@ class FaultGate:
             return _health(fault) if info.path in fault.pages else None
         if isinstance(fault, Unavailable):
             return _missing(info) if names(fault, info.gvr) else None
-        if isinstance(fault, Matched) and fault.matches(request) and self._strikes(fault):
-            await self._strike(fault, request)
+        if isinstance(fault, Matched) and fault.matches(request) and self._is_hit(fault):
+            await self._fail(fault, request)
         return None
 
-    async def _strike(self, fault: Matched, request: Request) -> None:
+    async def _fail(self, fault: Matched, request: Request) -> None:
         if isinstance(fault, Slow):
             await self._clock.sleep(fault.seconds + self._random.uniform(0, fault.jitter))
         elif isinstance(fault, Errors):
@@ -143,8 +143,8 @@ def _hangs(fault: Fault, request: Request) -> bool:
     return hanging and isinstance(fault, Matched) and fault.matches(request)
 
 
-def _silences(fault: Matched) -> bool:
-    """Whether watches that are open fall silent."""
+def _stalls_watches(fault: Matched) -> bool:
+    """Whether open watches send nothing any more."""
     if isinstance(fault, Partition):
         return fault.how in ("hang", "watches")
     return isinstance(fault, BlackHole) or (isinstance(fault, Watches) and fault.how == "stall")

@@ -1,7 +1,7 @@
-"""Letting faults into a running cluster and taking them back.
+"""Injects faults into a running cluster and heals them.
 
-Every fault has a name; healing by name, or of all, undoes exactly what that fault did. A fault may end by itself after
-some seconds of real time. What a fault does to the cluster goes through `Patient`, a few verbs that a cluster offers.
+Every fault has a name; healing by name, or of all, undoes exactly what that fault did. A fault may expire after some
+seconds of real time. Faults act on the cluster through `FaultTarget`, the operations that a cluster offers.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from karmada.kube.sim.faults.kinds import (
 log = get_logger("faults")
 
 
-class Patient(Protocol):
-    """What a cluster lets faults do to it."""
+class FaultTarget(Protocol):
+    """The operations on a cluster that faults need."""
 
     gate: FaultGate
 
@@ -77,22 +77,22 @@ class Injected:
     """A flapping cluster's."""
     end: asyncio.TimerHandle | None = None
     nodes: tuple[str, ...] = ()
-    """Those that it concerns."""
+    """The affected nodes."""
 
 
 class UnknownFault(KeyError):
-    """No fault of that name is at work."""
+    """No active fault has that name."""
 
 
 class Injector:
-    def __init__(self, patient: Patient) -> None:
-        self._patient = patient
+    def __init__(self, target: FaultTarget) -> None:
+        self._target = target
         self.active: dict[str, Injected] = {}
         self._lock = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
 
     async def inject(self, fault: Fault, *, name: str = "", seconds: float | None = None) -> str:
-        """Let a fault in; returns its name. One of the same name is healed first."""
+        """Inject a fault and return its name. One of the same name is healed first."""
         async with self._lock:
             name = name or self._free_name(type(fault).__struct_config__.tag)
             injected = Injected(name, fault)
@@ -109,7 +109,7 @@ class Injector:
         return name
 
     async def heal(self, name: str = "") -> list[str]:
-        """Take one fault back, or all; their names. UnknownFault when there is none of that name."""
+        """Heal one fault, or all; return their names. UnknownFault when there is none of that name."""
         async with self._lock:
             if name and name not in self.active:
                 raise UnknownFault(name)
@@ -138,39 +138,39 @@ class Injector:
 
     def _update_gate(self) -> None:
         faults = tuple(injected.fault for injected in self.active.values())
-        self._patient.gate.set(faults)
+        self._target.gate.set(faults)
         unavailable = [fault for fault in faults if isinstance(fault, Unavailable)]
-        registry = self._patient.registry
+        registry = self._target.registry
         registry.hide(r.gvr for r in registry if any(names(fault, r.gvr) for fault in unavailable))
         for fault in faults:
             if isinstance(fault, (Watches, Partition)) and fault.how in ("cut", "refuse", "expire"):
-                self._patient.cut(fault)
+                self._target.cut(fault)
 
     async def _do(self, injected: Injected) -> None:
-        patient, fault = self._patient, injected.fault
+        target, fault = self._target, injected.fault
         match fault:
             case Down():
-                await patient.stop_listening()
+                await target.stop_listening()
             case Flap():
                 injected.task = asyncio.create_task(self._flap(fault), name=f"fault {injected.name}")
             case NodeLost():
-                injected.nodes = tuple(patient.nodes_of(fault.nodes, fault.pool, fault.zone))
-                patient.stop_nodes(injected.nodes)
+                injected.nodes = tuple(target.nodes_of(fault.nodes, fault.pool, fault.zone))
+                target.stop_nodes(injected.nodes)
             case Pressure():
-                injected.nodes = tuple(patient.nodes_of(fault.nodes, fault.pool, fault.zone))
-                patient.set_pressure(injected.nodes, fault.condition, True)
+                injected.nodes = tuple(target.nodes_of(fault.nodes, fault.pool, fault.zone))
+                target.set_pressure(injected.nodes, fault.condition, True)
             case Pods():
-                patient.add_rule(injected.name, fault.rule)
+                target.add_rule(injected.name, fault.rule)
             case Paused():
-                await patient.pause(fault.component)
+                await target.pause(fault.component)
             case Clock():
-                patient.change_clock(fault.rate, fault.skip)
+                target.change_clock(fault.rate, fault.skip)
             case _:
                 """The gate does the rest."""
 
     async def _undo(self, injected: Injected) -> None:
-        """Take a fault back and strike it off the list; it stays there if that fails."""
-        patient, fault = self._patient, injected.fault
+        """Heal a fault and remove it from the list; it stays there if that fails."""
+        target, fault = self._target, injected.fault
         if injected.end is not None:
             injected.end.cancel()
         if injected.task is not None:
@@ -178,21 +178,21 @@ class Injector:
         match fault:
             case Down() | Flap():
                 if not any(isinstance(other.fault, (Down, Flap)) for other in self._others(injected)):
-                    await patient.listen()
+                    await target.listen()
             case NodeLost():
-                patient.resume_nodes(self._no_longer(injected))
+                target.resume_nodes(self._no_longer(injected))
             case Pressure():
-                patient.set_pressure(self._no_longer(injected), fault.condition, False)
+                target.set_pressure(self._no_longer(injected), fault.condition, False)
             case Pods():
-                patient.remove_rule(injected.name)
+                target.remove_rule(injected.name)
             case Paused():
                 if not any(other.fault == fault for other in self._others(injected)):
-                    await patient.resume(fault.component)
+                    await target.resume(fault.component)
             case Clock():
-                patient.reset_clock()
+                target.reset_clock()
                 for other in self._others(injected):
                     if isinstance(other.fault, Clock):
-                        patient.change_clock(other.fault.rate, other.fault.skip)
+                        target.change_clock(other.fault.rate, other.fault.skip)
             case _:
                 """The gate does the rest."""
         del self.active[injected.name]
@@ -202,16 +202,16 @@ class Injector:
 
     def _no_longer(self, injected: Injected) -> list[str]:
         """Those of a fault's nodes that no other fault of its kind has."""
-        others = [other for other in self._others(injected) if _same_harm(other.fault, injected.fault)]
+        others = [other for other in self._others(injected) if _same_effect(other.fault, injected.fault)]
         still = {node for other in others for node in other.nodes}
         return [node for node in injected.nodes if node not in still]
 
     async def _flap(self, fault: Flap) -> None:
         while True:
-            await self._patient.stop_listening()
+            await self._target.stop_listening()
             await asyncio.sleep(fault.down)
             try:
-                await self._patient.listen()
+                await self._target.listen()
             except OSError as error:
                 log.warning("The port is taken, staying down for another turn", err=str(error))
                 continue
@@ -219,7 +219,7 @@ class Injector:
 
     async def close(self) -> None:
         """The cluster stops: faults no longer expire, and hanging requests are released."""
-        self._patient.gate.set(())
+        self._target.gate.set(())
         for injected in self.active.values():
             if injected.end is not None:
                 injected.end.cancel()
@@ -228,7 +228,7 @@ class Injector:
         await cancel_and_wait(*self._ending)
 
 
-def _same_harm(one: Fault, other: Fault) -> bool:
+def _same_effect(one: Fault, other: Fault) -> bool:
     if isinstance(one, Pressure) and isinstance(other, Pressure):
         return one.condition == other.condition
     return isinstance(one, NodeLost) and isinstance(other, NodeLost)

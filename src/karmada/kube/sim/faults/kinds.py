@@ -1,7 +1,7 @@
 """The kinds of faults, as plain data: what `karmadactl sim fail` sends and a fleet stores.
 
-Faults of requests (`RequestFault`) are judged at the HTTP gate and say which requests they touch; all others change
-something about the cluster itself while they last.
+Faults of requests (`RequestFault`) are injected at the HTTP gate and select requests; all others change the cluster
+itself while they last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from karmada.kube.server.http.request import Request
 from karmada.kube.sim.behaviours import Rule
 
 CONTROL_PLANE_USERS = r"^system:serviceaccount:karmada-cluster:"
-"""Who a multi-cluster control plane is in its members."""
+"""The users as which a multi-cluster control plane calls its members."""
 _READS = ("get", "list", "watch")
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Turn = Annotated[float, msgspec.Meta(gt=0)]
@@ -55,14 +55,14 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Slow(Matched, frozen=True, tag="slow", kw_only=True):
-    """Every answer takes this much longer."""
+    """Every response takes this much longer."""
 
     seconds: Seconds = 2.0
     jitter: Seconds = 0.0
 
 
 class Errors(Matched, frozen=True, tag="errors", kw_only=True):
-    """Requests are answered with an error."""
+    """Requests fail with an error."""
 
     code: Literal[401, 403, 409, 413, 429, 500, 503, 504] = 500
     retry_after: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -73,7 +73,7 @@ class ReadOnly(Matched, frozen=True, tag="read-only", kw_only=True):
 
 
 class BlackHole(Matched, frozen=True, tag="black-hole", kw_only=True):
-    """Requests are accepted and never answered; open watches fall silent."""
+    """Requests are accepted and get no response; open watches send nothing any more."""
 
 
 class Partition(Matched, frozen=True, tag="partition", kw_only=True):
@@ -81,17 +81,17 @@ class Partition(Matched, frozen=True, tag="partition", kw_only=True):
 
     users: str = CONTROL_PLANE_USERS
     how: Literal["hang", "refuse", "watches"] = "hang"
-    """No answer, a closed connection, or only watches that fall silent."""
+    """No response, a closed connection, or only watches that send nothing."""
 
 
 class Watches(Matched, frozen=True, tag="watches", kw_only=True):
-    """Watches are cut as soon as they have something to say, fall silent, or cannot go on from where they were."""
+    """Watches are cut at their next event, send nothing any more, or cannot resume from their resourceVersion."""
 
     how: Literal["cut", "stall", "expire"] = "cut"
 
 
 class Unhealthy(msgspec.Struct, frozen=True, tag="unhealthy", kw_only=True, forbid_unknown_fields=True):
-    """/readyz (or another page) answers with this code while everything else works; 2xx is an answer without an ok."""
+    """/readyz (or another page) returns this code while everything else works; 2xx comes without an ok."""
 
     pages: tuple[str, ...] = ("/readyz",)
     code: Annotated[int, msgspec.Meta(ge=201, le=599)] = 500
@@ -132,7 +132,7 @@ class Pressure(msgspec.Struct, frozen=True, tag="pressure", kw_only=True, forbid
 
 
 class Pods(msgspec.Struct, frozen=True, tag="pods", kw_only=True, forbid_unknown_fields=True):
-    """Pods behave in another way: images that cannot be pulled, crashes, probes that fail."""
+    """Pods fail: images that cannot be pulled, crashes, failing probes."""
 
     rule: Rule
 

@@ -1,1 +1,1 @@
-"""The simulated kubelets of a cluster: they run pods on paper."""
+"""The simulated kubelets of a cluster: pods have a status, and no processes."""

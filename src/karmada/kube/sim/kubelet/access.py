@@ -1,7 +1,6 @@
-"""What a kubelet lets others do with a pod: read its logs, run commands in it, join its process, reach its ports.
+"""The kubelet's access to pods: logs, exec, attach and port-forward.
 
-Everything here works on a pod that is known to be on a node; who may do what, and which errors an API server adds, is
-for those who call.
+Everything here works on a pod that is known to be on a node; callers authorise, and add the errors of an API server.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from karmada.kube.sim.kubelet.machine import Machine, Reply
 from karmada.kube.sim.kubelet.predicted_runs import reads_stdin
 from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
 from karmada.kube.sim.kubelet.terminal import Plain, Terminal
-from karmada.kube.sim.kubelet.web import converse
+from karmada.kube.sim.kubelet.web import serve_port
 
 TEXT = "text/plain"
 
 Ended = Callable[[Obj, str, int], Awaitable[None]]
-"""(pod, container, exit code): somebody ended the process of a container through its terminal."""
+"""(pod, container, exit code): the process of a container was ended through its terminal."""
 
 
-async def _nobody(_pod: Obj, _container: str, _code: int) -> None:
+async def _ignore_end(_pod: Obj, _container: str, _code: int) -> None:
     return None
 
 
@@ -50,12 +49,12 @@ class PodAccess:
         self._context = context
         self._pods = context.informers.of(PODS)
         self.answers = answers
-        self.ended: Ended = _nobody
+        self.ended: Ended = _ignore_end
 
     # logs
 
     def logs(self, pod: Obj, container: str, options: LogOptions, *, stream: bool) -> Result:
-        """`stream`: the answer may be sent bit by bit."""
+        """`stream`: the response may be streamed."""
         answer = self.answers.log(pod, container)
         text = answer.text if answer is not None else None
         output = output_of(pod, container, text, previous=options.previous)
@@ -68,7 +67,7 @@ class PodAccess:
             writer = await response.prepare(raw)
             assert writer is not None
             writer.send_headers()
-            with _Life(self._pods, self._context.clock, pod, container) as life:
+            with _RunWatch(self._pods, self._context.clock, pod, container) as life:
                 async for piece in followed(output, options, self._context.clock, life.until):
                     await response.write(piece)
             await response.write_eof()
@@ -153,7 +152,7 @@ class PodAccess:
         answer = self.answers.log(pod, container)
         output: Output = output_of(pod, container, answer.text if answer is not None else None, previous=False)
         options = LogOptions(follow=True, tail=0)
-        with _Life(self._pods, self._context.clock, pod, container) as life:
+        with _RunWatch(self._pods, self._context.clock, pod, container) as life:
             async for piece in followed(output, options, self._context.clock, life.until):
                 await streams.write(STDOUT, piece)
 
@@ -163,13 +162,13 @@ class PodAccess:
         portforward.check_request(headers, query)
 
         async def run(raw: Any) -> Any:
-            return await portforward.serve(raw, query, lambda *ends: converse(self.answers, pod, *ends))
+            return await portforward.serve(raw, query, lambda *ends: serve_port(self.answers, pod, *ends))
 
         return TakeOver(run)
 
 
-class _Life:
-    """Notices when one run of a container ends: it is not running any more, runs anew, or the pod is gone."""
+class _RunWatch:
+    """Watches for the end of one run of a container: it stopped, was restarted, or the pod was deleted."""
 
     def __init__(self, pods: Informer, clock: Clock, pod: Obj, container: str) -> None:
         self._pods = pods
@@ -184,7 +183,7 @@ class _Life:
         state = (status_of(pod, self._container) or {}).get("state") or {}
         return meta.uid(pod), (state.get("running") or {}).get("startedAt")
 
-    def __enter__(self) -> _Life:
+    def __enter__(self) -> _RunWatch:
         self._remove = self._pods.add_handler(self._changed)
         return self
 

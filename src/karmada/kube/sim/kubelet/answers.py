@@ -1,7 +1,7 @@
 """Configured responses of simulated containers to requests from outside.
 
-Answers are made and taken away while the cluster runs, by name; the last one made that fits is given. They are for
-the owner of the simulation, not the users of its API: a `Forward` leads to a port of the machine it runs on.
+Responses are set and removed while the cluster runs, by name; of those that match, the last one set is used. They are
+for the owner of the simulation, not the users of its API: a `Forward` connects to a port of the machine it runs on.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from karmada.kube.objects.types import Obj
 
 
 class _Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which containers it is about; an empty part fits all."""
+    """The containers of a response; an empty field matches all."""
 
     namespace: str = ""
     pod: str = ""
     selector: str = ""
     container: str = ""
 
-    def fits(self, pod: Obj, container: str = "") -> bool:
+    def matches(self, pod: Obj, container: str = "") -> bool:
         return (
             self.namespace in ("", meta.namespace(pod))
             and self.pod in ("", meta.name(pod))
@@ -35,7 +35,7 @@ class _Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Command(_Match, tag="command", tag_field="kind", frozen=True, kw_only=True):
-    """What a command whose line holds `pattern` (a regular expression) prints, and how it ends."""
+    """The output and exit code of commands whose line contains `pattern` (a regular expression)."""
 
     pattern: str
     stdout: str = ""
@@ -45,13 +45,13 @@ class Command(_Match, tag="command", tag_field="kind", frozen=True, kw_only=True
 
 
 class Log(_Match, tag="log", tag_field="kind", frozen=True, kw_only=True):
-    """The whole log of a container, in place of lines that are made up."""
+    """The whole log of a container, instead of generated lines."""
 
     text: str
 
 
 class Http(_Match, tag="http", tag_field="kind", frozen=True, kw_only=True):
-    """What a port answers to requests whose path holds `path` (a regular expression)."""
+    """The response of a port to requests whose path contains `path` (a regular expression)."""
 
     port: int = 0
     """0: any"""
@@ -62,7 +62,7 @@ class Http(_Match, tag="http", tag_field="kind", frozen=True, kw_only=True):
 
 
 class Forward(_Match, tag="forward", tag_field="kind", frozen=True, kw_only=True):
-    """A port behind which something real stands."""
+    """A port that is forwarded to a real address."""
 
     port: int = 0
     to: str
@@ -87,7 +87,7 @@ class Answers:
         self._answers: dict[str, Answer] = {}
 
     def set(self, name: str, answer: Answer) -> None:
-        """Make or replace an answer; ValueError when it makes no sense."""
+        """Set or replace a response; ValueError when it is invalid."""
         parse_labels(answer.selector)
         try:
             re.compile(
@@ -107,17 +107,17 @@ class Answers:
     def all(self) -> dict[str, Answer]:
         return dict(self._answers)
 
-    def _fitting(self, kind: type[A], pod: Obj, container: str = "") -> list[A]:
-        return [a for a in reversed(self._answers.values()) if isinstance(a, kind) and a.fits(pod, container)]
+    def _matching(self, kind: type[A], pod: Obj, container: str = "") -> list[A]:
+        return [a for a in reversed(self._answers.values()) if isinstance(a, kind) and a.matches(pod, container)]
 
     def command(self, pod: Obj, container: str, line: str) -> Command | None:
-        return next((a for a in self._fitting(Command, pod, container) if re.search(a.pattern, line)), None)
+        return next((a for a in self._matching(Command, pod, container) if re.search(a.pattern, line)), None)
 
     def log(self, pod: Obj, container: str) -> Log | None:
-        return next(iter(self._fitting(Log, pod, container)), None)
+        return next(iter(self._matching(Log, pod, container)), None)
 
     def forward(self, pod: Obj, port: int) -> Forward | None:
-        return next((a for a in self._fitting(Forward, pod) if a.port in (0, port)), None)
+        return next((a for a in self._matching(Forward, pod) if a.port in (0, port)), None)
 
     def http(self, pod: Obj, port: int, path: str) -> Http | None:
-        return next((a for a in self._fitting(Http, pod) if a.port in (0, port) and re.search(a.path, path)), None)
+        return next((a for a in self._matching(Http, pod) if a.port in (0, port) and re.search(a.path, path)), None)

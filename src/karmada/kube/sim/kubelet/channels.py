@@ -1,7 +1,7 @@
 """The streams of a command in a container: stdin, stdout, stderr, the error channel, and the terminal's size.
 
-Two ways carry them. Over WebSocket every message begins with the number of its channel; v5 can also say that a channel
-is closed, which is how stdin ends there; the base64 forms are for clients that have only text messages. Over SPDY each
+There are two transports. Over WebSocket every message begins with the number of its channel; v5 can also close a
+channel, which is how stdin ends there; the base64 forms are for clients that have only text messages. Over SPDY each
 is a stream of its own, identified by its headers. `Channels` hides the difference from commands.
 From v4 on the error channel ends with a Status that has the exit code; before, it holds a line of text.
 """
@@ -140,7 +140,7 @@ class Channels:
             size = orjson.loads(data)
             self.size = (int(size["Width"]), int(size["Height"]))
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-            return  # a size that makes no sense changes nothing
+            return  # an invalid size is ignored
 
 
 Work = Callable[[Channels], Awaitable[Obj]]
@@ -148,14 +148,14 @@ Work = Callable[[Channels], Awaitable[Obj]]
 
 
 async def serve(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.StreamResponse:
-    """Agree on a way, run the command over it, send its exit status. A client that leaves ends the command."""
+    """Negotiate the transport, run the command over it, send its exit status. A disconnect ends the command."""
     if raw.headers.get("Upgrade", "").lower() == "websocket":
         return await _over_websocket(raw, wanted, work)
     return await _over_spdy(raw, wanted, work)
 
 
 def check_upgrade(headers: Mapping[str, str]) -> None:
-    """Before anything is begun; BadRequest if no way can be agreed on."""
+    """Before anything starts: BadRequest if no transport can be negotiated."""
     if not wants_upgrade(headers):
         raise BadRequest("Upgrade request required")
     upgrade = headers.get("Upgrade", "")
@@ -176,8 +176,8 @@ def chosen(wanted: list[str], known: tuple[str, ...]) -> str | None:
     return next((protocol for protocol in wanted if protocol in known), None)
 
 
-async def attended(listen: Awaitable[None], work: Awaitable[None]) -> bool:
-    """Run `work` while `listen` goes on; whether it came to its end before the client left."""
+async def until_disconnected(listen: Awaitable[None], work: Awaitable[None]) -> bool:
+    """Run `work` until `listen` ends; return whether it completed before the client disconnected."""
     listening, working = asyncio.ensure_future(listen), asyncio.ensure_future(work)
     try:
         await asyncio.wait({listening, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -213,7 +213,7 @@ async def _over_websocket(raw: web.BaseRequest, wanted: Wanted, work: Work) -> w
     async def run() -> None:
         await channels.finish(await work(channels))
 
-    finished = await attended(_listen(socket, channels), run())
+    finished = await until_disconnected(_listen(socket, channels), run())
     await socket.close(code=1000 if finished else 1001)
     return socket
 
@@ -261,7 +261,7 @@ async def spdy_connection(raw: web.BaseRequest, protocol: str) -> AsyncIterator[
 
 
 async def listen(connection: Connection) -> None:
-    """Take what comes until the client leaves, or stops making sense."""
+    """Receive frames until the client disconnects or violates the protocol."""
     try:
         await connection.run()
     except (SpdyError, OSError):
@@ -294,7 +294,7 @@ async def _over_spdy(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.St
             await stream.close()
 
     async with spdy_connection(raw, protocol) as connection:
-        await attended(listen(connection), run(connection))
+        await until_disconnected(listen(connection), run(connection))
     return Upgraded(status=101)
 
 

@@ -1,8 +1,7 @@
-"""The API server's way into simulated pods: logs, exec, attach, port-forward, and the proxies.
+"""Connects the API server to simulated pods: logs, exec, attach, port-forward, and the proxies.
 
-It answers as an API server in front of kubelets would: it picks the container, distinguishes pods that are not
-scheduled yet from those whose node is lost, and hands the rest to the node's kubelet, which here is one object for all
-nodes.
+It behaves as an API server in front of kubelets: it picks the container, distinguishes pods that are not scheduled yet
+from those whose node is lost, and delegates the rest to the node's kubelet, which here is one object for all nodes.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class PodConnector:
         self._pages = KubeletPages(self.access, load or LoadModel(context))
         self._proxy = PodProxy(self.answers)
         self.failed: Callable[[str], bool] = lambda _node: False
-        """Whether a node has no power, which may be long before anybody else knows."""
+        """Whether a node has failed, which may be long before it is marked NotReady."""
 
     async def connect(self, request: Request, resource: Resource, obj: Obj) -> Result:
         if resource.gvk.kind == "Node":
@@ -100,12 +99,12 @@ class PodConnector:
         return self.access.logs(pod, container["name"], options, stream=not request.in_process)
 
     def _reachable(self, pod: Obj, verb: str, container: str = "") -> None:
-        """The pod is on a node, and the node answers."""
+        """Raises unless the pod is on a node that is reachable."""
         name = node_name(pod)
         if not name:
             raise BadRequest(f"pod {meta.name(pod)} does not have a host assigned")
         node = self._nodes.get(Key("", name))
-        if node is None or self._answers_calls(node):
+        if node is None or self._is_reachable(node):
             return
         address = _address(node)
         dialled = f"dial tcp {address}: connect: no route to host"
@@ -114,7 +113,7 @@ class PodConnector:
             raise InternalError(f'Get "{url}": {dialled}')
         raise InternalError(f"error dialing backend: {dialled}")
 
-    def _answers_calls(self, node: Obj) -> bool:
+    def _is_reachable(self, node: Obj) -> bool:
         if self.failed(meta.name(node)):
             return False
         ready = meta.get_condition((node.get("status") or {}).get("conditions"), "Ready")
@@ -132,7 +131,7 @@ class PodConnector:
     def _passed_on(self, request: Request, pod: Obj, port: int) -> Result:
         status = pod.get("status") or {}
         node = self._nodes.get(Key("", node_name(pod)))
-        lost = node is not None and not self._answers_calls(node)
+        lost = node is not None and not self._is_reachable(node)
         if phase(pod) != "Running" or lost:
             raise refused(str(status.get("podIP") or "0.0.0.0"), port)
         return self._proxy.call(request, pod, port)
@@ -154,7 +153,7 @@ class PodConnector:
     async def _node(self, request: Request, node: Obj) -> Result:
         named = parse_name(request.info.name, "node")
         port = int(named.port) if named.port.isdigit() else _kubelet_port(node)
-        if not self._answers_calls(node) or port != _kubelet_port(node):
+        if not self._is_reachable(node) or port != _kubelet_port(node):
             raise refused(_address(node).rsplit(":", 1)[0], port)
         redirect = base_redirect(request)
         if redirect is not None:

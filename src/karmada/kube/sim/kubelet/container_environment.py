@@ -1,7 +1,7 @@
-"""What a container finds around itself: its environment and the files of its volumes, as a kubelet would set them up.
+"""A container's environment variables and the files of its volumes, as a kubelet would set them up.
 
-ConfigMaps and Secrets are read when somebody looks inside, so what is found there is what they hold now. The token of
-a ServiceAccount is a real one, bound to the pod.
+ConfigMaps and Secrets are read when a command runs, so their files are up to date. The token of a ServiceAccount is a
+real one, bound to the pod.
 """
 
 from __future__ import annotations

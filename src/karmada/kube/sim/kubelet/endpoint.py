@@ -1,8 +1,8 @@
 """Kubelets for an API server that is not simulated: an HTTPS port of this process for every simulated node.
 
-The API server comes here for logs, exec and port-forward, a metrics server for what pods use. Each node gets a port of
-its own at one address, and its status says where. Callers are who their client certificate (signed by the cluster's
-own authority) or their token says, and they are authorised by the API server, as kubelets do it.
+The API server connects here for logs, exec and port-forward, a metrics server for the usage of pods. Each node has its
+own port, which its status names. Callers are authenticated by client certificate (signed by the cluster's authority) or
+token, and authorised by the API server, as kubelets do it.
 """
 
 from __future__ import annotations
@@ -117,14 +117,14 @@ class KubeletServer:
     # ports
 
     async def serve_node(self, name: str) -> None:
-        """Make what is served equal to the node: its port is open, and its status says which; or it is gone."""
+        """Open the port of a node and publish it in its status, or close it if the node is gone."""
         node = self._nodes.get(Key("", name))
         if node is None or not is_managed(node):
             await self._close(name)
             return
         if name not in self._runners:
             await self._listen(name)
-        await self._announce(node)
+        await self._publish_port(node)
 
     async def _listen(self, node: str) -> None:
         shorten_malformed_requests()
@@ -141,7 +141,7 @@ class KubeletServer:
         if runner is not None:
             await runner.cleanup()
 
-    async def _announce(self, node: Obj) -> None:
+    async def _publish_port(self, node: Obj) -> None:
         name, port = meta.name(node), self.ports[meta.name(node)]
         endpoint = ((node.get("status") or {}).get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
         if endpoint.get("Port") == port and internal_ip(node) == self.address:
@@ -209,7 +209,7 @@ class KubeletServer:
 
 
 class _Ports(Reconciler):
-    """Keeps the ports and the nodes' status true."""
+    """Reconciles the open ports with the nodes."""
 
     name = "kubelet-ports"
     watches = (Watch(NODES),)
@@ -223,7 +223,7 @@ class _Ports(Reconciler):
 
 
 def _own_address() -> str:
-    """The address this machine has towards others; nothing is sent to find out."""
+    """This machine's address on its default route; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -1,11 +1,10 @@
-"""Signs of life of nodes, and of their absence.
+"""Heartbeats of simulated nodes.
 
-A kubelet renews its node's Lease every ten seconds; for thousands of simulated nodes those writes would be all that a
-cluster does. So they are virtual: every node has a phase within the ten seconds, hence its last beat follows from the
-clock, and nothing is written while nobody looks. `materialise` writes what would have been written by now, for somebody
-who is about to read; while someone outside watches leases (or the profile requires it) every beat is written when it is
-due, one tenth of the nodes each second. A node that fails stops beating at that moment; one that works again also posts
-its conditions anew, since they were set to Unknown meanwhile.
+A kubelet renews its node's Lease every ten seconds; for thousands of simulated nodes those writes would dominate. So
+they are virtual: every node has a phase within the ten seconds, hence its last heartbeat follows from the clock, and
+nothing is written while no client reads it. `materialise` writes the current heartbeats before Leases are read; while a
+client watches Leases (or the profile requires it) every heartbeat is written when it is due, one tenth of the nodes
+each second. A failed node has no heartbeats; one that recovers also posts its conditions, which were set to Unknown.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ log = get_logger("heartbeats")
 
 class Liveness(Protocol):
     def renewed(self, node_name: str) -> float:
-        """When the node last gave a sign of life, in wall time; 0 when it never did."""
+        """The time of the node's last heartbeat, in wall time; 0 if there was none."""
 
     def beats(self, node_name: str) -> bool:
-        """It is known to go on by itself: no resync is needed before `on_change` reports a change."""
+        """Whether heartbeats continue until `on_change` reports otherwise, so that no resync is needed before."""
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with the name of each node that fails or works again."""
@@ -76,7 +75,7 @@ class LeaseLiveness:
         return False
 
     def on_change(self, listener: Callable[[str], None]) -> None:
-        """There is nothing to announce."""
+        """Never called: Leases have no event for a missing renewal."""
 
 
 def _renew_time(lease: Obj) -> str:
@@ -84,7 +83,7 @@ def _renew_time(lease: Obj) -> str:
 
 
 class VirtualHeartbeats:
-    """A component; kubelets and the node lifecycle learn from it which nodes are alive."""
+    """A component: the heartbeats of all nodes, for kubelets and the node lifecycle controller."""
 
     name = "heartbeats"
 
@@ -96,7 +95,7 @@ class VirtualHeartbeats:
         self._nodes.add_handler(self._node_changed)
         self._phases: list[set[str]] = [set() for _ in range(BEAT_SECONDS)]
         self._stopped: dict[str, float] = {}
-        """Nodes without power, with their last beat."""
+        """Failed nodes, with their last heartbeat."""
         self._back: dict[str, float] = {}
         """Nodes that had failed, and when they came back: with a beat out of turn."""
         self._to_post: set[str] = set()
@@ -136,7 +135,7 @@ class VirtualHeartbeats:
     # notifications
 
     def fail(self, nodes: Iterable[str]) -> None:
-        """These nodes give no sign of life from now on, and nothing happens on them."""
+        """Stop the heartbeats of these nodes; their pods are not reconciled either."""
         for name in nodes:
             if name not in self._stopped:
                 self._stopped[name] = self.renewed(name)
@@ -151,7 +150,7 @@ class VirtualHeartbeats:
                 self._notify(name)
 
     def watched(self, watchers: int) -> None:
-        """How many outside watch leases now; while there are any, every beat is written."""
+        """The number of clients that watch Leases; while there are any, every heartbeat is written."""
         if watchers and not self._beating:
             self._to_post.update(name for phase in self._phases for name in phase)
         self._watchers = watchers
@@ -182,7 +181,7 @@ class VirtualHeartbeats:
         else:
             self._phases[_phase(name)].discard(name)
 
-    # life
+    # life cycle
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=self.name)

@@ -1,9 +1,9 @@
-"""The kubelets of all simulated nodes: one reconciler that lets pods live and writes down how they fare.
+"""The kubelets of all simulated nodes: one reconciler that runs pods and reports their status.
 
-A pod's life is worked out in podlifecycle; here it meets the API: what the pod needs is looked up, the status that
-follows is patched if it differs, events are emitted, and the queue wakes the pod's key when its next step is due. A pod
-at rest has no timer and keeps nothing but a `Record`: what it holds of its node, and the version in which it was found
-to be right, so that the echo of our own write costs one comparison. The pods of a node without power are left alone.
+A pod's states are computed in podlifecycle; here ConfigMaps and Secrets are looked up, the status is patched if it
+differs, events are emitted, and the key is requeued for its next step. A pod in a final or steady state has no timer
+and keeps only a `Record`: its share of the node's resources, and the resourceVersion that was last reconciled, so that
+the echo of an own write costs one comparison. Pods of a failed node are not reconciled.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _RESOURCES: dict[mounts.Kind, GVR] = {
     "configmap": GVR("", "v1", "configmaps"),
     "secret": GVR("", "v1", "secrets"),
 }
-_LOOK_AGAIN_SECONDS = 120.0
+_RECHECK_SECONDS = 120.0
 """A pod that lacks something is reconciled when it appears; the event is repeated after so long."""
 _RESIZABLE_SINCE = 33
-_HEEDED = ("deletionTimestamp", "deletionGracePeriodSeconds", "annotations", "labels", "finalizers")
-"""What a pod's life depends on besides its spec."""
+_RELEVANT_METADATA = ("deletionTimestamp", "deletionGracePeriodSeconds", "annotations", "labels", "finalizers")
+"""Metadata that the states of a pod depend on, besides its spec."""
 
 
 Lacking: TypeAlias = tuple[mounts.Kind, str, str]
@@ -50,7 +50,7 @@ Lacking: TypeAlias = tuple[mounts.Kind, str, str]
 
 
 class Power(Protocol):
-    """Whether nodes work."""
+    """Whether nodes have failed."""
 
     def failed(self, node_name: str) -> bool: ...
 
@@ -60,7 +60,7 @@ class Power(Protocol):
 
 @dataclass(slots=True)
 class Record:
-    """A pod that its node has taken."""
+    """A pod that its node has admitted."""
 
     uid: str
     node: str
@@ -71,9 +71,9 @@ class Record:
     run: Run | None = None
     lacks: set[Lacking] = field(default_factory=set)
     ended: dict[str, int] = field(default_factory=dict)
-    """Containers that somebody ended from within, with the exit code; until that has been taken in."""
+    """Containers that were ended through their terminal, with the exit code; until the status shows it."""
     rest: int = 0
-    """The resourceVersion up to which everything was done that was due."""
+    """The resourceVersion that was last reconciled."""
 
 
 class Kubelet(Reconciler):
@@ -97,7 +97,7 @@ class Kubelet(Reconciler):
         self._add: Callable[[Key], None] = lambda _: None
         self.watches = (
             Watch(PODS, when=_on_a_node),
-            Watch(NODES, when=_turns_managed, map_to=self._pods_on),
+            Watch(NODES, when=_managed_changed, map_to=self._pods_on),
         )
         behaviours.subscribe(self._rules_changed)
         if power is not None:
@@ -106,7 +106,7 @@ class Kubelet(Reconciler):
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add
 
-    # what wakes pods besides their own changes
+    # triggers besides changes of pods
 
     def _pods_on(self, node: Obj) -> Iterable[Key]:
         return [key_of(pod) for pod in self._pods.by_index(BY_NODE, node["metadata"]["name"])]
@@ -123,7 +123,7 @@ class Kubelet(Reconciler):
             self._add(key_of(pod))
 
     async def end(self, pod: Obj, container: str, code: int) -> None:
-        """Somebody at a container's terminal has left, and its process with them."""
+        """End a container whose process was ended through its terminal."""
         key = key_of(pod)
         record = self._records.get(key)
         if record is not None and record.uid == pod["metadata"]["uid"]:
@@ -153,15 +153,15 @@ class Kubelet(Reconciler):
                 return await self._clear(key, pod)
             if record is None:
                 record = await self._take(pod, node, state)
-                return Done if record is None else await self._drive(key, _newest(pod, record), node, record)
+                return Done if record is None else await self._run(key, _newest(pod, record), node, record)
             if record.rest == _version(pod) and (record.run is None or record.run.due > self._clock.monotonic()):
                 return self._when_due(record)
-            return await self._drive(key, pod, node, record)
+            return await self._run(key, pod, node, record)
         except NotFound:
-            return Done  # it went meanwhile; the informer will say so
+            return Done  # deleted meanwhile; its event follows
 
     def _node(self, name: str) -> Obj | None:
-        """A node that is ours and works."""
+        """A simulated node that has not failed."""
         node = self._nodes.get(Key("", name))
         if node is None:
             self._states.pop(name, None)
@@ -171,7 +171,7 @@ class Kubelet(Reconciler):
         return node
 
     def _state(self, node: Obj) -> NodeState:
-        """What the node has given away, counted from its pods on first use."""
+        """The node's allocated resources, counted from its pods on first use."""
         name = node["metadata"]["name"]
         state = self._states.get(name)
         if state is None:
@@ -209,7 +209,7 @@ class Kubelet(Reconciler):
         return addresses
 
     def _drop(self, key: Key) -> None:
-        """The pod holds nothing of its node any more."""
+        """Release the pod's resources on its node."""
         record = self._records.pop(key, None)
         if record is None:
             return
@@ -221,10 +221,10 @@ class Kubelet(Reconciler):
         if record.addresses is not None:
             record.addresses.give_back(record.ip)
 
-    # coming
+    # admission
 
     async def _take(self, pod: Obj, node: Obj, state: NodeState) -> Record | None:
-        """Accept the pod and say so, or refuse it: then None."""
+        """Admit the pod and write its first status; None if it is rejected."""
         if is_taken(pod):
             return self._record(pod, node, state)
         if is_deleting(pod):
@@ -260,9 +260,9 @@ class Kubelet(Reconciler):
         status = rejection(pod, reason, f"Pod was rejected: {message}", minor, now)
         await self._patch(pod, status)
 
-    # living
+    # running
 
-    async def _drive(self, key: Key, pod: Obj, node: Obj, record: Record) -> Result:
+    async def _run(self, key: Key, pod: Obj, node: Obj, record: Record) -> Result:
         run = record.run
         if run is None:
             run = record.run = restore(pod)
@@ -283,7 +283,7 @@ class Kubelet(Reconciler):
             if run.due > self._clock.monotonic() and not _changed_by_others(seen, run.pod):
                 break
         if lacking or around.config_errors:
-            return requeue(min(run.due - self._clock.monotonic(), _LOOK_AGAIN_SECONDS))
+            return requeue(min(run.due - self._clock.monotonic(), _RECHECK_SECONDS))
         record.rest = _version(run.pod)
         if run.due == NEVER:
             record.run = None
@@ -317,10 +317,10 @@ class Kubelet(Reconciler):
         for event in events:
             self._recorder.event(pod, *event, host=node_name(pod))
 
-    # going
+    # deletion
 
     async def _clear(self, key: Key, pod: Obj) -> Result:
-        """A pod that is over holds nothing; one that is also being deleted may go."""
+        """Release the resources of a finished pod; delete it if it is being deleted."""
         self._drop(key)
         await self._delete(pod)
         return Done
@@ -336,7 +336,7 @@ class Kubelet(Reconciler):
     # ConfigMaps and Secrets
 
     async def _node_context(self, key: Key, run: Run, node: Obj) -> tuple[NodeContext, list[PodEvent]]:
-        """What the pod finds now, and complaints about what it does not find."""
+        """The pod's environment on its node, and events about missing ConfigMaps and Secrets."""
         profile = self._context.profile
         mount_error = ""
         complaints: list[PodEvent] = []
@@ -370,7 +370,7 @@ class Kubelet(Reconciler):
         return around, complaints
 
     async def _problem(self, key: Key, reference: mounts.Reference) -> str:
-        """What is wrong with a reference; if something is, the pod is woken when the object changes."""
+        """The error of a reference; if there is one, the pod is requeued when the object changes."""
         wrong = mounts.problem(reference, key.namespace, await self._lookup(key.namespace, reference))
         if wrong:
             lacking = (reference.kind, key.namespace, reference.name)
@@ -390,10 +390,10 @@ class Kubelet(Reconciler):
         if kind not in self._followed:
             self._followed.add(kind)
             informer = self._context.informers.of(_RESOURCES[kind], metadata_only=True)
-            informer.add_handler(self._wake(kind))
+            informer.add_handler(self._requeue_waiting(kind))
             informer.start()
 
-    def _wake(self, kind: mounts.Kind) -> Handler:
+    def _requeue_waiting(self, kind: mounts.Kind) -> Handler:
         def handle(_: Obj | None, new: Obj | None) -> None:
             if new is not None:
                 namespace, name = key_of(new)
@@ -404,7 +404,7 @@ class Kubelet(Reconciler):
 
 
 def _newest(pod: Obj, record: Record) -> Obj:
-    """Our own last write may be newer than the informer."""
+    """The own last write, if it is newer than the informer."""
     if record.run is None:
         return pod
     ours = record.run.pod
@@ -420,7 +420,7 @@ def _changed_by_others(seen: Obj, written: Obj) -> bool:
     if written is seen:
         return False
     before, after = seen["metadata"], written["metadata"]
-    return seen["spec"] != written["spec"] or any(before.get(name) != after.get(name) for name in _HEEDED)
+    return seen["spec"] != written["spec"] or any(before.get(name) != after.get(name) for name in _RELEVANT_METADATA)
 
 
 def _on_a_node(old: Obj | None, new: Obj | None) -> bool:
@@ -428,5 +428,5 @@ def _on_a_node(old: Obj | None, new: Obj | None) -> bool:
     return pod is not None and bool(pod["spec"].get("nodeName"))
 
 
-def _turns_managed(old: Obj | None, new: Obj | None) -> bool:
+def _managed_changed(old: Obj | None, new: Obj | None) -> bool:
     return new is not None and is_managed(new) and (old is None or not is_managed(old))

@@ -1,9 +1,8 @@
-"""Logs of containers that never wrote any: line n of a container is always the same line, at always the same moment.
+"""Generated logs of containers: line n of a container has always the same text and time.
 
 A container writes a line when it starts and one every few seconds until it ends; the moment and the text of each follow
 from the container's start and the line's number, so nothing is kept and the last lines of a long log cost no more than
-those of a short one. As on a real node only so much of a log is there. Where somebody decided what a container logs,
-that text is the whole log.
+those of a short one. As on a real node the size of a log is limited. A configured log (see answers) replaces all lines.
 """
 
 from __future__ import annotations

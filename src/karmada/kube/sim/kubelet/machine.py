@@ -1,4 +1,4 @@
-"""The inside of a simulated container, as a plain description, and the ends that programs in it talk through."""
+"""The inside of a simulated container as plain data, and the streams of its programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOT_FOUND, MISUSED, INTERRUPTED = 127, 2, 130
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a command that was given an answer says."""
+    """The configured output and exit code of a command."""
 
     stdout: bytes = b""
     stderr: bytes = b""
@@ -35,7 +35,7 @@ class Machine:
     working_directory: str = "/"
     user: int = 0
     reply: Callable[[str], Reply | None] = _no_reply
-    """The configured answer to a command line, if there is one."""
+    """The configured response to a command line, if there is one."""
     now: Callable[[], float] = lambda: 0.0
 
     def all_directories(self) -> set[str]:
@@ -66,7 +66,7 @@ class Io(Protocol):
 
 class TerminalIo(Io, Protocol):
     async def attend(self, work: Awaitable[int]) -> int:
-        """Run something that the person at the terminal can interrupt; its exit code."""
+        """Run a command that Ctrl-C interrupts; its exit code."""
 
 
 @dataclass(slots=True)

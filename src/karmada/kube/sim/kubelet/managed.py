@@ -1,4 +1,4 @@
-"""Which nodes are simulated: those made here for a pool, and those that say of themselves that they are fake."""
+"""Which nodes are simulated: those created for a pool, and those annotated as fake."""
 
 from __future__ import annotations
 

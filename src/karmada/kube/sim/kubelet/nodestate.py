@@ -1,7 +1,7 @@
-"""What a node has given away: addresses and resources of the pods on it, and the images it has pulled.
+"""The allocated addresses and resources of a node, and the images it has pulled.
 
-Kept in memory, a few numbers per pod, and counted up and down as pods come and go. After a restart it is counted anew
-from the pods that are there; so it is, too, before a pod is refused, since deletion events may be on their way.
+Kept in memory, a few numbers per pod, and updated as pods are admitted and deleted. It is recounted from the pods after
+a restart, and before a pod is rejected, since deletion events may be pending.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class NodeState:
 
 
 def is_taken(pod: Obj) -> bool:
-    """The node has accepted it, and it still runs there."""
+    """The node has admitted it, and it has not finished."""
     return bool((pod.get("status") or {}).get("startTime")) and not is_terminal(pod)
 
 
 def refusal(
     pod: Obj, node: Obj, requests: Mapping[str, int], used: Mapping[str, int], others: Iterable[Obj] = ()
 ) -> tuple[str, str] | None:
-    """The reason and the message with which a node refuses a pod, if it does; `others` are the pods on the node."""
+    """The reason and message if a node rejects a pod; `others` are the pods on the node."""
     if not matches_node(pod["spec"], node):
         return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
     allocatable = (node.get("status") or {}).get("allocatable") or {}

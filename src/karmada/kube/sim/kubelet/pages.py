@@ -1,7 +1,7 @@
-"""The kubelet's own API: a node's pods, what they use, and the way into them.
+"""The kubelet's own API: a node's pods, their usage, logs, exec and port-forward.
 
-Served on the node's port, and through the API server as nodes/<name>/proxy. Counters of CPU time grow by what is used
-at the moment somebody reads them, times the seconds since they were read before: nothing counts while nobody looks.
+Served on the node's port, and through the API server as nodes/<name>/proxy. Counters of CPU time are updated when they
+are read: by the present usage times the seconds since they were read before.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class _Counters:
         self._node_read = 0.0
 
     def advance(self, now: float, used: dict[tuple[str, str, float], tuple[int, float]]) -> None:
-        """Containers that are gone are forgotten."""
+        """Counters of containers that no longer exist are dropped."""
         self._seconds = {
             who: self._seconds.get(who, 0.0) + cpu / _NANO * max(0.0, now - max(started, self._read))
             for who, (cpu, started) in used.items()

@@ -1,4 +1,4 @@
-"""A pod's life on its node: given what runs, the time and the pod's outcome, what happens now and what is due next.
+"""The life cycle of a pod on its node: from its state, the time and its outcome to the next state and its due time.
 
 `advance` moves a Run on to the present and returns the events to emit; it reads and writes nothing else.
 Init containers go one by one, a sidecar stays and lets the next one begin once it has started; then all others begin at
@@ -40,10 +40,10 @@ JOB_SECONDS = 1.0
 """How long a container runs that is meant to end, unless its command or its outcome says more."""
 INIT_SECONDS = 0.1
 SHOWN_SECONDS = 1.0
-"""So long a failure is shown as such before it is shown as the pause that follows it."""
+"""Seconds for which a failure is shown before the back-off that follows it."""
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 CALM_SECONDS = 600.0
-"""Who ran that long starts with short pauses again."""
+"""A container that ran this long starts with a short back-off again."""
 KILLED = 137
 _ENDING = ("run-for", "crash-loop", "oom")
 _PROBE_FAILURE = "HTTP probe failed with statuscode: 503"
@@ -60,7 +60,7 @@ class PodEvent(NamedTuple):
 
 @dataclass(slots=True)
 class NodeContext:
-    """What a pod finds on its node at a moment."""
+    """The state of a pod's node at a moment."""
 
     now: float
     """Wall time, for events and status."""
@@ -76,7 +76,7 @@ class NodeContext:
     """Why a container cannot be created."""
     resizes: bool = True
     ended: Mapping[str, int] = field(default_factory=dict)
-    """Containers whose process somebody ended from within, and with which code."""
+    """Containers whose process was ended through their terminal, and with which code."""
 
 
 def advance(run: Run, outcome: Outcome, around: NodeContext) -> list[PodEvent]:
@@ -139,7 +139,7 @@ class _Turn:
                 self._arm(container)
             run.evict_due = NEVER
         while not self._ended():
-            self._give_turns()
+            self._start_next()
             moved = False
             for container in run.containers:
                 self._compare(container)
@@ -152,7 +152,7 @@ class _Turn:
         self.run.deadline_due = NEVER if seconds is None else self._at(self.run.began + seconds)
 
     def _ended(self) -> bool:
-        """Whether the pod is over: by itself, by its deadline, or because the node wants it away."""
+        """Whether the pod has ended: by itself, by its deadline, or by eviction."""
         run = self.run
         if run.over:
             for container in run.of("sidecar"):
@@ -163,7 +163,7 @@ class _Turn:
         if run.deadline_due <= self.tick:
             message = "Pod was active on the node longer than the specified deadline"
             self._emit(NORMAL, "DeadlineExceeded", message)
-            self._give_up(Final("DeadlineExceeded", message))
+            self._fail_pod(Final("DeadlineExceeded", message))
             return True
         if self.outcome.kind == "evicted" and run.evict_due == NEVER and run.sandbox:
             run.evict_due = self.tick + self.outcome.after
@@ -172,11 +172,11 @@ class _Turn:
                 "The node was low on resource: memory. Threshold quantity: 100Mi, available: 61532Ki. "
             )
             self._emit(WARNING, "Evicted", message)
-            self._give_up(Final("Evicted", message, disrupted=True))
+            self._fail_pod(Final("Evicted", message, disrupted=True))
             return True
         return False
 
-    def _give_up(self, final: Final) -> None:
+    def _fail_pod(self, final: Final) -> None:
         self.run.final = final
         self.run.deadline_due = self.run.evict_due = NEVER
         self._kill_all(KILLED)
@@ -206,9 +206,9 @@ class _Turn:
                 self._end(container, code, ERROR if code else COMPLETED)
             container.ready = False
 
-    # whose turn it is
+    # start order
 
-    def _give_turns(self) -> None:
+    def _start_next(self) -> None:
         for container in self.run.containers:
             if container.state == "waiting" and not container.reason and not container.step:
                 self._begin(container)
@@ -309,7 +309,7 @@ class _Turn:
         else:
             container.plan("start", self._at(ended + pause))
 
-    # what happens to one container
+    # one container's transitions
 
     def _step(self, container: Container) -> bool:
         """Do what is due; False when nothing is."""
@@ -348,7 +348,7 @@ class _Turn:
             container.ready, container.ready_due = True, NEVER
 
     def _compare(self, container: Container) -> None:
-        """A spec that changed under a running container: another image, other resources; or what it lacked is there."""
+        """Apply changes of the spec to a running container: image, resources, or a resolved configuration error."""
         if container.reason == CONFIG_ERROR and not container.step:
             error = self._config_error(container)
             if not error:
@@ -382,7 +382,7 @@ class _Turn:
         around, spec = self.around, container.spec
         container.image = image = spec.get("image") or ""
         if self._concerned(container, "image-pull-error"):
-            self._pull_in_vain(container)
+            self._start_failing_pull(container)
             return
         name, policy = full_name(image), spec.get("imagePullPolicy")
         start = self._draw(around.latencies.start)
@@ -396,7 +396,7 @@ class _Turn:
             pull, start = self._draw(self.outcome.delay), 0.0
         container.plan("start", self.tick + pull + start)
 
-    def _pull_in_vain(self, container: Container) -> None:
+    def _start_failing_pull(self, container: Container) -> None:
         self._emit(NORMAL, "Pulling", f'Pulling image "{container.image}"')
         container.plan("pull-failed", self.tick + self._draw(self.around.latencies.pull))
 
@@ -500,6 +500,6 @@ _STEPS: Mapping[str, Callable[[_Turn, Container], None]] = {
     "start": _Turn._start,
     "pull-failed": _Turn._pull_failed,
     "pull-back-off": _Turn._pull_back_off,
-    "pull-again": _Turn._pull_in_vain,
+    "pull-again": _Turn._start_failing_pull,
     "crash-back-off": _Turn._crash_back_off,
 }

@@ -62,7 +62,7 @@ def status_of(run: Run, host_ip: str, minor: int, now: float) -> Obj:
 
 
 def rejection(pod: Obj, reason: str, message: str, minor: int, now: float) -> Obj:
-    """The status of a pod that the node does not take."""
+    """The status of a pod that the node rejects."""
     status: Obj = {"phase": "Failed", "reason": reason, "message": message, "startTime": rfc3339(now)}
     if minor >= _HAS_GENERATION:
         status["observedGeneration"] = pod["metadata"].get("generation") or 1

@@ -1,8 +1,8 @@
-"""Port-forwarding: bytes between a client and the ports of a pod, in the three forms that clients speak.
+"""Port-forwarding: bytes between a client and the ports of a pod, over the three protocols that clients use.
 
-kubectl speaks SPDY, on the connection itself or (since 1.31) inside a WebSocket: for every TCP connection it opens a
-pair of streams, one for data and one for what goes wrong, which a request number in their headers ties together. Others
-use WebSocket channels, two per port, whose first message in either direction of talk is the port's number.
+kubectl uses SPDY, on the connection itself or (since 1.31) inside a WebSocket: for every TCP connection it opens a pair
+of streams, one for data and one for errors, with the same request number in their headers. Others use WebSocket
+channels, two per port, whose first message in either direction is the port's number.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from karmada.kube.server.http.upgrade import Upgraded, wants_upgrade
 from karmada.kube.sim.kubelet.channels import (
     SPDY,
     Inbox,
-    attended,
     chosen,
     listen,
     offered,
     spdy_connection,
     unframed,
+    until_disconnected,
 )
 from karmada.kube.sim.kubelet.spdy import Connection, Stream
 from karmada.kube.sim.kubelet.web import Read, Write
@@ -36,12 +36,12 @@ PROTOCOL = "portforward.k8s.io"
 TUNNELLED = f"{SPDY}+{PROTOCOL}"
 CHANNELS = ("v4.channel.k8s.io", "v4.base64.channel.k8s.io", "channel.k8s.io", "base64.channel.k8s.io")
 
-Converse = Callable[[int, Read, Write], Awaitable[str]]
-"""(port, read, write): talk for a port until either side ends; what went wrong, or nothing."""
+ServePort = Callable[[int, Read, Write], Awaitable[str]]
+"""(port, read, write): serve a connection to a port until either side closes; returns the error, or nothing."""
 
 
 def check_request(headers: Mapping[str, str], query: Query) -> None:
-    """BadRequest if no way can be agreed on."""
+    """BadRequest if no protocol can be negotiated."""
     if not wants_upgrade(headers):
         raise BadRequest("Upgrade request required")
     upgrade = headers.get("Upgrade", "")
@@ -60,19 +60,19 @@ def ports_of(query: Query) -> list[int]:
     return ports
 
 
-async def serve(raw: web.BaseRequest, query: Query, converse: Converse) -> web.StreamResponse:
+async def serve(raw: web.BaseRequest, query: Query, serve_port: ServePort) -> web.StreamResponse:
     if raw.headers.get("Upgrade", "").lower() != "websocket":
         async with spdy_connection(raw, PROTOCOL) as connection:
-            await attended(listen(connection), _pairs(connection, converse))
+            await until_disconnected(listen(connection), _pairs(connection, serve_port))
         return Upgraded(status=101)
     protocol = chosen(offered(raw.headers), (TUNNELLED, *CHANNELS)) or ""
     socket = web.WebSocketResponse(protocols=(protocol,) if protocol else (), max_msg_size=0, compress=False)
     await socket.prepare(raw)
     if protocol == TUNNELLED:
         connection = Connection(lambda: _next(socket), socket.send_bytes)
-        await attended(listen(connection), _pairs(connection, converse))
+        await until_disconnected(listen(connection), _pairs(connection, serve_port))
     else:
-        await _channels(socket, ports_of(query), "base64" in protocol, converse)
+        await _channels(socket, ports_of(query), "base64" in protocol, serve_port)
     await socket.close()
     return socket
 
@@ -87,7 +87,7 @@ async def _next(socket: web.WebSocketResponse) -> bytes:
     return b""
 
 
-async def _pairs(connection: Connection, converse: Converse) -> None:
+async def _pairs(connection: Connection, serve_port: ServePort) -> None:
     """A conversation for every pair of streams, until the client leaves."""
     waiting: dict[str, Stream] = {}
     talking: set[asyncio.Task[None]] = set()
@@ -99,7 +99,7 @@ async def _pairs(connection: Connection, converse: Converse) -> None:
                 waiting[key] = stream
                 continue
             data, error = (stream, other) if stream.headers.get("streamtype") == "data" else (other, stream)
-            task = asyncio.create_task(_talk(connection, data, error, converse))
+            task = asyncio.create_task(_serve_pair(connection, data, error, serve_port))
             talking.add(task)
             task.add_done_callback(talking.discard)
     finally:
@@ -114,10 +114,10 @@ def _request_of(stream: Stream) -> str:
     return f"#{stream.number - 2 if stream.headers.get('streamtype') == 'data' else stream.number}"
 
 
-async def _talk(connection: Connection, data: Stream, error: Stream, converse: Converse) -> None:
+async def _serve_pair(connection: Connection, data: Stream, error: Stream, serve_port: ServePort) -> None:
     port = data.headers.get("port", "")
     try:
-        wrong = await converse(int(port), data.read, data.write) if port.isdigit() else f"unable to parse port {port}"
+        wrong = await serve_port(int(port), data.read, data.write) if port.isdigit() else f"unable to parse port {port}"
         if wrong:
             await error.write(f"error forwarding port {port} to pod: {wrong}".encode())
         await data.close()
@@ -132,7 +132,7 @@ async def _talk(connection: Connection, data: Stream, error: Stream, converse: C
 # channels
 
 
-async def _channels(socket: web.WebSocketResponse, ports: list[int], text: bool, converse: Converse) -> None:
+async def _channels(socket: web.WebSocketResponse, ports: list[int], text: bool, serve_port: ServePort) -> None:
     inboxes = [Inbox() for _ in ports]
 
     async def send(channel: int, data: bytes) -> None:
@@ -146,7 +146,7 @@ async def _channels(socket: web.WebSocketResponse, ports: list[int], text: bool,
     async def talk(index: int, port: int) -> None:
         for channel in (2 * index, 2 * index + 1):
             await send(channel, struct.pack("<H", port))
-        wrong = await converse(port, inboxes[index].read, lambda data: send(2 * index, data))
+        wrong = await serve_port(port, inboxes[index].read, lambda data: send(2 * index, data))
         if wrong:
             await send(2 * index + 1, wrong.encode())
 
@@ -161,4 +161,4 @@ async def _channels(socket: web.WebSocketResponse, ports: list[int], text: bool,
     async def all_talks() -> None:
         await asyncio.gather(*(talk(index, port) for index, port in enumerate(ports)))
 
-    await attended(receive(), all_talks())
+    await until_disconnected(receive(), all_talks())

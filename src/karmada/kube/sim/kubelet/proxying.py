@@ -1,7 +1,7 @@
-"""Requests that an API server passes on to what listens in pods: where they go, and what comes back.
+"""The API server's proxy to pods, services and nodes: targets and responses.
 
-A name in the path may carry a scheme and a port. A Service leads to one of its ready endpoints, by chance. What the pod
-answers is its one page, or, where its port leads to a real address, what stands there says.
+A name in the path may carry a scheme and a port. A Service is resolved to a random ready endpoint. The response is the
+pod's generated page, or, for a port that is forwarded to a real address, that of the server there.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Endpoint(NamedTuple):
     address: str
     port: int
     pod: str
-    """The name of the pod behind it; empty when nobody says."""
+    """The name of the pod behind it; empty when unknown."""
 
 
 def service_endpoint(service: Obj, port: str, slices: Iterable[Obj], random: Random) -> Endpoint:
@@ -83,7 +83,7 @@ def _ready(slices: Iterable[Obj], port_name: str) -> Iterator[Endpoint]:
 
 
 def first_port(pod: Obj) -> int:
-    """The port that is meant when nobody names one."""
+    """The default port of a pod."""
     for container in (pod.get("spec") or {}).get("containers") or ():
         for port in container.get("ports") or ():
             return int(port["containerPort"])
@@ -122,7 +122,7 @@ class PodProxy:
 
 
 async def _relay(raw: web.BaseRequest, request: Request, host: str, port: int, path: str) -> web.StreamResponse:
-    """The request, without what proves who sent it, to a real address, and its answer back."""
+    """Relay a request, without the sender's credentials, to a real address, and return the response."""
     headers = CIMultiDict((n, v) for n, v in without_identity(raw.headers) if n.lower() not in _HOP_BY_HOP)
     query = urlencode(request.query.items())
     url = URL(f"http://{host}:{port}{quote(path)}" + (f"?{query}" if query else ""), encoded=True)
@@ -151,7 +151,7 @@ async def _answer(
 
 
 def _prefix(request: Request) -> str:
-    """The part of the path that leads to the proxy."""
+    """The part of the path before the proxied path."""
     path, rest = request.info.path, request.info.rest
     return path[: len(path) - len(rest)].rstrip("/") if rest else path.rstrip("/")
 

@@ -1,11 +1,10 @@
-"""Registration: the nodes of the profile's pools exist, and say what kubelets say of them.
+"""Registration: creates the nodes of the profile's pools, and posts their status as kubelets do.
 
-A node is made not ready and posts that it is ready a moment later; taints follow from that elsewhere. Pools may change
-at any time: nodes of those that grew are made, nodes made here that belong to no pool any more are deleted, the others
-take over new labels, taints and sizes. A node that somebody else deletes stays away until the next start, as it does
-with a real kubelet. What is where (a node's slot of pod addresses) is read from the nodes themselves, so a restart
-finds everything as it was. Simulated nodes that somebody else made get their status and, if they lack it, a range for
-pods.
+A node is created not ready and posts Ready a moment later; other controllers set the taints. Pools may change at any
+time: missing nodes are created, nodes created here that belong to no pool any more are deleted, the others get new
+labels, taints and sizes. A node that a user deletes is recreated at the next start only, as with a real kubelet. A
+node's slot of pod addresses is read from the nodes themselves, so a restart changes nothing. Simulated nodes that users
+create get a status and, if they have none, a podCIDR.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class NodeRegistration(Reconciler):
         self._pending: set[str] = set()
         self._settled = asyncio.Event()
         self._add: Callable[[Key], None] = lambda _: None
-        self.watches = (Watch(NODES, when=_worth_a_look),)
+        self.watches = (Watch(NODES, when=_is_relevant),)
         self.set_pools(context.profile.pools)
 
     def attach(self, add: Callable[[Key], None]) -> None:
@@ -198,7 +197,7 @@ class NodeRegistration(Reconciler):
         try:
             made = await self._client.create(NODES, node)
         except AlreadyExists:
-            return  # the informer is about to say so
+            return  # its event follows
         self._to_make.discard(name)
         self._seen.add(name)
         self._recorder.event(made, NORMAL, "Starting", "Starting kubelet.", host=name)
@@ -248,14 +247,14 @@ class NodeRegistration(Reconciler):
         return patch
 
     async def _post(self, node: Obj, place: Place | None) -> None:
-        """What the kubelet says, if it differs; a node that was lost (Unknown) is the heartbeats' matter."""
+        """Post the status if it differs; the conditions of a lost node (Unknown) are left to the heartbeats."""
         name, status = node["metadata"]["name"], node.get("status") or {}
         ready = get_condition(status.get("conditions"), "Ready")
         if ready is not None and ready.get("status") == "Unknown":
             return
         patch: Obj = {}
         conditions = nodeobject.healthy(node, self._clock.now(), self._pressures.get(name, ()))
-        if not _says(status.get("conditions"), conditions):
+        if not _same_conditions(status.get("conditions"), conditions):
             patch["conditions"] = conditions
         patch |= self._facts(node, place)
         if not patch:
@@ -287,7 +286,7 @@ class NodeRegistration(Reconciler):
         return changed
 
     def _foreign(self, status: Obj) -> dict[str, str]:
-        """Extended resources that somebody else has put on the node, as device plug-ins and users do; they stay."""
+        """Extended resources that device plug-ins or users have set on the node; they stay."""
         capacity = status.get("capacity") or {}
         return {name: amount for name, amount in capacity.items() if "/" in name and name not in self._extended}
 
@@ -327,8 +326,8 @@ def _plain(taint: Obj) -> Obj:
     return {key: value for key, value in taint.items() if key != "timeAdded"}
 
 
-def _says(stored: Any, wanted: list[Obj]) -> bool:
-    """The conditions are there already, whenever they were last posted."""
+def _same_conditions(stored: Any, wanted: list[Obj]) -> bool:
+    """Whether the conditions are equal, apart from the time of the last heartbeat."""
     return all(
         (old := get_condition(stored, condition["type"])) is not None
         and all(old.get(key) == condition[key] for key in ("status", "reason", "message"))
@@ -336,7 +335,7 @@ def _says(stored: Any, wanted: list[Obj]) -> bool:
     )
 
 
-def _worth_a_look(old: Obj | None, new: Obj | None) -> bool:
+def _is_relevant(old: Obj | None, new: Obj | None) -> bool:
     if old is None or new is None:
         return True
     return any(changed(old, new) for changed in _CHANGES)

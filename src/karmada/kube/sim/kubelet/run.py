@@ -1,8 +1,8 @@
-"""What a node's container runtime would know of a pod: the state of each container, and when it will do what next.
+"""The runtime state of a pod on its node: the state of each container, and when its next step is due.
 
-A Run lives in memory while something is still to come; its times to come (`*_due`) are on the clock's monotonic scale,
-what has been on the wall's. Everything else in it can be read back from the pod's status, so a Run is thrown away once
-the pod is at rest, and made anew by `restore` when something happens to the pod or after a restart.
+A Run is kept in memory while a step is due; future times (`*_due`) are monotonic, past ones wall time. Everything else
+can be restored from the pod's status, so a Run is dropped once no step is due, and rebuilt by `restore` when the pod
+changes or after a restart.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Container:
     pulls: int = 0
     """Failed ones in a row."""
     pulled_in: float | None = None
-    """How long the image took to come; None when it was there."""
+    """Seconds the pull of the image took; None when it was on the node."""
     step: Step = ""
     step_due: float = NEVER
     ready_due: float = NEVER
@@ -68,7 +68,7 @@ class Container:
 
     @property
     def passed(self) -> bool:
-        """Those after it may begin."""
+        """Whether the containers after it may start."""
         if self.role == "init":
             return self.state == "terminated" and self.exit_code == 0
         return self.role != "sidecar" or self.started
@@ -88,7 +88,7 @@ class Container:
 
 @dataclass(slots=True)
 class Final:
-    """An end that was not the containers' own."""
+    """The end of a pod by eviction or its deadline."""
 
     reason: str
     message: str
@@ -119,7 +119,7 @@ class Run:
 
     @property
     def due(self) -> float:
-        """When to look again, unless something happens before."""
+        """When the next step is due."""
         own = min(self.deadline_due, self.evict_due, self.stop_due)
         return min(own, min((container.due for container in self.containers), default=NEVER))
 
@@ -145,12 +145,12 @@ def specs(pod: Obj) -> Iterator[tuple[Role, Obj]]:
 
 
 def accept(pod: Obj, now: float) -> Run:
-    """A pod that just came to the node."""
+    """The Run of a pod that was just bound to the node."""
     return Run(pod, now, [Container(spec, role, spec.get("image") or "") for role, spec in specs(pod)])
 
 
 def restore(pod: Obj) -> Run:
-    """A pod with a status from this node."""
+    """The Run of a pod with a status from this node."""
     status = pod.get("status") or {}
     reported = {
         entry["name"]: entry

@@ -3,7 +3,7 @@
 The client opens streams; each has headers that say what it is for, carries bytes both ways and is closed by either side
 on its own. Headers are compressed with a dictionary that both sides know, in one zlib stream per direction for the
 whole connection, so every header block must be read, wanted or not. There is no flow control, since Kubernetes' clients
-know none: a stream whose bytes nobody takes holds up the connection.
+have none: a stream whose bytes are not read blocks the connection.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DICTIONARY = _dictionary()
 
 
 class SpdyError(Exception):
-    """The other side does not speak SPDY/3.1 as it should."""
+    """The peer violates SPDY/3.1."""
 
 
 class HeaderReader:
@@ -130,7 +130,7 @@ class Stream:
             await self._connection.send(data_frame(self.number, FIN, b""))
 
     async def reset(self) -> None:
-        """Neither side has anything more to say."""
+        """Close the stream in both directions."""
         self._closed = True
         await self._connection.send(control_frame(RST_STREAM, 0, struct.pack(">II", self.number, _CANCEL)))
 
@@ -139,7 +139,7 @@ class Stream:
             await self._arrived.put(data)
 
     def end(self) -> None:
-        """The other side has said everything."""
+        """The peer has closed its direction."""
         if not self._ended:
             self._ended = True
             if self._arrived.empty():
@@ -172,11 +172,11 @@ class Connection:
             await self._transmit(frame)
 
     def forget(self, stream: Stream) -> None:
-        """Nobody listens to this stream any more."""
+        """Drop a stream that is closed in both directions."""
         self._streams.pop(stream.number, None)
 
     async def run(self) -> None:
-        """Take frames until the connection ends. SpdyError if the other side talks nonsense."""
+        """Receive frames until the connection ends. SpdyError if the peer violates the protocol."""
         try:
             while (head := await self._exactly(8)) is not None:
                 first, second = struct.unpack(">II", head)

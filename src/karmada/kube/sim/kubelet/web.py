@@ -1,7 +1,7 @@
-"""What stands behind the ports of simulated pods: a web server that has one answer, or something real.
+"""The ports of simulated pods: a web server with one response, or a real address.
 
-Proxied requests come as requests, forwarded ports as bytes; for the latter this speaks just enough HTTP/1.1 to please
-every client. Where a port leads to a real address, bytes are passed on as they are.
+Proxied requests arrive as requests, forwarded ports as bytes; for the latter this implements the minimum of HTTP/1.1.
+Where a port is forwarded to a real address, bytes are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def page(answers: Answers, pod: Obj, port: int, path: str) -> Page:
     return Page(answer.body.encode(), answer.status, answer.headers)
 
 
-async def converse(answers: Answers, pod: Obj, port: int, read: Read, write: Write) -> str:
-    """Talk to one client of a port until it hangs up; what went wrong, or nothing."""
+async def serve_port(answers: Answers, pod: Obj, port: int, read: Read, write: Write) -> str:
+    """Serve one connection to a port until it is closed; the error, or nothing."""
     forward = answers.forward(pod, port)
     if forward is not None:
         return await _pass_on(forward.address(), port, read, write)

@@ -1,4 +1,4 @@
-"""How much load: amounts that stand still, follow a request, or move with time, and the words they are written in.
+"""Amounts of load: constant, relative to requests, or varying over time, and their syntax.
 
 A demand is a set of words such as cpu=250m, total-cpu=4, requests=80%, http_requests=50. cpu and memory are what every
 pod uses; a percentage means that part of what the pod requests, and requests=… says it of both. total-… is divided
@@ -50,7 +50,7 @@ class Demand(msgspec.Struct, frozen=True):
     jitter: float = 0.0
     """Amounts vary by up to this part, differently for every pod and every few seconds."""
 
-    def speaks_of(self, measure: str) -> bool:
+    def has(self, measure: str) -> bool:
         return measure in self.each or measure in self.together
 
     def metrics(self) -> set[str]:
@@ -61,7 +61,7 @@ NOTHING = Demand()
 
 
 def demand_of(words: Mapping[str, Amount]) -> Demand:
-    """ValueError when a word or its amount makes no sense."""
+    """ValueError when a word or its amount is invalid."""
     each: dict[str, Amount] = {}
     together: dict[str, Amount] = {}
     container, jitter = "", 0.0

@@ -1,6 +1,6 @@
 """The load model: what the pods of a cluster use, by settings made while it runs and by annotations.
 
-Nothing is worked out here: a `Reading` (in reading.py) does that on request.
+Nothing is computed here: a `Reading` (in reading.py) does that on request.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class LoadModel:
     # settings
 
     def set(self, name: str, setting: Setting) -> None:
-        """Make or replace a setting; ValueError when it makes no sense."""
+        """Set or replace a setting; ValueError when it is invalid."""
         demand = demand_of(setting.load)
         for part in (setting.object, setting.external):
             demand_of({f"total-{metric}": amount for metric, amount in part.items()})
@@ -116,7 +116,7 @@ class LoadModel:
     def settings(self) -> dict[str, Setting]:
         return {name: rule.setting for name, rule in self.rules.items()}
 
-    # what there is
+    # queries
 
     def pod_metrics(self) -> frozenset[str]:
         """The names of all custom metrics that pods may have."""

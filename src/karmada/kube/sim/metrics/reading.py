@@ -2,8 +2,8 @@
 
 The usage of a pod comes from, in this order: settings (the more exactly one names the pod, the earlier it counts, then
 the younger), the pod's own annotation, the annotations of its workload from the top down. For each measure (cpu,
-memory, a custom metric) the first that speaks of it decides. A pod of which nothing is said idles. A total is shared
-by the ready pods of whatever it was said of: of the setting's target, or of the workload.
+memory, a custom metric) the first that has it decides. A pod without any source is idle. A total is shared by the ready
+pods of its target: of the setting's, or of the workload.
 
 Counts and owners found for one pod serve for the next.
 """
@@ -34,14 +34,14 @@ from karmada.kube.sim.metrics.amounts import (
 from karmada.kube.sim.metrics.load import LoadModel, Rule
 
 FIRST_SECONDS = 15.0
-"""So long after its start nobody has measured a container yet."""
+"""Seconds after its start until a container has its first sample."""
 IDLE = {"cpu": (NANO // 1000, 2 * NANO // 1000), "memory": (8 * 2**20 * NANO, 16 * 2**20 * NANO)}
 """What a container uses that does nothing: at least, and by chance more."""
 NODE_OVERHEAD = {"cpu": 60 * NANO // 1000, "memory": 320 * 2**20 * NANO}
 """What the node itself needs."""
 _IDLE_WOBBLE = 0.05
 _MOST_LEVELS = 5
-"""Nobody stops users from making things own each other in a circle."""
+"""Bounds the walk, since users can create cycles of owner references."""
 _KIBI = 1024 * NANO
 
 
@@ -78,7 +78,7 @@ class Reading:
     # pods
 
     def containers(self, pod: Obj) -> list[Measured] | None:
-        """What its containers use; None while nobody could have measured that."""
+        """The usage of its containers; None before the first sample."""
         if phase(pod) != "Running" or self._lost(node_name(pod)):
             return None
         names = [name for name, since in running_containers(pod) if since + FIRST_SECONDS <= self.now]
@@ -95,8 +95,8 @@ class Reading:
         if phase(pod) != "Running":
             return None
         for source in self._sources(pod):
-            if source.demand.speaks_of(name) and series.matches(source.labels):
-                return self._asked(source, pod, name, 0)
+            if source.demand.has(name) and series.matches(source.labels):
+                return self._demanded(source, pod, name, 0)
         return None
 
     def workload_metric(self, owner_uid: str, name: str, series: LabelSelector = EVERYTHING) -> int | None:
@@ -107,7 +107,7 @@ class Reading:
     def object_metric(
         self, kind: str, namespace: str, name: str, metric: str, series: LabelSelector = EVERYTHING
     ) -> int | None:
-        """What a setting says of an object itself."""
+        """The metric that a setting gives to an object itself."""
         for _, rule in self._rules:
             setting = rule.setting
             named = setting.kind == kind and setting.name == name and setting.namespace in ("", namespace)
@@ -200,21 +200,21 @@ class Reading:
             for child in informer.by_index(BY_CONTROLLER, uid):
                 yield from self._below(meta.uid(child), levels - 1)
 
-    # how much that is
+    # amounts
 
     def _divided(self, pod: Obj, names: list[str], resource: str, sources: list[_Source]) -> dict[str, int]:
         """What each of these containers uses of cpu or memory."""
         requests = {name: _request(pod, name, resource) for name in names}
         for source in sources:
-            if source.demand.speaks_of(resource):
-                whole = self._asked(source, pod, resource, sum(requests.values()))
+            if source.demand.has(resource):
+                whole = self._demanded(source, pod, resource, sum(requests.values()))
                 if source.demand.container in requests:
                     others = {name: self._idle(pod, name, resource) for name in names}
                     return others | {source.demand.container: whole}
                 return _in_proportion(whole, requests)
         return {name: self._idle(pod, name, resource) for name in names}
 
-    def _asked(self, source: _Source, pod: Obj, measure: str, request: int) -> int:
+    def _demanded(self, source: _Source, pod: Obj, measure: str, request: int) -> int:
         demand, elapsed = source.demand, self.now - (source.since or self._started(pod))
         value = nano_at(demand.each[measure], elapsed, request) if measure in demand.each else 0
         if measure in demand.together and is_active(pod) and is_ready(pod):
@@ -263,7 +263,7 @@ def _request(pod: Obj, container: str, resource: str) -> int:
 
 
 def _in_proportion(whole: int, requests: dict[str, int]) -> dict[str, int]:
-    """Divide by requests; evenly where nobody requests anything. The parts add up."""
+    """Divide in proportion to requests; evenly if there are none. The parts add up."""
     total = sum(requests.values())
     shares = requests if total else dict.fromkeys(requests, 1)
     total = total or len(requests)

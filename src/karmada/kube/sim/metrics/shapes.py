@@ -1,4 +1,4 @@
-"""The objects of the metrics APIs, and the answers they travel in."""
+"""The objects of the metrics APIs, and their responses."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Pods that must be near others, or must not: required pod affinity and anti-affinity.
 
-A topology key splits the nodes into domains (the nodes with the same value of that label); a term speaks of the domain
-a node is in. The terms of a pod are evaluated once per decision, as sets of good and bad domains; looking at
-a node is then a few dict look-ups. Anti-affinity works in both directions, so the terms of pods that run already are
+A topology key splits the nodes into domains (the nodes with the same value of that label); a term applies to the domain
+of a node. The terms of a pod are evaluated once per decision, as sets of good and bad domains; checking a node is then
+a few dict look-ups. Anti-affinity works in both directions, so the terms of pods that run already are
 kept by term, not by pod.
 """
 
@@ -78,7 +78,7 @@ def domains(nodes: NodeTable, counts: Mapping[str, int], topology_key: str) -> d
 
 
 class PodAffinityCheck:
-    """What required (anti-)affinity says of each node, for one pod."""
+    """The filter for required (anti-)affinity of one pod."""
 
     def __init__(self, state: ClusterState, info: PodInfo) -> None:
         self._wanted: list[tuple[str, dict[str, int]]] = []
@@ -95,7 +95,7 @@ class PodAffinityCheck:
                 self._add(self._kept_away, state, term.topology_key, counts)
 
     def _want(self, state: ClusterState, info: PodInfo) -> None:
-        """Others count when they match all terms. The first pod of a set that wants its own company may go anywhere."""
+        """Pods count when they match all terms. The first pod of a set with affinity to itself may go anywhere."""
         terms = terms_of(info.needs.affinity, info)
         tally: Tally = state.tallies.of(TallyKey(tuple(term.pods for term in terms)))
         self._wanted = [(term.topology_key, domains(state.nodes, tally.nodes, term.topology_key)) for term in terms]

@@ -1,11 +1,11 @@
-"""Choosing a node: filter, score, pick; or say why there is none.
+"""Choosing a node: filter, score, pick; or a diagnosis of why there is none.
 
-Groups of nodes are judged as a whole. Node by node looks only who must: pods with host ports, with rules on other pods,
-with spread constraints, volumes or a node they name. As in kube-scheduler a search ends when enough nodes have been
-found, and the next starts where it ended, so that a large cluster costs no more than a middling one.
+Groups of equal nodes are filtered as a whole. Single nodes are checked only for pods with host ports, pod (anti-)
+affinity, spread constraints, volumes or a named node. As in kube-scheduler a search ends when enough nodes have been
+found, and the next starts where it ended, so that a large cluster costs no more than a medium one.
 
-A pod for which no node was found leaves a Diagnosis. It holds for all pods of the same needs and labels until
-something in the cluster improves, so a thousand pods that cannot be placed cost one search.
+A pod for which no node was found leaves a Diagnosis. It is valid for all pods of the same needs and labels until
+something in the cluster improves, so a thousand pods that cannot be scheduled cost one search.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from random import Random
 from typing import NamedTuple
 
 from karmada.kube.sim.scheduler.affinity import PodAffinityCheck
-from karmada.kube.sim.scheduler.filters import group_lacks, kind_refuses, looks_at_nodes, node_refuses
+from karmada.kube.sim.scheduler.filters import depends_on_node, group_lacks, kind_refuses, node_refuses
 from karmada.kube.sim.scheduler.messages import (
     NO_NODES,
     NO_NODES_MESSAGE,
@@ -68,12 +68,12 @@ class Diagnosis(NamedTuple):
 
     @property
     def hopeful(self) -> bool:
-        """Some node refuses only because of the pods that run there."""
+        """Whether preemption may help: some node refuses only because of the pods that run there."""
         return any(not refusal.final for refusal in self.refused)
 
 
 class _Search:
-    """One pod's look at the cluster: which checks it needs, and what they found."""
+    """The search for one pod: the filters it needs, and what they found."""
 
     def __init__(
         self, state: ClusterState, info: PodInfo, texts: Texts, volumes: VolumeCheck | None, random: Random
@@ -82,7 +82,7 @@ class _Search:
         self._texts = texts
         self._random = random
         needs = info.needs
-        self._early = looks_at_nodes(needs)
+        self._early = depends_on_node(needs)
         self._late: list[Callable[[Node], Refusal | None]] = []
         if volumes is not None:
             self._late.append(volumes.refuses)
@@ -122,7 +122,7 @@ class _Search:
                 return refusal
         return None
 
-    def look_at(self, group: Group, most: int) -> None:
+    def check_group(self, group: Group, most: int) -> None:
         """Take those of a group that will do; of nodes that are equal for all filters no more than `most`."""
         refusal = kind_refuses(self._info.needs, group.kind, self._texts)
         if refusal is not None:
@@ -130,13 +130,13 @@ class _Search:
             return
         lacks = group_lacks(self._info, group, self._texts)
         if self.by_node:
-            self._look_at_each(group, lacks)
+            self._check_each(group, lacks)
         elif lacks is not None:
             self.refuse(lacks, len(group.nodes))
         else:
             self._take(self._some(group.nodes, most), group)
 
-    def _look_at_each(self, group: Group, lacks: Refusal | None) -> None:
+    def _check_each(self, group: Group, lacks: Refusal | None) -> None:
         if lacks is not None and not self._early:
             self.refuse(lacks, len(group.nodes))
             return
@@ -166,7 +166,7 @@ class _Search:
         start = self._random.randrange(len(nodes))
         return nodes[start:] + nodes[:start]
 
-    def look_at_node(self, node: Node, group: Group) -> None:
+    def check_node(self, node: Node, group: Group) -> None:
         refusal = self.refuses(node, group)
         if refusal is None:
             self._take([node], group)
@@ -223,33 +223,33 @@ class Algorithm:
             return self._choice(search.found[0], volumes)
         names = info.needs.selection.names if info.needs.selection is not None else None
         if names is None:
-            self._look_around(search)
+            self._check_groups(search)
         else:
-            self._look_at_named(search, names)
+            self._check_named(search, names)
         if not search.found:
             return Diagnosis(total, search.refused)
         return self._choice(self._pick(info, search), volumes)
 
     def _try_nominated(self, search: _Search, info: PodInfo) -> bool:
-        """A pod that had room made for it goes there if it can."""
+        """Try the node that the pod is nominated for."""
         node = self._state.nodes.get(info.nominated)
         if node is None or node.group is None or search.refuses(node, node.group) is not None:
             return False
         search.found.append(node)
         return True
 
-    def _look_at_named(self, search: _Search, names: frozenset[str]) -> None:
+    def _check_named(self, search: _Search, names: frozenset[str]) -> None:
         seen = 0
         for name in names:
             node = self._state.nodes.get(name)
             if node is not None and node.group is not None:
                 seen += 1
-                search.look_at_node(node, node.group)
+                search.check_node(node, node.group)
         others = self._state.nodes.count - seen
         if others:
             search.refuse(self._texts.pinned_elsewhere if seen else NOT_SELECTED, others)
 
-    def _look_around(self, search: _Search) -> None:
+    def _check_groups(self, search: _Search) -> None:
         groups = self._state.nodes.groups
         count = len(groups)
         if not count:
@@ -258,7 +258,7 @@ class Algorithm:
         start = self._next % count
 
         for offset in range(count):
-            search.look_at(groups[(start + offset) % count], each)
+            search.check_group(groups[(start + offset) % count], each)
             if len(search.found) >= _ENOUGH:
                 self._next = start + offset + 1
                 break
@@ -299,11 +299,11 @@ class Algorithm:
         return hopeful
 
     def refuses_alone(self, info: PodInfo, node: Node) -> Refusal | None:
-        """What a node says to a pod as far as its kind, name, ports and resources go, whatever else there is."""
+        """Why a node refuses a pod by its kind, name, ports and resources alone."""
         group = node.group
         if group is None:
             return NOT_SELECTED
         refusal = kind_refuses(info.needs, group.kind, self._texts)
-        if refusal is None and looks_at_nodes(info.needs):
+        if refusal is None and depends_on_node(info.needs):
             refusal = node_refuses(info.needs, node)
         return refusal or group_lacks(info, group, self._texts)

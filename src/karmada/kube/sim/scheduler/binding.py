@@ -1,7 +1,7 @@
 """From a decision to a bound pod: get its volumes bound, then bind it; undo the decision if either fails.
 
 Between the decision and the moment the informer shows the pod on its node it is "assumed". A pod whose volumes are not
-bound yet waits without a task: every change of one of its claims is looked at.
+bound yet waits without a task: every change of one of its claims triggers a check.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Binder:
         for key in self._claims(assumed):
             self._by_claim.setdefault(key, {})[assumed.info.key] = None
         self._timers.after(_VOLUME_SECONDS, partial(self._too_late, assumed))
-        self._look_at(assumed)
+        self._check_claims(assumed)
 
     @staticmethod
     def _claims(assumed: _Assumed) -> list[Key]:
@@ -115,9 +115,9 @@ class Binder:
 
     def claim_changed(self, key: Key) -> None:
         for pod in tuple(self._by_claim.get(key, ())):
-            self._look_at(self._assumed[pod])
+            self._check_claims(self._assumed[pod])
 
-    def _look_at(self, assumed: _Assumed) -> None:
+    def _check_claims(self, assumed: _Assumed) -> None:
         if self._volumes.all_bound(assumed.info):
             self._stop_waiting(assumed)
             self._outbox.send(partial(self._bind, assumed))

@@ -1,4 +1,4 @@
-"""The filters that look at one node at a time: cordons, taints, selectors, host ports, resources.
+"""The filters of a single node: cordons, taints, selectors, host ports, resources.
 
 What depends on a node's kind alone is computed once per kind and needs, and cached with the needs.
 """
@@ -19,20 +19,20 @@ def kind_refuses(needs: Needs, kind: Kind, texts: Texts) -> Refusal | None:
     """By everything that nodes of a kind have in common, their size excepted."""
     known = needs.verdicts.get(kind, _MISSING)
     if known is _MISSING:
-        verdict = _judge(needs, kind, texts)
+        verdict = _filter_kind(needs, kind, texts)
         needs.remember(kind, verdict)
         return verdict
     return known  # type: ignore[return-value]
 
 
-def _judge(needs: Needs, kind: Kind, texts: Texts) -> Refusal | None:
+def _filter_kind(needs: Needs, kind: Kind, texts: Texts) -> Refusal | None:
     if kind.unschedulable and untolerated(_CORDON, needs.tolerations, HARD) is not None:
         return CORDONED
     taint = untolerated(kind.hard_taints, needs.tolerations, HARD)
     if taint is not None:
         return texts.tainted(taint.get("key") or "", taint.get("value") or "")
     selection = needs.selection
-    if selection is not None and not selection.looks_at_node and not selection.matches(kind.labels, ""):
+    if selection is not None and not selection.depends_on_node and not selection.matches(kind.labels, ""):
         return NOT_SELECTED
     return None
 
@@ -40,16 +40,16 @@ def _judge(needs: Needs, kind: Kind, texts: Texts) -> Refusal | None:
 def node_refuses(needs: Needs, node: Node) -> Refusal | None:
     """By what distinguishes nodes of a kind: their name, hostname and ports in use."""
     selection = needs.selection
-    if selection is not None and selection.looks_at_node and not selection.matches(node.labels(), node.name):
+    if selection is not None and selection.depends_on_node and not selection.matches(node.labels(), node.name):
         return NOT_SELECTED
     if node.ports and any(port.clashes(taken) for port in needs.ports for taken in node.ports):
         return PORTS_TAKEN
     return None
 
 
-def looks_at_nodes(needs: Needs) -> bool:
-    """`node_refuses` has something to say about these needs."""
-    return bool(needs.ports) or (needs.selection is not None and needs.selection.looks_at_node)
+def depends_on_node(needs: Needs) -> bool:
+    """Whether `node_refuses` can refuse these needs."""
+    return bool(needs.ports) or (needs.selection is not None and needs.selection.depends_on_node)
 
 
 def group_lacks(info: PodInfo, group: Group, texts: Texts) -> Refusal | None:

@@ -1,7 +1,7 @@
 """Why pods stay unscheduled, in the words of kube-scheduler, which differ a little between versions.
 
-A `Refusal` is what one filter says of one node (or of the whole cluster): the reasons people read, the plugin that gave
-them (a later change is matched against it), and whether removing pods from the node could change anything. Refusals are
+A `Refusal` is the result of one filter for one node (or the whole cluster): the reasons of the message, the plugin (a
+later change is matched against it), and whether removing pods from the node could change anything. Refusals are
 counted, not kept per node: thousands of nodes usually have two or three of them.
 """
 
@@ -110,7 +110,7 @@ def unavailable(total: int, refused: Mapping[Refusal, int]) -> str:
 
 
 def unavailable_at_all(total: int, why: str) -> str:
-    """No node was even looked at, for a reason in the pod itself."""
+    """No node was checked, for a reason in the pod itself."""
     return f"0/{total} nodes are available: {why}."
 
 

@@ -53,7 +53,7 @@ class Term:
         return found
 
     @property
-    def looks_at_node(self) -> bool:
+    def depends_on_node(self) -> bool:
         """It can distinguish nodes that differ only in their hostname label."""
         return self.fields is not EVERYTHING or any(r.key == HOSTNAME for r in self.labels.requirements)
 
@@ -61,14 +61,14 @@ class Term:
 class NodeSelection:
     """A pod's `nodeSelector` and required node affinity, or a volume's."""
 
-    __slots__ = ("_labels", "_terms", "looks_at_node", "names")
+    __slots__ = ("_labels", "_terms", "depends_on_node", "names")
 
     def __init__(self, labels: Mapping[str, str] | None, required: Obj | None) -> None:
         pairs = [LabelRequirement(key, "=", (value,)) for key, value in (labels or _NO_LABELS).items()]
         self._labels = LabelSelector(pairs)
         self._terms = None if required is None else [Term(t) for t in required.get("nodeSelectorTerms") or ()]
-        self.looks_at_node = any(pair.key == HOSTNAME for pair in pairs) or any(
-            term.looks_at_node for term in self._terms or ()
+        self.depends_on_node = any(pair.key == HOSTNAME for pair in pairs) or any(
+            term.depends_on_node for term in self._terms or ()
         )
         self.names = self._names()
 

@@ -1,4 +1,4 @@
-"""Requests to the API server that decisions lead to: several at a time, some after a delay, none holding up the next.
+"""Sends the requests that follow from decisions: several at a time, some after a delay, without blocking decisions.
 
 A handful of tasks exist while there is something to send and end when there is nothing left.
 """
@@ -30,7 +30,7 @@ class Outbox:
         self._closed = False
 
     def send(self, action: Action, delay: float = 0.0) -> None:
-        """`action` sees to its own failures; what it raises all the same is logged."""
+        """`action` handles its own failures; what it raises nevertheless is logged."""
         if delay > 0:
             self._delayed += 1
             self._timers.after(delay, lambda: self._due(action))

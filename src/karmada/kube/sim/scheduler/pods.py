@@ -1,8 +1,8 @@
 """What the scheduler keeps of a pod.
 
-`Needs` is everything in a pod's spec that decides where it may go, worked out once and shared by all pods with the same
-spec (the pods of a workload); it also remembers what was found out about sorts of nodes. `PodInfo` is the little that
-is a pod's own. Neither holds on to the pod object.
+`Needs` is everything in a pod's spec that decides where it may go, computed once and shared by all pods with the same
+spec (the pods of a workload); it also caches the results for kinds of nodes. `PodInfo` is what is specific to a pod.
+Neither keeps the pod object.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ANY_ADDRESS = "0.0.0.0"
 
 
 class Needs:
-    """Read-only but for `verdicts`, which is a memory: what each sort of node says to these needs."""
+    """Read-only but for `verdicts`, the cached result of the filters for each kind of node."""
 
     __slots__ = (
         "affinity", "anti_affinity", "ports", "preempts", "preferred_nodes", "preferred_pods", "priority", "request",
@@ -124,7 +124,7 @@ class PodInfo:
 
     __slots__ = (
         "attempts", "claims", "condition", "created", "deleting", "failed_at", "generation", "key", "labels", "needs",
-        "node", "nominated", "order", "owner", "plugins", "told_nominated", "uid",
+        "node", "nominated", "order", "owner", "plugins", "stored_nominated", "uid",
     )  # fmt: skip
 
     def __init__(self, pod: Obj, needs: Needs, order: int) -> None:
@@ -141,8 +141,8 @@ class PodInfo:
         self.order = order
         self.node: str = spec.get("nodeName") or ""
         self.nominated: str = status.get("nominatedNodeName") or ""
-        self.told_nominated = self.nominated
-        """What the pod's status says of it."""
+        self.stored_nominated = self.nominated
+        """The nominatedNodeName in the pod's status."""
         self.deleting = is_deleting(pod)
         self.condition = get_condition(status.get("conditions"), "PodScheduled")
         self.attempts = 0
@@ -151,9 +151,9 @@ class PodInfo:
         """Which filters refused it at the last attempt."""
 
     def take_over(self, old: PodInfo) -> None:
-        """Go on where an earlier version of the same pod stood."""
+        """Take over the queue state of an earlier version of the same pod."""
         self.order, self.attempts, self.failed_at = old.order, old.attempts, old.failed_at
-        self.condition, self.told_nominated = old.condition, old.told_nominated
+        self.condition, self.stored_nominated = old.condition, old.stored_nominated
 
 
 class Claim(NamedTuple):

@@ -1,4 +1,4 @@
-"""Pods that wait for a node: those to look at now, those that pause after a failure, those that wait for a change.
+"""The scheduling queue: active pods, pods in back-off, and unschedulable pods that wait for a change.
 
 Ready pods leave by priority, then by age. A pod that found no node waits until something changes that may help it,
 reported by the filters that refused it; it is then ready once its pause since the last attempt is over (1 s, doubled to
@@ -37,7 +37,7 @@ class SchedulingQueue:
         self._in_hand: dict[Key, int] = {}
         """Pods being worked on, and how many changes had been reported when they were taken."""
         self._again: set[Key] = set()
-        """Pods in hand that are to be looked at again whatever comes of it."""
+        """Pods in hand that are requeued whatever the result is."""
         self._changes = 0
         self._last_change: dict[str, int] = {}
         """For each filter the number of the last change that concerned it."""
@@ -159,7 +159,7 @@ class SchedulingQueue:
         if current is not None and current.uid == info.uid:
             current.attempts = info.attempts + 1
             current.failed_at = self._clock.monotonic()
-            current.condition, current.told_nominated = info.condition, info.told_nominated
+            current.condition, current.stored_nominated = info.condition, info.stored_nominated
         return current
 
     def _put_down(self, info: PodInfo, plugins: Iterable[str] = ()) -> bool:
@@ -184,9 +184,9 @@ class SchedulingQueue:
             self._pause_or_ready(info)
 
     def reconsider(self, plugins: Iterable[str], judge: Callable[[PodInfo], str | None]) -> None:
-        """A node is new or has changed: every waiting pod may have to know.
+        """A node is new or has changed: every waiting pod may fit now.
 
-        `judge` names the filter by which this node refuses a pod, which the pod then waits for, too; None: it may do.
+        `judge` names the filter by which this node refuses a pod, which the pod then waits for, too; None: it may fit.
         """
         self._changes += 1
         for plugin in plugins:

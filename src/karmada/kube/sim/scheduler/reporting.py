@@ -51,24 +51,24 @@ class Reporter:
         old = info.condition or {}
         condition: Obj = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
         nothing_new = all(old.get(name) == value for name, value in condition.items())
-        if nothing_new and info.nominated == info.told_nominated:
+        if nothing_new and info.nominated == info.stored_nominated:
             return
         since = old.get("lastTransitionTime") if old.get("status") == "False" else None
         condition["lastTransitionTime"] = since or rfc3339(self._clock.now())
         if self._minor >= _GENERATIONS_SINCE and info.generation:
             condition["observedGeneration"] = info.generation
         status: Obj = {"conditions": [condition]}
-        if info.nominated != info.told_nominated:
+        if info.nominated != info.stored_nominated:
             status["nominatedNodeName"] = info.nominated or None
         written = await self._patch(info, status)
         if written is not None:
             info.condition = get_condition(written["status"].get("conditions"), "PodScheduled")
-            info.told_nominated = info.nominated
+            info.stored_nominated = info.nominated
 
     async def forget_nomination(self, info: PodInfo) -> None:
-        """Somebody more important takes the room that was kept for it."""
+        """Clear the nomination: a pod of higher priority takes the reserved resources."""
         await self._patch(info, {"nominatedNodeName": None})
-        info.told_nominated = ""
+        info.stored_nominated = ""
 
     async def preempt(self, victim: PodInfo, preemptor: PodInfo) -> None:
         if self._minor >= _DISRUPTIONS_SINCE:
@@ -83,7 +83,7 @@ class Reporter:
         try:
             await self._client.delete(PODS, victim.key.name, victim.key.namespace, uid=victim.uid)
         except (NotFound, Conflict):
-            return  # gone, or another pod of that name by now: it is not in the way
+            return  # gone, or another pod of that name by now
         text = messages.preempted_by(preemptor.uid, victim.node)
         self._recorder.event(reference(victim), NORMAL, "Preempted", text)
 

@@ -1,4 +1,4 @@
-"""The scheduler: gives every pod a node, one decision at a time, and sees to it that the decision becomes true.
+"""The scheduler: chooses a node for every pod, one decision at a time, and binds the pods.
 
 Informers keep the state and the queue up to date. The loop takes the most important pod, decides without waiting for
 anything, and counts the pod as placed from that moment on; requests (bindings, conditions, deletions) are sent by the
@@ -46,7 +46,7 @@ _POD_LEFT = (
 _BEYOND_ONE_NODE = frozenset((
     messages.AFFINITY, messages.ANTI_AFFINITY, messages.SPREAD, messages.ONE_POD_VOLUMES, messages.VOLUMES,
 ))  # fmt: skip
-"""Filters that look further than at one node, so that a change on one may help on another."""
+"""Filters that depend on more than one node, so that a change on one may help on another."""
 _NODE_CHANGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("metadata", "labels", (
         messages.NODE_AFFINITY, messages.AFFINITY, messages.ANTI_AFFINITY, messages.SPREAD, messages.VOLUMES,
@@ -98,7 +98,7 @@ class Scheduler:
         namespace = self._namespaces.get(Key("", name))
         return labels(namespace) if namespace is not None else {}
 
-    # life
+    # life cycle
 
     async def start(self) -> None:
         if self._task is not None:
@@ -215,7 +215,7 @@ class Scheduler:
         self._queue.failed(info, plugins)
 
     def _explained(self, info: PodInfo, diagnosis: Diagnosis) -> str:
-        """Why there is no node, and why nobody is removed to make room."""
+        """Why there is no node, and why preemption does not help."""
         if not diagnosis.total:
             return diagnosis.message
         if not info.needs.preempts:
@@ -277,7 +277,7 @@ class Scheduler:
             return []  # a cluster that does not serve them has none
         return preemption.budgets_from(listed.items)
 
-    # what happens to pods
+    # pod events
 
     def _on_pod(self, old: Obj | None, new: Obj | None) -> None:
         if new is None:
@@ -305,7 +305,7 @@ class Scheduler:
             self._removed(info)
 
     def _removed(self, info: PodInfo) -> None:
-        """Room on a node: for those it was too small for, if it is enough now, and for those it was in the way of."""
+        """A pod left its node: requeue pods that may fit now, and those whose affinity or spreading it affected."""
         node = self.state.unassign(info)
         self._queue.changed(_POD_LEFT, self._helped_on(node.name))
 
@@ -378,7 +378,7 @@ class Scheduler:
         if (info.condition or {}).get("reason") != GATED:
             self._outbox.send(partial(self._reporter.gated, info))
 
-    # what happens to everything else
+    # other events
 
     def _on_node(self, old: Obj | None, new: Obj | None) -> None:
         if new is None:

@@ -1,4 +1,4 @@
-"""Which of the nodes that would do is best: empty ones, balanced ones, those with fewer siblings, those that are liked.
+"""Scores of the feasible nodes: free and balanced resources, spreading, preferred affinity, tolerated taints.
 
 Every score is brought to 0..100 and weighted as kube-scheduler does by default: taints count three times, affinities
 and spreading twice, resources once.

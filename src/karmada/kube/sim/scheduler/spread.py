@@ -38,17 +38,17 @@ class _Eligible:
         self._tolerations = needs.tolerations if constraint.get("nodeTaintsPolicy") == _HONOR else None
         self._keys = topology_keys
         self._by_kind: dict[object, bool] = {}
-        self.by_node = self._selection is not None and self._selection.looks_at_node
+        self.by_node = self._selection is not None and self._selection.depends_on_node
 
     def __call__(self, node: Node) -> bool:
         if self.by_node:
-            return self._judge(node)
+            return self._is_eligible(node)
         known = self._by_kind.get(node.kind)
         if known is None:
-            known = self._by_kind[node.kind] = self._judge(node)
+            known = self._by_kind[node.kind] = self._is_eligible(node)
         return known
 
-    def _judge(self, node: Node) -> bool:
+    def _is_eligible(self, node: Node) -> bool:
         kind = node.kind
         if kind is None or any(node.label(key) is None for key in self._keys):
             return False

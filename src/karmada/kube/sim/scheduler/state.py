@@ -1,4 +1,4 @@
-"""Everything a decision looks at, changed only through here: nodes, the pods on them, and what is counted about those.
+"""The state that decisions use, changed only through here: nodes, the pods on them, and counts of these.
 
 A pod is put on its node the moment that is decided, long before the API server and the informer say so, and taken away
 again if the binding fails. Preemption tries things out by really taking pods away and putting them back, within one

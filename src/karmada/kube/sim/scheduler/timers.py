@@ -1,4 +1,4 @@
-"""One timer for everything in a scheduler that waits: a heap of moments and one sleeping task while it is not empty."""
+"""Timers of the scheduler: a heap of times, and one sleeping task while it is not empty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Timers:
         self._sleeping_until = 0.0
 
     def after(self, seconds: float, call: Callable[[], None]) -> None:
-        """There is no way to take it back: what is called looks whether it is still wanted."""
+        """It cannot be cancelled: the callback checks whether it is still needed."""
         due = self._clock.monotonic() + seconds
         self._order += 1
         heapq.heappush(self._heap, (due, self._order, call))

@@ -1,4 +1,4 @@
-"""Volumes: where a pod's claims let it go, and what must happen to them before it may go there.
+"""Volumes: the nodes that a pod's claims allow, and how its claims are bound before the pod is.
 
 A bound claim ties the pod to the nodes its volume can be reached from. A claim of a class that waits for its first
 consumer is bound by the scheduler's choice: to an existing volume that is reachable from the node, which the scheduler
@@ -72,7 +72,7 @@ def is_bound(claim: Obj) -> bool:
 
 
 def _as_object(node: Node) -> Obj:
-    """As much of a node as volumes look at."""
+    """The part of a node that volume topology needs."""
     return {"metadata": {"name": node.name, "labels": node.labels()}}
 
 
@@ -88,7 +88,7 @@ NO_VOLUMES = VolumeChoice()
 
 
 class VolumeCheck:
-    """What a pod's claims say of each node; `choice` of a node that was not refused says what to do."""
+    """The filter for a pod's claims; `choice` is how to bind them on a node that was not refused."""
 
     def __init__(self, volumes: Volumes, bound: list[Obj], waiting: list[Obj], taken: bool) -> None:
         self._volumes = volumes
@@ -230,7 +230,7 @@ class Volumes:
         return versions
 
     async def _write_reservation(self, claim: Obj, volume: Obj) -> None:
-        """Names the claim in the volume, if nobody changed that meanwhile; the volume controller does the rest."""
+        """Set the claimRef of the volume, with its resourceVersion; the volume controller completes the binding."""
         if (claim_ref(volume) or {}).get("uid") == claim["metadata"]["uid"]:
             return
         patch = {
@@ -258,7 +258,7 @@ class Volumes:
         return ""
 
 
-# --- what claims, volumes and nodes say of one another
+# --- claims, volumes and nodes
 
 
 def _wrong_with(claim: Obj | None, wanted: Claim, info: PodInfo) -> str:
