@@ -1,8 +1,8 @@
-"""Admission of Clusters: who names credentials must be allowed to read them.
+"""Admission of Clusters: a user that sets a secretRef must be allowed to read the Secret.
 
-The control plane sends the token in the Secret that a Cluster names to the address that it names. So whoever creates a
-Cluster, or changes its Secrets or the way to its API server, could have any Secret of the control plane sent anywhere.
-They need the right to `get` those Secrets; and the way must be encrypted.
+The control plane sends the token in the Secret that a Cluster names to the address that it names. So a user that
+creates a Cluster, or changes its Secrets or its endpoint, could have any Secret of the control plane sent anywhere.
+Such a write needs the right to `get` those Secrets, and the connection must be encrypted.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class ClusterProxy:
         return TakeOver(lambda front: forward(self._members, member, request, front, inner_path(path), query))
 
     async def _call(self, request: Request, member: Member) -> Result:
-        """For callers in this process: an answer as a whole."""
+        """For callers in this process: the whole response."""
         query = "&".join(f"{quote(key)}={quote(value)}" for key, value in request.query.items())
         headers = [(name, value) for name, value in request.headers.items() if value] + member.identity(request.user)
         url = member.url(quote(request.info.rest), query)

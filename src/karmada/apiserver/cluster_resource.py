@@ -65,7 +65,7 @@ def cluster_resource(clock: Clock, *, models: bool = True) -> Resource:
 
 
 def _as_given(live: Obj, body: Obj) -> Obj:
-    """What a write to /status stores: all that it brings, spec and metadata too; a spec is never taken away, though."""
+    """What a write to /status stores: the whole object; a missing spec is kept, though."""
     return body if "spec" in body else {**body, "spec": live.get("spec") or {}}
 
 
@@ -74,7 +74,7 @@ def _wrong_types(errors: list[FieldError]) -> list[FieldError]:
 
 
 def _once(errors: list[FieldError]) -> list[FieldError]:
-    """What the schema says of a field that a rule has complained of already is the same again: left out."""
+    """Without the schema's errors of fields for which a rule has reported one already."""
     seen: set[tuple[str, str]] = set()
     kept = []
     for error in errors:

@@ -1,8 +1,8 @@
-"""The rules of the kind Cluster: what a write fills in, brings into shape and refuses.
+"""The rules of the kind Cluster: defaults, validation and normalisation.
 
-A cluster is not a custom resource: its rules run inside the server that stores it, in the order fill in (models),
-validate, tidy up (taints, zones). Types are the schema's business; what has none of the types it should have is left
-alone here, for filling in comes before the schema has had its say.
+A cluster is not a custom resource: its rules run inside the server that stores it, in the order default (models),
+validate, normalise (taints, zones). Types are checked by the schema; values of other types are ignored here, since
+defaults are set before the schema is checked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_LIMIT = Quantity.parse(MAX_QUANTITY)
 _ZERO = Quantity.parse("0")
 
 
-# filling in and tidying up, in place
+# defaults and normalisation, in place
 
 
 def fill_models(cluster: Obj, *, new: bool) -> None:
@@ -181,7 +181,7 @@ def _taints(taints: Any) -> Iterator[FieldError]:
 
 
 def _models(models: Any) -> Iterator[FieldError]:
-    """Only the first thing that is wrong: what follows from it would be wrong as well."""
+    """Only the first error: others would follow from it."""
     wrong = _first_wrong(models) if models and _well_formed(models) else ""
     if wrong:
         yield invalid("spec.resourceModels", models, wrong)

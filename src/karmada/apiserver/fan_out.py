@@ -4,7 +4,7 @@ A named object is looked for in every cluster and the request goes to the one th
 clusters one after another. Clusters that fail, in whatever way, are left out. What is no resource is answered by this
 server itself. Refusals here are plain text, not Status objects.
 
-A list is always the whole list: a place to go on from, and a version, mean something only to the cluster they are from.
+A list is always the whole list: continue tokens and resourceVersions are valid only in the cluster they are from.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from karmada.kube.server.http.results import RawResult, Result, TakeOver
 log = get_logger("cluster-proxy")
 SECONDS = 30.0
 _OF_ONE = ("continue", "remainingItemCount", "resourceVersion")
-"""What a list says of one cluster's state."""
+"""Metadata of a list that is valid in one cluster only."""
 _CONNECTIONS = ("attach", "exec", "log", "portforward", "proxy")
 Local = Callable[[Request, str], Awaitable[Result]]
 """(request, path) → this server's own answer to a path that is no resource"""
 
 
 class Answer(NamedTuple):
-    """What a member said."""
+    """The response of a member."""
 
     member: Member
     status: int
@@ -94,7 +94,7 @@ class FanOut:
         return RawResult(orjson.dumps({**lists[0], "metadata": metadata, "items": items}))
 
     async def _send_to_all(self, request: Request, path: str, query: str, most: int = OBJECT_BYTES) -> list[Answer]:
-        """What each cluster that answers says, in the order of their names."""
+        """The responses of the clusters, by name; those that fail are left out."""
 
         async def send(name: str) -> Answer | None:
             try:
@@ -113,7 +113,7 @@ class FanOut:
 
 
 def _object_path(info: RequestInfo) -> str:
-    """Where the object is that is to be connected to."""
+    """The cluster that has the object to connect to."""
     prefix = f"/apis/{info.group}/{info.version}" if info.group else f"/api/{info.version}"
     namespace = f"/namespaces/{quote(info.namespace)}" if info.namespace and info.resource != "namespaces" else ""
     path = f"{prefix}{namespace}/{info.resource}/{quote(info.name)}"
@@ -121,7 +121,7 @@ def _object_path(info: RequestInfo) -> str:
 
 
 def _parsed(body: bytes) -> Obj | None:
-    """None for what is no list: then it is no member's answer either."""
+    """The items of a list; None for anything else, which no member returns."""
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:

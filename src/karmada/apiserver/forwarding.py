@@ -29,7 +29,7 @@ async def forward(
 def inner_path(path: str) -> str:
     """The path and query for the member, as the client encoded them: everything behind clusters/NAME/proxy.
 
-    Without empty and dot segments: nobody climbs out of the path that a cluster's endpoint may begin with.
+    Without empty and dot segments, so that it stays below the path of the cluster's endpoint.
     """
     parts = path.split("/", _PARTS_BEFORE)
     if len(parts) <= _PARTS_BEFORE:

@@ -1,4 +1,4 @@
-"""How the API server reaches a member cluster: address, trust and the token with which it speaks for its users.
+"""How the API server reaches a member cluster: address, CA and the token with which it impersonates its users.
 
 Everything comes from the Cluster and its Secrets as they are now: a rotated token or a moved endpoint counts from the
 next request on. Clusters are the server's own; the Secrets may be another server's, so reading one may take a request.
@@ -42,7 +42,7 @@ class Member:
     proxy: str = ""
     proxy_headers: Sequence[tuple[str, str]] = ()
     server_name: str = ""
-    """What its certificate is for, where that is not the host of the endpoint."""
+    """The name in its certificate, if it is not the host of the endpoint."""
 
     def url(self, path: str, query: str = "") -> URL:
         """`path` and `query` are encoded already."""
@@ -50,7 +50,7 @@ class Member:
         return URL(base + "/" + path.lstrip("/") + (f"?{query}" if query else ""), encoded=True)
 
     def identity(self, user: User) -> list[tuple[str, str]]:
-        """The headers by which the member takes a request for the user's own."""
+        """The headers that impersonate the user in the member."""
         headers = [("Authorization", f"bearer {self.token}"), ("Impersonate-User", user.name)]
         return headers + [("Impersonate-Group", group) for group in user.groups if group not in _GENERAL_GROUPS]
 
@@ -147,7 +147,7 @@ def plain(message: str) -> ApiError:
 
 
 def unanswered(error: BaseException, member: Member) -> ApiError:
-    """Why the member did not answer, or not to the end."""
+    """Why the response of the member is missing or incomplete."""
     url = member.url("")
     address = Address(url.host or "", url.port or 443)
     return plain(why(error, Target(address, url.host or "", member.trust)))

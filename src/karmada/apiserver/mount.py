@@ -1,7 +1,7 @@
 """Karmada's kinds in the embedded API server.
 
-Those that Karmada has as CRDs are stored as CRDs, so that everybody finds them where they look for them; their
-conversions run in-process. Clusters are served directly, with their rules and their proxy.
+Kinds that Karmada defines as CRDs are stored as CRDs, so that clients and tools find them; their conversions run
+in-process. Clusters are served directly, with their rules and their proxy.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def mount(
 async def until_served(server: ApiServer) -> None:
     """After the server has started: wait until all kinds are there. On the first start they take a moment.
 
-    A definition that is on its way out takes as long as its objects do; the log says what is waited for.
+    A definition that is being deleted takes as long as its objects do; the log reports what is waited for.
     """
     wanted = [info.gvr for info in all_kinds() if not info.aggregated]
     served = asyncio.Event()
@@ -101,7 +101,7 @@ def _namespaces() -> list[Obj]:
 
 
 def _proxy_rights() -> list[Obj]:
-    """The administrator may go through to every cluster; who else may is for them to say in the same way."""
+    """Grants the administrator the proxy of every cluster; administrators grant it to others in the same way."""
     name, group = "cluster-proxy-admin", "rbac.authorization.k8s.io"
     rule = {"apiGroups": [CLUSTERS.group], "resources": ["clusters/proxy"], "verbs": ["*"]}
     metadata = {"name": name, "labels": _OURS}

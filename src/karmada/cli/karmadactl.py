@@ -99,9 +99,9 @@ def _leave(code: int) -> NoReturn:
 
 def _dispatch(root: click.Group, words: list[str]) -> int:
     if words[:1] == ["__complete"]:
-        from karmada.cli.parsing.complete import answer
+        from karmada.cli.parsing.complete import print_completions
 
-        answer(root, words[1:])
+        print_completions(root, words[1:])
         return 0
     _check_text(words)
     asked = words[:1] == ["help"]

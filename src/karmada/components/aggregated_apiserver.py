@@ -53,7 +53,7 @@ _KEPT_KEYS: Final = ("token", "caBundle", "kubeconfig")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How the control plane is reached: for Secrets, for questions about callers, for questions about rights."""
+    """Clients of the control plane: for Secrets, for authentication, for authorisation."""
 
     secrets: RestConfig
     callers: RestConfig
@@ -61,7 +61,7 @@ class Access:
 
 
 class AggregatedApiServer:
-    """`trust` counts besides the authorities that the control plane publishes, which are followed with `lookup`."""
+    """`trust` is added to the authorities that the control plane publishes, which are watched with `lookup`."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class AggregatedApiServer:
             await client.close()
 
     async def _secret(self, namespace: str, name: str) -> Obj | None:
-        """One that is not here may just have been made."""
+        """A Secret; read from the server if the cache does not have it yet."""
         from karmada.apiserver.members import plain
         from karmada.joining.objects import SECRETS
         from karmada.kube.client.transport import ConnectionFailed
@@ -150,7 +150,7 @@ class AggregatedApiServer:
             raise plain(str(error)) from error
 
     async def _local(self, request: Request, path: str) -> Result:
-        """Pages that are no resource are the control plane's."""
+        """Paths that are no resource are served by the control plane."""
         from karmada.apiserver.members import plain
         from karmada.kube.client.transport import Call, ConnectionFailed
         from karmada.kube.server.http.results import RawResult

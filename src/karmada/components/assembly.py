@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from karmada.scheduler.service.core import Options
 
 MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
-"""What there is most of, each object of interest only now and then: kept as bytes, parsed when it is read."""
+"""The most numerous kinds, of which few objects are read at a time: kept as bytes, parsed on read."""
 
 
 class Assembly:

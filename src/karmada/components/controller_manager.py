@@ -1,7 +1,7 @@
 """`karmada-controller-manager`: the controllers as a process of their own.
 
 `karmada` has them built in. This is for a control plane whose API server is another process: a karmada-apiserver, or a
-kube-apiserver. Of several such processes, and of one beside a `karmada`, one works and the others stand by.
+kube-apiserver. Of several such processes, and of one beside a `karmada`, one is the leader and the others stand by.
 """
 
 from __future__ import annotations

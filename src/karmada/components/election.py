@@ -29,7 +29,7 @@ def scheduler_lease(scheduler: str) -> str:
 
 
 def process_identity() -> str:
-    """Another one for every process that ever runs."""
+    """A unique identity of this process."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -67,9 +67,9 @@ class Election:
 def of_the_only_server(name: str, store: str) -> Election:
     """The lease of the process whose own server is the only one on its store.
 
-    While that process is away, nobody can reach the API, so nobody waits for the lease to expire: it lasts long and is
+    While that process is down, the API is unreachable, so no other waits for the lease to expire: it lasts long and is
     renewed rarely, since every renewal is a write to the disk. The identity is the store's: only one process can have
-    the store open, so a record with this identity was left by a process that has ended, and is taken over at once.
+    the store open, so a lease with this identity is that of a process that has ended, and is taken over at once.
     """
     return Election(
         name=name,

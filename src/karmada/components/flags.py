@@ -41,7 +41,7 @@ def together(*flags: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-# sorts of flags
+# types of flags
 
 
 def duration(name: str, default: str, text: str, *, cls: type[click.Option] = click.Option) -> Callable[[F], F]:
@@ -189,7 +189,7 @@ def endpoint_flags(health_port: int) -> Callable[[F], F]:
 
 
 def health_address_from(given: Given) -> Address | None:
-    """The older flags go before, since their command lines do not name the newer one."""
+    """The older flags have precedence, since command lines with them do not have the newer one."""
     found: Address | None = given["health_probe_bind_address"]
     host, port = given["bind_address"], given["secure_port"]
     if not host and not port:

@@ -168,7 +168,7 @@ def names() -> list[str]:
 
 
 def is_enabled(name: str, flag: Sequence[str], *, by_default: bool = True) -> bool:
-    """What --controllers says of one: the first entry that names it decides, else whether `*` is there."""
+    """Whether --controllers enables a controller: the first entry that names it decides, else `*`."""
     for entry in flag:
         if entry == name:
             return True
@@ -178,7 +178,7 @@ def is_enabled(name: str, flag: Sequence[str], *, by_default: bool = True) -> bo
 
 
 def check(flag: Sequence[str]) -> None:
-    """ValueError for an entry of --controllers that cannot be followed."""
+    """ValueError for an unknown entry of --controllers."""
     known = {EVERYTHING, *names()}
     for entry in flag:
         if entry.removeprefix("-") not in known:

@@ -94,7 +94,7 @@ class Process:
 
 
 def run_process(make: Callable[[], Process], banner: str, given: Given) -> None:
-    """The life of a component from its command line: logs, signals, and errors in one line."""
+    """Run a component from its command line: logs, signals, and errors in one line."""
     import uvloop
 
     from karmada.kube.client.kubeconfig import KubeconfigError

@@ -1,4 +1,4 @@
-"""What all programs of the control plane have on their command lines: `PROGRAM version`, flags without effect."""
+"""What the command lines of all programs share: `PROGRAM version`, and flags without effect."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A server process from its start to its end: it may have to stop before it has started.
 
-What a start waits for (a store that is not there yet, a definition that is being deleted) can take any time; whoever
-runs the process can stop it meanwhile.
+A start may wait indefinitely (for a store that is not available yet, for a CRD that is being deleted) and can be
+interrupted.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def ready_flag(command: F) -> F:
 
 
 def tell_ready(descriptor: int | None) -> None:
-    """The descriptor stays open: who waits at its other end also learns when the process ends."""
+    """The descriptor stays open, so that its reader also detects the end of the process."""
     if descriptor is not None:
         os.write(descriptor, b"ready\n")
 
 
 class Served(Protocol):
-    """A server with its life, and where clients find it."""
+    """A server that can be started and stopped, and its address."""
 
     @property
     def url(self) -> str: ...
@@ -72,7 +72,7 @@ class Served(Protocol):
 
 
 def run_server(config: ServerConfig, make: Callable[[], Served], title: str, given: Mapping[str, Any]) -> None:
-    """The life of a server from its command line: logs, signals, shared keys, and errors in one line."""
+    """Run a server from its command line: logs, signals, shared keys, and errors in one line."""
     import uvloop
 
     from karmada.kube.server.storage.interface import StoreUnavailable

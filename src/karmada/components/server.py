@@ -14,7 +14,7 @@ from karmada.kube.server.watchcache.history import History
 WITHOUT_PODS = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
 """Admission that makes sense only where pods run."""
 _HISTORY = History(most_bytes=4 << 20)
-"""The server's own watchers are in the same process and never far behind; others find older changes in the store."""
+"""The server's own informers are in-process and never far behind; other watches read older events from the store."""
 
 
 def control_plane_server(

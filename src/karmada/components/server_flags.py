@@ -316,7 +316,7 @@ def _token_webhook(given: Given) -> TokenWebhookConfig | None:
 
 
 def _admission_configuration(path: Path | None) -> dict[str, Obj]:
-    """What the file says; a configuration that a plug-in refuses is reported before anything starts."""
+    """The configuration in the file; one that a plug-in refuses is reported before anything starts."""
     from karmada.kube.server.admission.configuration import read_admission_configuration
     from karmada.kube.server.admission.pod_security.policy import Configuration
 

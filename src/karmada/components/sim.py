@@ -78,7 +78,7 @@ async def serve(
 
 
 def _lock(folder: Path) -> int:
-    """One process at a time has the folder; the lock ends with it, however it ends."""
+    """Lock the folder for this process; the lock is released when the process ends, even by a crash."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(folder / "process.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

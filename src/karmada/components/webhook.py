@@ -1,7 +1,7 @@
 """`karmada-webhook`: the rules of Karmada's kinds for a kube-apiserver that is not ours.
 
 One HTTPS server with a path for each hook, and /convert for bindings. `karmadactl webhook-config` prints what makes an
-API server ask it. Without a certificate it makes one, with an authority of its own whose ca.crt it leaves beside it.
+API server call it. Without a certificate it creates one, with its own CA, and writes ca.crt beside it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TLS_VERSIONS = {
 
 
 class WebhookServer:
-    """Answers reviews; `port` 0 takes a free one, which `port` then has."""
+    """Serves reviews; `port` 0 takes a free port, and is set to it."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ def serving_context(directory: Path, certificate: str, key: str, minimum: str) -
 
 
 def _make_certificate(directory: Path, cert_file: Path, key_file: Path) -> None:
-    """The old certificate goes first and the new one comes last: what is interrupted leaves half a pair."""
+    """Delete the old certificate first, write the new one last, so that an interruption leaves no mismatched pair."""
     from karmada.kube.server.auth.files import write_private
     from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority
 

@@ -105,7 +105,7 @@ def test_nothing_is_said_of_what_goes_wrong(tmp_path: Path) -> None:
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(complete, "PATIENCE", 0.1)
+    monkeypatch.setattr(complete, "TIMEOUT_SECONDS", 0.1)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()

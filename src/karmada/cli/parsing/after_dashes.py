@@ -1,4 +1,4 @@
-"""Command lines with another one behind `--`, which is nobody's business but the program's that will get it."""
+"""Command lines with another one behind `--`, which is passed on unparsed."""
 
 from __future__ import annotations
 

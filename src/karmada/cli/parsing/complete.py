@@ -23,14 +23,14 @@ from karmada.cli.parsing.catalog import COMMANDS, HIDDEN
 from karmada.cli.parsing.flags import FlagSet, Reading
 
 _FILES, _NO_SPACE, _NO_FILES = 0, 2, 4
-PATIENCE = 3.0
-"""Seconds."""
+TIMEOUT_SECONDS = 3.0
+"""After this time the result is empty."""
 _AHEAD = (click.Option(["--karmada-context"]), click.Option(["-n", "--namespace"]))
 """What most commands take, and may stand before one is named."""
 
 
 @dataclass(slots=True)
-class Answer:
+class Completion:
     candidates: list[tuple[str, str]] = field(default_factory=list)
     """Each with a few words about it, or none."""
     directive: int = _NO_FILES
@@ -45,18 +45,18 @@ def main() -> None:
     """`kubectl_complete-karmada`: kubectl's completion of its plug-in."""
     from karmada.cli.karmadactl import main as root
 
-    answer(root, sys.argv[1:])
+    print_completions(root, sys.argv[1:])
 
 
-def answer(root: click.Group, words: Sequence[str]) -> None:
-    """Prints it."""
-    found = Answer()
+def print_completions(root: click.Group, words: Sequence[str]) -> None:
+    """Complete, and print the result; errors give an empty one."""
+    found = Completion()
     with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere), suppress(Exception):
         found = complete(root, words)
     click.echo("\n".join(found.lines()))
 
 
-def complete(root: click.Group, words: Sequence[str]) -> Answer:
+def complete(root: click.Group, words: Sequence[str]) -> Completion:
     *before, current = words or [""]
     if before[:1] == ["help"]:
         before = before[1:]
@@ -64,7 +64,7 @@ def complete(root: click.Group, words: Sequence[str]) -> Answer:
     levels = found.commands if found.names else ()
     flags = FlagSet(*(level.params for level in reversed(levels)), GLOBAL if levels else (*GLOBAL, *_AHEAD))
     if "--" in found.rest:
-        return Answer(directive=_FILES)
+        return Completion(directive=_FILES)
     if found.rest and found.rest[-1].startswith("-") and flags.awaits_word(found.rest[-1]):
         given, flag = list(found.rest[:-1]), found.rest[-1]
         return _Completer(found, flags.read(given, lenient=True)).value(_option(flags, flag), current)
@@ -72,9 +72,9 @@ def complete(root: click.Group, words: Sequence[str]) -> Answer:
     if current.startswith("--") and "=" in current:
         name, _, begun = current.partition("=")
         answer = completer.value(_option(flags, name), begun)
-        return Answer([(f"{name}={value}", about) for value, about in answer.candidates], answer.directive)
+        return Completion([(f"{name}={value}", about) for value, about in answer.candidates], answer.directive)
     if current.startswith("-"):
-        return Answer(_starting(current, _flag_names(flags)))
+        return Completion(_starting(current, _flag_names(flags)))
     return completer.word(root, current)
 
 
@@ -95,8 +95,8 @@ def _starting(begun: str, candidates: Iterable[tuple[str, str]]) -> list[tuple[s
     return sorted(pair for pair in candidates if pair[0].startswith(begun))
 
 
-def _plain(begun: str, values: Iterable[str], directive: int = _NO_FILES) -> Answer:
-    return Answer([(value, "") for value in values if value.startswith(begun)], directive)
+def _plain(begun: str, values: Iterable[str], directive: int = _NO_FILES) -> Completion:
+    return Completion([(value, "") for value in values if value.startswith(begun)], directive)
 
 
 _OUTPUTS = ("json", "yaml", "kyaml", "name", "jsonpath=", "go-template=", "custom-columns=")
@@ -117,20 +117,20 @@ class _Completer:
 
     # flags
 
-    def value(self, option: click.Option | None, begun: str) -> Answer:
+    def value(self, option: click.Option | None, begun: str) -> Completion:
         if option is None:
-            return Answer()
+            return Completion()
         name = max(option.opts, key=len).lstrip("-")
         if name in ("cluster", "clusters"):
-            return _in_list(begun, _answer(self._clusters()))
+            return _in_list(begun, _run_request(self._clusters()))
         if name == "namespace":
-            return _plain(begun, _answer(self._names("namespaces")))
+            return _plain(begun, _run_request(self._names("namespaces")))
         if name.endswith("context"):
             return _plain(begun, self._contexts(name))
         if name in ("filename", "kustomize", "template") or name.endswith(("config", "file", "dir", "path")):
-            return Answer(directive=_FILES)
+            return Completion(directive=_FILES)
         if isinstance(option.type, click.Path | click.File):
-            return Answer(directive=_FILES)
+            return Completion(directive=_FILES)
         if name == "output":
             return _outputs(self._found.names[0], begun)
         return _plain(begun, _choices(option))
@@ -145,33 +145,33 @@ class _Completer:
 
     # words
 
-    def word(self, root: click.Group, begun: str) -> Answer:
+    def word(self, root: click.Group, begun: str) -> Completion:
         command, name = self._found.command, (self._found.names or ("",))[0]
         if command is root:
-            return Answer(_starting(begun, ((n, e.summary) for n, e in COMMANDS.items() if n not in HIDDEN)))
+            return Completion(_starting(begun, ((n, e.summary) for n, e in COMMANDS.items() if n not in HIDDEN)))
         if name == "sim" and self._lacks_cluster(command):
             return _plain(begun, self._simulated())
         if isinstance(command, click.Group):
-            return Answer(_starting(begun, help_text.summaries(command)))
+            return Completion(_starting(begun, help_text.summaries(command)))
         if name == "top":
-            return _plain(begun, [] if self._words else _answer(self._names(f"{command.name}s")))
+            return _plain(begun, [] if self._words else _run_request(self._names(f"{command.name}s")))
         if name in _CLUSTER_COMMANDS:
-            return _plain(begun, [] if self._words else _answer(self._clusters()))
+            return _plain(begun, [] if self._words else _run_request(self._clusters()))
         if name == "taint":
-            return _plain(begun, _answer(self._clusters()) if self._words else ["cluster", "clusters"])
+            return _plain(begun, _run_request(self._clusters()) if self._words else ["cluster", "clusters"])
         if name in _TYPED_COMMANDS:
             return self._resource(begun)
         if name == "explain":
-            return _plain(begun, _answer(self._types()) if not self._words else [])
+            return _plain(begun, _run_request(self._types()) if not self._words else [])
         if name in _POD_COMMANDS:
-            return _plain(begun, [] if self._words else _answer(self._names("pods")))
+            return _plain(begun, [] if self._words else _run_request(self._names("pods")))
         if name == "completion":
             from karmada.cli.commands.completion import SCRIPTS
 
             return _plain(begun, [] if self._words else SCRIPTS)
         if self._found.names[:2] in (("addons", "enable"), ("addons", "disable")):
             return _plain(begun, _ADDONS)
-        return Answer(directive=_FILES if name in ("backup", "restore") else _NO_FILES)
+        return Completion(directive=_FILES if name in ("backup", "restore") else _NO_FILES)
 
     def _lacks_cluster(self, command: click.Command) -> bool:
         """Whether the next word is to name a simulated cluster, which exists."""
@@ -186,17 +186,19 @@ class _Completer:
         folder = os.path.expanduser(self._given.get("data_dir") or str(option.default))
         return sorted(set(Kubeconfig.load(os.path.join(folder, "members.config")).contexts) - set(self._words))
 
-    def _resource(self, begun: str) -> Answer:
+    def _resource(self, begun: str) -> Completion:
         """TYPE[,TYPE…] and then names, or TYPE/NAME."""
         if "/" in begun:
             kind, _, start = begun.partition("/")
-            return Answer([(f"{kind}/{name}", "") for name in _answer(self._names(kind)) if name.startswith(start)])
+            return Completion(
+                [(f"{kind}/{name}", "") for name in _run_request(self._names(kind)) if name.startswith(start)]
+            )
         if not self._words:
-            return _in_list(begun, _answer(self._types()))
+            return _in_list(begun, _run_request(self._types()))
         if any("/" in word for word in self._words):
-            return Answer()
+            return Completion()
         taken = self._words[1:]
-        return _plain(begun, (name for name in _answer(self._names(self._words[0])) if name not in taken))
+        return _plain(begun, (name for name in _run_request(self._names(self._words[0])) if name not in taken))
 
     # servers
 
@@ -251,26 +253,28 @@ def _choices(option: click.Option) -> Sequence[str]:
     return kind.name.split("|") if "|" in kind.name else []
 
 
-def _outputs(command: str, begun: str) -> Answer:
+def _outputs(command: str, begun: str) -> Completion:
     found = _plain(begun, _TABLE_OUTPUTS.get(command, _OUTPUTS))
     if found.candidates and all(value.endswith("=") for value, _ in found.candidates):
         found.directive |= _NO_SPACE
     return found
 
 
-def _in_list(begun: str, values: Iterable[str]) -> Answer:
+def _in_list(begun: str, values: Iterable[str]) -> Completion:
     """Of a list with commas the last item is completed."""
     head, comma, last = begun.rpartition(",")
     taken = head.split(",")
-    return Answer([(f"{head}{comma}{value}", "") for value in values if value.startswith(last) and value not in taken])
+    return Completion(
+        [(f"{head}{comma}{value}", "") for value in values if value.startswith(last) and value not in taken]
+    )
 
 
-def _answer(question: Any) -> list[str]:
+def _run_request(request: Any) -> list[str]:
     import asyncio
 
-    async def patiently() -> list[str]:
-        async with asyncio.timeout(PATIENCE):
-            answer: list[str] = await question
-            return answer
+    async def with_timeout() -> list[str]:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            result: list[str] = await request
+            return result
 
-    return asyncio.run(patiently())
+    return asyncio.run(with_timeout())

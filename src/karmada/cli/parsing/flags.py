@@ -1,8 +1,8 @@
-"""Command lines, read as kubectl reads them.
+"""Parses command lines as kubectl does.
 
-Click knows a command's flags; how they may be written is settled here: `-n=x`, `-nx`, `--watch=false`, a flag whose
-value may be left out, underscores for dashes, and kubectl's words for what is wrong. What was read is written down
-again in the one form that click and kubectl read alike.
+Click defines a command's flags; this module parses all their spellings: `-n=x`, `-nx`, `--watch=false`, a flag whose
+value may be left out, underscores for dashes, with kubectl's error messages. The result is rewritten in the one form
+that click and kubectl parse alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
 
 class FlagError(Exception):
-    """What is wrong with a command line, in kubectl's words."""
+    """An error of a command line, with kubectl's message."""
 
 
 def is_switch(option: click.Option) -> bool:

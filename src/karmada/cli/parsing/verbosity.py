@@ -1,4 +1,4 @@
-"""What -v and the flags around it do: log lines as Kubernetes programs write them, on standard error or to a file."""
+"""-v and related flags: log lines as Kubernetes programs write them, on standard error or to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: roles and bindings."""
+"""Roles and bindings."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
 
 _MIRROR = "kubernetes.io/config.mirror"
-"""The kubelet reports on a mirror pod by what it mirrors."""
+"""The annotation of a mirror pod: the kubelet's events have its value as uid."""
 
 
 def resource(name: str) -> GVR:
@@ -53,7 +53,7 @@ class Around:
     # events
 
     async def events_of(self, obj: Obj, *, uid: str = "") -> list[Obj] | None:
-        """None when they are not wanted or cannot be had."""
+        """None when they are not requested or not accessible."""
         if not self.show_events:
             return None
         metadata = obj["metadata"]
@@ -94,7 +94,7 @@ def _message(event: Obj) -> str:
 
 
 def _age(event: Obj, now: float) -> str:
-    """How long ago; of one that happened again and again also how often, and since when."""
+    """How long ago; of a repeated event also how often, and since when."""
     first: Any = event.get("firstTimestamp") or event.get("eventTime") or ""
     series = event.get("series")
     if series:

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: what they go by, and where they stand."""
+"""HorizontalPodAutoscalers: metrics, limits and status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers: what they run, how they are, what they may use, what they see.
+"""Containers: image, state, resources, probes, environment and mounts.
 
 They are described in pods, where they have a state, and in templates, where they have none and their names stand one
 column further to the right.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PROBES = {"Liveness": "livenessProbe", "Readiness": "readinessProbe", "Startup": "startupProbe"}
 _KNOWN_OF_POD = ("metadata.name", "metadata.namespace")
-"""What of a pod is filled in when a variable refers to it."""
+"""The fields of a pod whose values are shown when a variable refers to them."""
 
 
 def containers(

@@ -1,4 +1,4 @@
-"""Kinds that nobody wrote a describer for: all their fields, with names for people."""
+"""Kinds without a describer: all their fields, with readable names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def label(name: str) -> str:
 
 
 def words(name: str) -> list[str]:
-    """Where small letters end or begin a word begins; of capitals before small ones the last belongs to these."""
+    """A word begins at the first of capital letters, and at the last one before a small letter."""
     runs = ["".join(run) for _, run in groupby(name, key=_class)]
     for number in range(1, len(runs)):
         before, run = runs[number - 1], runs[number]

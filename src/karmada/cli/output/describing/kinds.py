@@ -1,4 +1,4 @@
-"""Which describer has which kind, and in which version of the API it wants to read it."""
+"""The describer of each kind, and the version of the API that it reads."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ KINDS: dict[tuple[str, str], Entry] = {
 
 
 def entry(group: str, kind: str) -> Entry:
-    """`version` is empty when any will do."""
+    """`version` is empty for any version."""
     return KINDS.get((group, kind), Entry("", generic))
 
 
 async def describe(obj: Obj, around: Around) -> str:
     """The description; `obj` is in the version that its entry wants.
 
-    Not every server keeps to the shape of its kinds: what a describer cannot make sense of is shown field by field.
+    An object that does not have the shape of its kind is shown field by field.
     """
     group, slash, _ = obj["apiVersion"].partition("/")
     sheet = Sheet()

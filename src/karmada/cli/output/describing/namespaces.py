@@ -1,4 +1,4 @@
-"""Namespaces and what holds for all that is in them: ResourceQuotas and LimitRanges."""
+"""Namespaces with their ResourceQuotas and LimitRanges."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ async def node(sheet: Sheet, obj: Obj, around: Around) -> None:
 
 
 async def _events(sheet: Sheet, obj: Obj, around: Around) -> None:
-    """Controllers speak of a node by its uid, kubelets by its name."""
+    """The events of a node: controllers refer to it by uid, kubelets by name."""
     by_uid = await around.events_of(obj)
     by_name = await around.events_of(obj, uid=meta(obj, "name"))
     events(sheet, None if by_uid is None else [*by_uid, *(by_name or ())], around.now)

@@ -1,8 +1,8 @@
-"""The paper that describers write on: lines of cells, indented by level, aligned when all is written.
+"""The output of describers: lines of cells, indented by level, aligned when all is written.
 
-A column reaches over neighbouring lines that go on behind it, and no further, so that blocks of lines align among
-themselves only. Cells come from the cluster and may contain anything: tabs in them make cells, newlines make lines,
-and what would steer a terminal is made visible.
+A column spans neighbouring lines that have a cell after it, so that each block of lines is aligned by itself. Cells
+come from the cluster and may contain anything: tabs in them make cells, newlines make lines, and control characters are
+escaped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Sheet:
         self.row(level, f"{title}:", value)
 
     def optional(self, title: str, value: Any, level: int = 0) -> None:
-        """A field that is left out when there is nothing to say."""
+        """A field that is left out when it is empty."""
         if value not in (None, "", [], {}):
             self.field(title, value, level)
 

@@ -1,4 +1,4 @@
-"""PersistentVolumes and what is said about storage for all of a cluster."""
+"""PersistentVolumes, StorageClasses and other cluster-scoped kinds of storage."""
 
 from __future__ import annotations
 

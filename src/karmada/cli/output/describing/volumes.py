@@ -1,4 +1,4 @@
-"""Volumes of pods and sources of PersistentVolumes: for every kind of them its name for people and its fields."""
+"""Volumes of pods and sources of PersistentVolumes: for each kind its title and its fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _number(key: str) -> Get:
 
 
 def _reference(reference: Obj | None, far: bool) -> str:
-    """As Go prints it; the Secrets of PersistentVolumes may be far away, in another namespace."""
+    """As Go prints it; the Secrets of PersistentVolumes may be in another namespace."""
     if reference is None:
         return "nil"
     name = f"Name:{reference.get('name', '')}"
@@ -54,7 +54,7 @@ def _size_limit(source: Obj) -> str:
 READ_ONLY = ("ReadOnly", _flag("readOnly"))
 FS_TYPE = ("FSType", "fsType")
 SECRET_REF = ("SecretRef", "secretRef")
-"""Shown in another way than other values."""
+"""Shown as Go prints a reference, unlike other values."""
 
 SOURCES: dict[str, Source] = {
     "hostPath": Source(
@@ -245,7 +245,7 @@ PERSISTENT: dict[str, Source] = {
         ),
     ),
 }
-"""Sources that have more to say in a PersistentVolume than in a pod."""
+"""Sources that have more fields in a PersistentVolume than in a pod."""
 _WITHOUT_COLON = frozenset({"ISCSIInterface"})
 
 

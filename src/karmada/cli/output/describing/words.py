@@ -1,4 +1,4 @@
-"""How things that many kinds have are put: times, labels, annotations, selectors, amounts, access modes."""
+"""Formatting that many kinds share: times, labels, annotations, selectors, amounts, access modes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def meta(obj: Obj, key: str, default: Any = "") -> Any:
 
 
 def moment(text: str) -> str:
-    """A time of the API, where the reader lives: Sun, 15 Nov 2026 13:26:51 +0000."""
+    """A time of the API, in local time: Sun, 15 Nov 2026 13:26:51 +0000."""
     from datetime import datetime
 
     from karmada.kube.objects.times import parse_time

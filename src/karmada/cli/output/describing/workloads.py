@@ -1,4 +1,4 @@
-"""What keeps pods running: Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets."""
+"""Workloads: Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _conditions(sheet: Sheet, conditions: list[Obj]) -> None:
 
 
 async def _replica_sets(sheet: Sheet, obj: Obj, around: Around) -> None:
-    """The one of the template as it is now, and those of earlier ones; nothing when there are none to be seen."""
+    """The ReplicaSet of the present template, and those of earlier ones; nothing when they cannot be listed."""
     selector = selector_text(at(obj, "spec.selector", None))
     found = await around.if_allowed("replicasets.v1.apps", meta(obj, "namespace"), labels=_parameter(selector))
     owned = [replica_set for replica_set in found or () if _controls(obj, replica_set)]
