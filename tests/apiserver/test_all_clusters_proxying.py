@@ -79,7 +79,7 @@ async def test_lists_are_put_together(http: Http, members: list[FakeMember]) -> 
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a", "b", "c"]
     assert listed["kind"] == "PodList"
     assert listed["metadata"] == {}, "no version is everybody's"
-    assert members[0].asked == [("GET", f"{PODS}?labelSelector=x%3Dy")], "pages are nobody's"
+    assert members[0].requests == [("GET", f"{PODS}?labelSelector=x%3Dy")], "pages are nobody's"
     assert "Accept" not in members[0].headers[0], "every member answers in its own words: JSON"
     assert members[0].headers[0]["Impersonate-User"] == "system:admin"
 
@@ -113,7 +113,7 @@ async def test_collections_are_only_listed(
 ) -> None:
     answer = await http(method, f"{ALL}{PODS}{query}")
     assert (answer.code, answer.body) == (405, f"Request verb {verb} is not support\n".encode())
-    assert all(member.asked == [] for member in members)
+    assert all(member.requests == [] for member in members)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
@@ -123,8 +123,8 @@ async def test_a_named_object_is_asked_of_the_member_that_has_it(
     members[1].reply = knowing("web")
     answer = await http(method, f"{ALL}{PODS}/web?a=b", b"{}" if method != "GET" else None)
     assert answer.json() == {"kind": "Pod", "asked": f"{PODS}/web?a=b", "method": method}
-    assert members[1].asked == [("GET", f"{PODS}/web"), (method, f"{PODS}/web?a=b")]
-    assert members[0].asked == [("GET", f"{PODS}/web")]
+    assert members[1].requests == [("GET", f"{PODS}/web"), (method, f"{PODS}/web?a=b")]
+    assert members[0].requests == [("GET", f"{PODS}/web")]
 
 
 @pytest.mark.parametrize("subresource", ["log", "exec", "attach", "portforward", "status"])
@@ -135,7 +135,7 @@ async def test_subresources_are_asked_of_the_member_that_has_the_object(
     answer = await http("GET", f"{ALL}{PODS}/web/{subresource}?follow=true")
     assert answer.json()["asked"] == f"{PODS}/web/{subresource}?follow=true"
     probe = f"{PODS}/web/status" if subresource == "status" else f"{PODS}/web"
-    assert members[0].asked == [("GET", probe)]
+    assert members[0].requests == [("GET", probe)]
 
 
 async def test_a_list_or_watch_of_one_name_goes_where_the_object_is(http: Http, members: list[FakeMember]) -> None:
@@ -143,7 +143,7 @@ async def test_a_list_or_watch_of_one_name_goes_where_the_object_is(http: Http, 
     query = "?fieldSelector=metadata.name%3Dweb&watch=true"
     answer = await http("GET", f"{ALL}{PODS}{query}")
     assert answer.json()["kind"] == "PodList"
-    assert members[1].asked == [("GET", f"{PODS}/web"), ("GET", f"{PODS}{query}")]
+    assert members[1].requests == [("GET", f"{PODS}/web"), ("GET", f"{PODS}{query}")]
 
 
 async def test_an_object_that_no_member_or_more_than_one_has(http: Http, members: list[FakeMember]) -> None:
@@ -153,7 +153,7 @@ async def test_an_object_that_no_member_or_more_than_one_has(http: Http, members
     answer = await http("DELETE", f"{ALL}{PODS}/web")
     assert answer.code == 409
     assert answer.body == b"conflict resource, exist in more than one cluster: m1,m2\n"
-    assert ("DELETE", f"{PODS}/web") not in members[0].asked + members[1].asked
+    assert ("DELETE", f"{PODS}/web") not in members[0].requests + members[1].requests
 
 
 async def test_what_is_no_resource_is_answered_here(http: Http, members: list[FakeMember]) -> None:
@@ -165,7 +165,7 @@ async def test_what_is_no_resource_is_answered_here(http: Http, members: list[Fa
     assert listed["kind"] == "APIResourceList"
     assert (await http("GET", f"{ALL}/version")).json()["gitVersion"]
     assert (await http("GET", f"{ALL}/openapi/v3")).json()["paths"]
-    assert all(member.asked == [] for member in members)
+    assert all(member.requests == [] for member in members)
 
 
 async def test_callers_in_the_process_get_lists_as_well(client: Client, members: list[FakeMember]) -> None:

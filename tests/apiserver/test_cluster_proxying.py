@@ -79,7 +79,7 @@ async def test_path_and_query_reach_the_member_as_they_are(
 ) -> None:
     answer = await raw_get(http, f"{M1}{outer}")
     assert answer.status == 200
-    assert member.asked == [("GET", inner)]
+    assert member.requests == [("GET", inner)]
 
 
 async def raw_get(http: Http, path: str) -> aiohttp.ClientResponse:
@@ -93,14 +93,14 @@ async def raw_get(http: Http, path: str) -> aiohttp.ClientResponse:
 async def test_a_path_of_the_endpoint_stands_before_it(http: Http, client: Client, member: FakeMember) -> None:
     await register(client, "m2", f"{member.url}/k8s/clusters/c-1")
     await raw_get(http, f"{PROXY.format('m2')}/../../api/v1/pods")
-    assert member.asked == [("GET", "/k8s/clusters/c-1/api/v1/pods")]
+    assert member.requests == [("GET", "/k8s/clusters/c-1/api/v1/pods")]
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_methods_and_bodies_reach_the_member(http: Http, member: FakeMember, method: str) -> None:
     answer = await http(method, f"{M1}/api/v1/x", b'{"a":1}', content_type="application/anything")
     assert answer.code == 200
-    assert member.asked == [(method, "/api/v1/x")]
+    assert member.requests == [(method, "/api/v1/x")]
     assert member.bodies == [b'{"a":1}']
     assert member.headers[0]["Content-Type"] == "application/anything"
 
@@ -211,7 +211,7 @@ async def test_the_proxy_itself_is_a_folder(http: Http, member: FakeMember) -> N
     assert answer.code == 301
     assert answer.headers["Location"] == f"{M1}/?a=b"
     assert (await http("POST", M1)).code == 200
-    assert member.asked == [("POST", "/")]
+    assert member.requests == [("POST", "/")]
 
 
 # --- what is said when nothing does
@@ -276,7 +276,7 @@ async def test_a_certificate_of_somebody_else_is_not_trusted(http: Http, client:
 async def test_there_is_no_dry_run(http: Http, member: FakeMember, query: str) -> None:
     answer = await http("POST", f"{M1}/api?{query}")
     assert (answer.code, answer.json()["message"]) == (400, "dryRun is not supported")
-    assert member.asked == []
+    assert member.requests == []
 
 
 # --- who may
@@ -296,7 +296,7 @@ async def test_the_method_is_the_verb_that_is_asked_about(
         f'clusters.cluster.karmada.io "m1" is forbidden: User "joe" cannot {verb} resource "clusters/proxy" in API '
         'group "cluster.karmada.io" at the cluster scope'
     )
-    assert member.asked == []
+    assert member.requests == []
 
 
 async def test_the_right_to_one_cluster_is_none_to_another_or_to_all(

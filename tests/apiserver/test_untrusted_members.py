@@ -158,7 +158,7 @@ async def test_what_only_one_cluster_can_go_on_from_is_not_passed_on(
     await register(client, "m1", member.url)
     answer = await http("GET", f"{ALL}{PODS}?limit=1&continue=x&fieldSelector=a%3Db")
     assert answer.json()["metadata"] == {}
-    assert member.asked == [("GET", f"{PODS}?fieldSelector=a%3Db")]
+    assert member.requests == [("GET", f"{PODS}?fieldSelector=a%3Db")]
 
 
 @pytest.mark.parametrize("told", [{"items": 5}, {"items": [], "metadata": "x"}, [], "x"])
@@ -206,5 +206,5 @@ async def test_a_cluster_is_reached_by_its_kubeconfig(http: Http, client: Client
     await register(client, "m1", "", secretRef=metadata)
     answer = await http("GET", f"{M1}{PODS}")
     assert answer.code == 200
-    assert member.asked == [("GET", PODS)]
+    assert member.requests == [("GET", PODS)]
     assert member.headers[0]["Authorization"] == "bearer sesame"

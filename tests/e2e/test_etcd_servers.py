@@ -100,7 +100,7 @@ async def test_without_etcd_requests_fail_in_time_and_service_resumes_by_itself(
 ) -> None:
     [member] = etcd.members
     away = member.kill if trouble == "dead" else member.pause
-    back: Callable[[], None] = partial(etcd.restart, member) if trouble == "dead" else member.go_on
+    back: Callable[[], None] = partial(etcd.restart, member) if trouble == "dead" else member.resume
     async with WireClient(servers[0]) as wire:
         code, kept = await wire("POST", CONFIG_MAPS, config_map(f"kept-{trouble}"))
         assert code == 201

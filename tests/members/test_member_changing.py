@@ -29,10 +29,10 @@ class Site:
     """An API server that has one kind, knows what it was asked, and keeps its watches open."""
 
     url: str = ""
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(f"{request.method} {request.headers.get('Authorization', '')}")
+        self.requests.append(f"{request.method} {request.headers.get('Authorization', '')}")
         if request.method == "POST":
             obj = await request.json()
             written = {"resourceVersion": "6", "generation": 1, "uid": self.url}
@@ -109,9 +109,9 @@ async def test_the_last_change_of_several_counts(new_site: Open, new_member: Joi
     assert member.transport.config.token == "second"
     await asyncio.gather(*(change for change in reversed(changes) if change is not None))
     assert member.transport.config.server == here.url
-    await eventually(lambda: "GET Bearer second" in here.asked)
+    await eventually(lambda: "GET Bearer second" in here.requests)
     assert informer.running
-    assert there.asked == []
+    assert there.requests == []
 
 
 async def test_calls_take_the_new_way_at_once(new_site: Open, new_member: Join) -> None:
@@ -119,8 +119,8 @@ async def test_calls_take_the_new_way_at_once(new_site: Open, new_member: Join) 
     member = new_member(here)
     leaving = member.switch(to(there))
     await member.transport.call(Call("GET", "/x"))
-    assert there.asked
-    assert not here.asked
+    assert there.requests
+    assert not here.requests
     assert leaving is not None
     await leaving
 

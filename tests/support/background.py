@@ -34,7 +34,7 @@ class Background:
         return asyncio.run_coroutine_threadsafe(task, self._loop).result(seconds)
 
     def start(self, task: Coroutine[Any, Any, T]) -> Future[T]:
-        """Let it run on; the future is for looking at it and for cancelling it."""
+        """Start it in the thread; the future is for its result and for cancelling it."""
         return asyncio.run_coroutine_threadsafe(task, self._loop)
 
     def enter(self, context: AbstractAsyncContextManager[T]) -> T:

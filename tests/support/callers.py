@@ -59,7 +59,7 @@ class Caller(Http):
         return await super().__call__(method, path, body, headers=sent, content_type=content_type, anonymous=anonymous)
 
     async def who(self) -> Obj:
-        """What the server takes this caller for."""
+        """The user as which the server authenticates this caller."""
         answer = await self(
             "POST",
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",

@@ -1,4 +1,4 @@
-"""A control plane in memory: the real server with all kinds and admission, and the controllers a test asks for."""
+"""A control plane in memory: the real server with all kinds and admission, and the controllers that a test selects."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ControlPlane:
     context: Context
     manager: Manager
     client: Client
-    """As an administrator, to apply and look at things."""
+    """As an administrator."""
 
     async def events(self, name: str, namespace: str = "default") -> list[tuple[str, str, str]]:
-        """(type, reason, message) of everything told about objects of this name so far, oldest first."""
+        """(type, reason, message) of the events of objects of this name, oldest first."""
         for recorder in self.context.recorders.values():
             await recorder.flush()
         told = (await self.client.list_all(EVENTS, namespace)).items

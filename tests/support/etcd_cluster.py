@@ -71,11 +71,11 @@ class EtcdMember:
         self.process.wait(10)
 
     def pause(self) -> None:
-        """It keeps its connections and answers nothing."""
+        """It keeps its connections and does not respond."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGCONT)
 
@@ -118,7 +118,7 @@ class EtcdCluster:
         member.start(self._initial)
 
     def wait(self, *members: EtcdMember) -> None:
-        """Until these (or all) say that they are healthy, which takes a leader."""
+        """Until these (or all) report that they are healthy, which needs a leader."""
         deadline = time.monotonic() + START_SECONDS
         for member in members or self.members:
             while "is healthy" not in (said := self.ctl("endpoint", "health", member=member)):
@@ -154,7 +154,7 @@ class EtcdCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses at the moment."""
+    """Free ports."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

@@ -1,7 +1,7 @@
 """A small list/watch API in memory, as much of one as the client and the runtime need in their unit tests.
 
-`FakeApi` holds objects and their history; `FakeTransport` is a door into it; `application` serves it over HTTP. Faults
-can be put in: broken watches, compaction, a restart, requests that fail.
+`FakeApi` holds objects and their history; `FakeTransport` is in-process; `application` serves it over HTTP. Faults
+can be injected: broken watches, compaction, a restart, requests that fail.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class FakeApi:
     # faults
 
     def compact(self) -> None:
-        """Forget all history."""
+        """Drop all history."""
         self.compacted = self.revision
         self.history.clear()
 

@@ -1,4 +1,4 @@
-"""A member that writes down what it is asked, and proxies on the way to it."""
+"""A member that records the requests it gets, and proxies in front of it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass
 class FakeMember:
-    """Answers with `reply`, or with what it was asked for."""
+    """Responds with `reply`, or echoes the request."""
 
     url: str = ""
     reply: Handler | None = None
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     """Methods and raw paths."""
     headers: list[Any] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append((request.method, request.raw_path))
+        self.requests.append((request.method, request.raw_path))
         self.headers.append(request.headers)
         self.bodies.append(await request.content.read())
         if self.reply is not None:
@@ -77,7 +77,7 @@ class FakeProxy:
     url: str = ""
     refuse: bool = False
     heads: list[str] = field(default_factory=list)
-    """What each connection asked for."""
+    """The request line of each connection."""
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -42,16 +42,16 @@ SCHEDULED = "2023-11-14T22:13:20Z"
 
 
 class Gate:
-    """Counts what a member is asked, and holds answers back while `open` is not set."""
+    """Counts the requests to a member, and blocks responses while `open` is not set."""
 
     def __init__(self) -> None:
         self.open = asyncio.Event()
         self.open.set()
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self.paths: list[tuple[str, str]] = []
 
     async def run(self, request: Request, answer: Callable[[Request], Awaitable[Result]]) -> Result:
-        self.asked[request.method] += 1
+        self.requests[request.method] += 1
         self.paths.append((request.method, request.info.path))
         await self.open.wait()
         return await answer(request)
@@ -60,7 +60,7 @@ class Gate:
         await self.open.wait()
 
     def watching(self, request: Request, begins: bool) -> None:
-        """Nobody asks."""
+        """Not used."""
 
 
 @dataclass
@@ -88,7 +88,7 @@ class TestMember:
         await until_none(lambda: self.get(kind, name, **where))
 
     def writes(self) -> int:
-        return sum(count for method, count in self.gate.asked.items() if method != "GET")
+        return sum(count for method, count in self.gate.requests.items() if method != "GET")
 
 
 async def until(read: Callable[[], Awaitable[Obj | None]], condition: Callable[[Obj], Any] = bool) -> Obj:
@@ -119,7 +119,7 @@ class Fleet:
     def client(self) -> Client:
         return self.plane.client
 
-    # what detector and scheduler would do
+    # writes of the detector and scheduler
 
     async def bind(self, template: Obj, clusters: dict[str, int] | list[str], **spec: Any) -> Obj:
         """The binding of a template that was created, scheduled to clusters."""
@@ -175,7 +175,7 @@ class Fleet:
         await self.set_binding(well_known.binding_name(template["kind"], name), resource, namespace)
         return changed
 
-    # looking
+    # reads
 
     async def binding(self, name: str, namespace: str = "default") -> Obj | None:
         gvr = ResourceBinding.gvr if namespace else ClusterResourceBinding.gvr
@@ -201,14 +201,14 @@ class Fleet:
         return set(await self.plane.events(name, namespace))
 
     async def rest(self) -> None:
-        """Until nothing is under way any more."""
+        """Wait until all controllers are idle."""
         queues = [controller.queue for controller in self.plane.manager.controllers.values()]
         for _ in range(2):
             await eventually(lambda: all(q.idle and not q.delayed for q in queues))
             await asyncio.sleep(0.02)
 
     async def clear(self) -> None:
-        """Everything that a test made goes; the clusters are ready again."""
+        """Delete everything that a test created, and make the clusters ready again."""
         for name, member in self.members.items():
             member.gate.open.set()
             await self.plane.set_ready(name, "True")

@@ -57,7 +57,7 @@ class Plane:
         return path
 
     def join(self, name: str) -> SimCluster:
-        """A simulated cluster becomes a member, and may be spoken to as anybody."""
+        """Join a simulated cluster whose impersonator may impersonate any user."""
         sim = self.background.enter(simulated(name, self.folder / name))
         self.background.run(_join(self.server, sim, name))
         return sim

@@ -41,7 +41,7 @@ class MemberServer:
 async def member_server(
     folder: Path, *, context: str = "member", clock: Clock | None = None, controllers: bool = True
 ) -> AsyncIterator[MemberServer]:
-    """Without `controllers` nobody puts tokens into Secrets."""
+    """Without `controllers`, Secrets of service accounts get no tokens."""
     config = ServerConfig(data_dir=folder, storage="memory://", port=0, context=context, controllers=controllers)
     server = ApiServer(config, clock)
     await server.start()

@@ -1,7 +1,7 @@
 """An OpenID Connect issuer as a process of its own: discovery document and keys over HTTPS, from files.
 
 `python -m tests.support.oidc_issuer DIRECTORY` serves what is in DIRECTORY/www with the certificate beside it, prints
-its port, and writes each path that is requested into DIRECTORY/requests. Whoever runs it rotates keys by writing files.
+its port, and writes each requested path into DIRECTORY/requests. Keys are rotated by writing files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects for tests of override policies, and the shortest way to apply them."""
+"""Objects for tests of override policies, and short functions that apply them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ READY_SECONDS = 20.0
 class ServerProcess:
     """A karmada-apiserver process over one data directory; it can be killed and started again.
 
-    `module` and `greeting`, its first line, make it another server of the same manners.
+    `module` and `greeting`, its first line, select another server with the same life cycle.
     """
 
     data_dir: Path
@@ -39,7 +39,7 @@ class ServerProcess:
         return str(yaml.safe_load(self.kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
 
     def start(self) -> None:
-        """Start and wait until it says that it serves; the port stays the same over restarts."""
+        """Start and wait until it reports that it serves; restarts keep the port."""
         command = [sys.executable, "-m", self.module, "--data-dir", str(self.data_dir)]
         command += ["--port", str(self.port), *self.arguments]
         log = (self.data_dir / "server.log").open("a") if self.data_dir.exists() else None
@@ -85,7 +85,7 @@ class Result:
 
 
 class Program:
-    """kubectl or helm with a home of its own, so that neither caches nor settings of the machine get in."""
+    """kubectl or helm with a home of its own, isolated from caches and settings of the machine."""
 
     def __init__(self, command: list[str], home: Path, kubeconfig: Path) -> None:
         self._command = command

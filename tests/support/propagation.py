@@ -1,4 +1,4 @@
-"""Templates, policies and bindings for tests of propagation, and a control plane that comes to rest."""
+"""Templates, policies and bindings for tests of propagation, and a control plane that can be run until it is idle."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def cluster_policy(name: str = "cpp", *selectors: Obj, **spec: Any) -> Obj:
 
 
 class Propagation:
-    """A control plane whose parts come to rest on demand; time moves as far as that takes."""
+    """A control plane that runs until it is idle on demand; the fake clock advances as far as that takes."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
@@ -133,7 +133,7 @@ class Propagation:
         transport.call = noted  # type: ignore[method-assign,assignment]
 
     async def rest(self, seconds: float = 1.0) -> None:
-        """Let everything happen that happens within so many seconds."""
+        """Advance the clock by so many seconds, and wait until all controllers are idle."""
         clock = self.plane.clock
         assert isinstance(clock, FakeClock)
         for _ in range(5):
@@ -164,7 +164,7 @@ class Propagation:
         await self.rest()
 
     async def clear(self) -> None:
-        """Delete what tests make, as if it had never been."""
+        """Delete everything that tests create."""
         await self.rest()
         for kind in _MADE_BY_TESTS:
             for found in (await self.client.list_all(kind)).items:
@@ -192,12 +192,12 @@ class Propagation:
         return await self.plane.get(BINDINGS, name, namespace)
 
     async def clusters(self, name: str) -> list[str] | None:
-        """Where the placement of a binding leads; None without a binding."""
+        """The cluster names in the placement of a binding; None without a binding."""
         found = await self.binding(name)
         return None if found is None else found["spec"]["placement"]["clusterAffinity"]["clusterNames"]
 
     async def claim(self, kind: GVR, name: str, namespace: str = "default") -> str | None:
-        """The policy that claims a template (or that a binding comes from); every mark of it must be there."""
+        """The policy that claims a template or binding; all labels and annotations of the claim must be set."""
         found = await self.get(kind, name, namespace)
         labels, annotations = found["metadata"].get("labels") or {}, found["metadata"].get("annotations") or {}
         by_policy = (POLICY_ID in labels, POLICY_NAME in annotations, POLICY_NAMESPACE in annotations)

@@ -63,7 +63,7 @@ def _taint(text: str) -> Obj:
 
 
 def pods(count: int) -> Obj:
-    """A summary with room for so many Pods."""
+    """A resource summary with capacity for so many Pods."""
     return {"allocatable": {"pods": str(count)}}
 
 
@@ -114,7 +114,7 @@ def config_map(where: Obj, **more: Any) -> Obj:
 
 
 class Fixed:
-    """An estimator that was told what to say."""
+    """An estimator with fixed results."""
 
     name = "fixed"
 

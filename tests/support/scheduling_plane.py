@@ -51,24 +51,24 @@ class Scheduling:
         return found
 
     def sample(self, name: str, **labels: str) -> float:
-        """A number that the scheduler tells of itself; 0 for none."""
+        """A sample of the scheduler's metrics; 0 for none."""
         registry = CollectorRegistry()
         registry.register(self.scheduler.metrics)
         return registry.get_sample_value(name, labels) or 0.0
 
-    def meddle(self, before: Callable[[Any], Awaitable[Any] | None]) -> Callable[[], None]:
-        """Do this before every write of the scheduler: raise, or do something else first. Returns what ends it."""
+    def intercept_writes(self, before: Callable[[Any], Awaitable[Any] | None]) -> Callable[[], None]:
+        """Call `before` before every write of the scheduler; it may raise. Returns a function that ends this."""
         transport: Any = self.scheduler._client.transport
         call = transport.call
 
-        async def meddled(request: Any) -> Any:
+        async def intercepted(request: Any) -> Any:
             if request.method == "PATCH":
                 doing = before(request)
                 if doing is not None:
                     await doing
             return await call(request)
 
-        transport.call = meddled
+        transport.call = intercepted
 
         def end() -> None:
             transport.call = call
@@ -78,7 +78,7 @@ class Scheduling:
     # waiting
 
     async def rest(self) -> None:
-        """Until nothing is under way; time stands still."""
+        """Wait until the scheduler is idle, without advancing the clock."""
         still = 0
         while still < _STILL:
             await asyncio.sleep(0)
@@ -113,7 +113,7 @@ class Scheduling:
         await self.rest()
 
     async def report(self, name: str, pods: int | None) -> None:
-        """What a cluster says of itself."""
+        """Report the resource summary of a cluster."""
         status: Obj = {"apiEnablements": list(KINDS)}
         if pods is not None:
             status["resourceSummary"] = {"allocatable": {"pods": str(pods)}}

@@ -16,8 +16,8 @@ from tests.support.karmada_server import serving
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command answered."""
+class CommandResult:
+    """The output of a command."""
 
     code: int
     out: str
@@ -30,15 +30,17 @@ class Commands:
 
     kubeconfig: Path
 
-    def __call__(self, *words: str, stdin: str = "", env: dict[str, str] | None = None, ok: bool = True) -> Said:
+    def __call__(
+        self, *words: str, stdin: str = "", env: dict[str, str] | None = None, ok: bool = True
+    ) -> CommandResult:
         done = CliRunner(env={"KUBECONFIG": str(self.kubeconfig), **(env or {})}).invoke(main, words, input=stdin)
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
-        said = Said(done.exit_code, done.stdout, done.stderr)
+        said = CommandResult(done.exit_code, done.stdout, done.stderr)
         assert not ok or said.code == 0, said
         return said
 
     def refused(self, *words: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-        """What it says when it fails."""
+        """The error output of a command that must fail."""
         said = self(*words, stdin=stdin, env=env, ok=False)
         assert said.code == 1, said
         return said.err

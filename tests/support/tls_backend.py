@@ -49,7 +49,7 @@ def write(pair: KeyPair, directory: Path, name: str = "leaf") -> tuple[Path, Pat
 
 
 class TlsBackend:
-    """Answers with `handler`, which a test sets; with `client_ca` it asks for client certificates."""
+    """Responds with `handler`, which a test sets; with `client_ca` it requests client certificates."""
 
     def __init__(self, pair: KeyPair | None = None, client_ca: bytes = b"") -> None:
         self._pair = pair or serving()

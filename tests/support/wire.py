@@ -1,4 +1,4 @@
-"""Requests as bytes and headers, to look at exactly what goes over the wire."""
+"""Requests and responses as bytes and headers, for tests of the wire format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karmada.kube.server.app import ApiServer
 
 @dataclass
 class Answer:
-    """What came over the wire."""
+    """A response."""
 
     code: int
     headers: Mapping[str, str]

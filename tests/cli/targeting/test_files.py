@@ -145,11 +145,11 @@ def test_files_are_required_and_not_of_both_kinds() -> None:
 
 
 class Pages(BaseHTTPRequestHandler):
-    asked = 0
+    requests = 0
 
     def do_GET(self) -> None:
-        type(self).asked += 1
-        code = {"/good.yaml": 200, "/busy.yaml": 503 if Pages.asked < 3 else 200}.get(self.path, 404)
+        type(self).requests += 1
+        code = {"/good.yaml": 200, "/busy.yaml": 503 if Pages.requests < 3 else 200}.get(self.path, 404)
         self.send_response(code)
         self.end_headers()
         self.wfile.write((CONFIG % "fetched").encode() if code == 200 else b"")
@@ -160,7 +160,7 @@ class Pages(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def pages() -> Iterator[str]:
-    Pages.asked = 0
+    Pages.requests = 0
     server = HTTPServer(("127.0.0.1", 0), Pages)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -173,7 +173,7 @@ def pages() -> Iterator[str]:
 def test_a_url_is_fetched_and_a_busy_server_asked_again(pages: str) -> None:
     assert names(f"{pages}/good.yaml") == [("fetched", "good.yaml")]
     assert names(f"{pages}/busy.yaml") == [("fetched", "busy.yaml")]
-    assert Pages.asked == 3
+    assert Pages.requests == 3
     with pytest.raises(Failure, match="server reported 404 Not Found, status code=404"):
         read_files([f"{pages}/none.yaml"])
 

@@ -41,12 +41,12 @@ class Gate:
         self.legacy = False
         """As a server from before aggregated discovery."""
         self.released = asyncio.Event()
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self.answered: Counter[tuple[str, int]] = Counter()
 
     async def run(self, request: Request, answer: Callable[[Request], Awaitable[Result]]) -> Result:
         path = request.info.path
-        self.asked[path] += 1
+        self.requests[path] += 1
         if path in self.hanging:
             await self.released.wait()
         code = self.codes.get(path)

@@ -110,8 +110,8 @@ async def test_a_secret_that_is_mended_is_looked_at_at_once(plane: Plane, member
         await plane.join("m1", member, secret={"token": encoded("a\nb"), "caBundle": encoded("x")})
         await eventually(lambda: ready() == FAILED)
         await eventually(lambda: controller.queue.idle)
-        asked = member.gate.asked["/readyz"]
+        asked = member.gate.requests["/readyz"]
         await plane.client.patch(SECRETS, "m1", NAMESPACE, {"data": credentials(member)})
-        await eventually(lambda: member.gate.asked["/readyz"] > asked)
+        await eventually(lambda: member.gate.requests["/readyz"] > asked)
     finally:
         await controller.stop(grace=0)

@@ -74,13 +74,13 @@ async def test_a_server_without_aggregated_discovery_is_walked_through_once_a_mi
     member.gate.legacy = True
     reader = EnablementReader(transport, clock)
     assert await reader.read() == modern
-    before = sum(member.gate.asked.values())
+    before = sum(member.gate.requests.values())
     await clock.advance(59)
     assert await reader.read() == modern
-    assert sum(member.gate.asked.values()) == before
+    assert sum(member.gate.requests.values()) == before
     await clock.advance(1)
     assert await reader.read() == modern
-    assert sum(member.gate.asked.values()) > before
+    assert sum(member.gate.requests.values()) > before
 
 
 async def test_a_group_that_fails_is_looked_at_again_on_the_next_pass(

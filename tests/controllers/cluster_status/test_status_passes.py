@@ -150,7 +150,7 @@ async def test_a_member_that_hangs_is_not_reachable_when_the_probe_times_out(pla
     member.gate.hanging.add("/readyz")
     await plane.join("m1", member)
     passing = asyncio.create_task(plane.look("m1"))
-    await eventually(lambda: member.gate.asked["/readyz"])
+    await eventually(lambda: member.gate.requests["/readyz"])
     await plane.clock.advance(9.9)
     assert not passing.done()
     await plane.clock.advance(0.1)
@@ -164,7 +164,7 @@ async def test_a_member_that_is_healthy_but_tells_nothing_keeps_what_was_known(
     before = await plane.look("m1")
     member.gate.hanging.add("/apis")
     passing = asyncio.create_task(plane.look("m1"))
-    await eventually(lambda: member.gate.asked["/apis"] == 2)
+    await eventually(lambda: member.gate.requests["/apis"] == 2)
     await plane.clock.advance(32)
     status = await passing
     assert brief(status, "Ready") == READY
@@ -266,7 +266,7 @@ async def test_nothing_happens_before_the_cluster_has_its_finalizer(plane: Plane
     await plane.join("m1", member)
     await plane.change("m1", {"metadata": {"finalizers": None}})
     assert await plane.status.reconcile(KEY) is Done
-    assert member.gate.asked["/readyz"] == 0
+    assert member.gate.requests["/readyz"] == 0
 
 
 @pytest.mark.parametrize("spec", [{"syncMode": "Pull"}, {"secretRef": None}])
@@ -274,7 +274,7 @@ async def test_clusters_of_others_are_left_alone(plane: Plane, member: FakeMembe
     await plane.join("m1", member)
     await plane.change("m1", {"spec": spec})
     assert await plane.status.reconcile(KEY) is Done
-    assert member.gate.asked["/readyz"] == 0
+    assert member.gate.requests["/readyz"] == 0
 
 
 async def test_what_others_say_in_the_status_stays(plane: Plane, member: FakeMember) -> None:
@@ -308,7 +308,7 @@ async def test_without_modeling_no_node_or_pod_is_read(plane: Plane, member: Fak
     status = await plane.look("m1")
     assert brief(status, "Ready") == READY
     assert "nodeSummary" not in status
-    assert member.gate.asked["/api/v1/nodes"] == member.gate.asked["/api/v1/pods"] == 0
+    assert member.gate.requests["/api/v1/nodes"] == member.gate.requests["/api/v1/pods"] == 0
 
 
 async def test_the_models_gate_takes_only_the_grades_away(plane: Plane, member: FakeMember) -> None:
@@ -382,4 +382,4 @@ async def test_credentials_that_are_changed_are_used(
     await plane.look("m1")
     await plane.change("m1", {"spec": {"apiEndpoint": second.server.url}})
     await plane.look("m1")
-    assert second.gate.asked["/readyz"] == 1
+    assert second.gate.requests["/readyz"] == 1

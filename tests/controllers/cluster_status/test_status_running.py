@@ -96,10 +96,10 @@ async def test_every_cluster_is_looked_at_once_in_a_period(
     await plane_settles(plane, controller)
     for _ in range(20):
         await pass_time(plane, controller, 1)
-    before = [member.gate.asked["/readyz"] for member in members]
+    before = [member.gate.requests["/readyz"] for member in members]
     for _ in range(30):
         await pass_time(plane, controller, 1)
-    assert [member.gate.asked["/readyz"] for member in members] == [count + 3 for count in before]
+    assert [member.gate.requests["/readyz"] for member in members] == [count + 3 for count in before]
 
 
 async def plane_settles(plane: Plane, controller: Controller) -> None:
@@ -150,4 +150,4 @@ async def test_while_nothing_can_be_written_members_are_still_looked_at(plane: P
     pauses = [(await status.reconcile(KEY)).after for _ in range(12)]
     assert pauses[:3] == [0.1, 0.2, 0.4]
     assert pauses[-1] == 10
-    assert member.gate.asked["/readyz"] == 12
+    assert member.gate.requests["/readyz"] == 12

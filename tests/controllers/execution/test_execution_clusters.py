@@ -106,7 +106,7 @@ async def test_a_cluster_that_hangs_while_it_leaves_is_let_go_when_it_is_known_t
     await two_alone.client.patch(Cluster.gvr, "m1", "", {"metadata": {"finalizers": ["karmada.io/cluster-controller"]}})
     await two_alone.client.delete(Cluster.gvr, "m1")
     await two_alone.client.delete(CONFIG_MAPS, "settings", "default")
-    await eventually(lambda: member.gate.asked["DELETE"])
+    await eventually(lambda: member.gate.requests["DELETE"])
     await two_alone.plane.set_ready("m1", "False")
     await two_alone.until_work_gone("m1", template)
     member.gate.open.set()

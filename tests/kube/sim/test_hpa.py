@@ -280,11 +280,11 @@ class Scripted:
 
     def __init__(self, answers: dict[str, Obj]) -> None:
         self.answers = answers
-        self.asked: list[Call] = []
+        self.requests: list[Call] = []
         self.missing: ApiError = NotFound.resource()
 
     async def call(self, call: Call) -> Any:
-        self.asked.append(call)
+        self.requests.append(call)
         if call.path not in self.answers:
             raise self.missing
         return self.answers[call.path]
@@ -313,7 +313,7 @@ async def test_resource_metrics_are_summed_over_containers() -> None:
     path = "/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods"
     client, transport = metrics_client({path: {"items": [{**item, "containers": usage}, half]}})
     assert await client.resource("ns", "app=web", "cpu", "") == {"p": PodMetric(374, 60.0, 15.5)}
-    assert transport.asked[0].query == {"labelSelector": "app=web"}
+    assert transport.requests[0].query == {"labelSelector": "app=web"}
     with pytest.raises(MetricsError, match="container d not present in metrics for pod ns/q"):
         await client.resource("ns", "", "cpu", "d")
 
@@ -335,7 +335,7 @@ async def test_custom_metrics_are_read_in_the_preferred_version() -> None:
     answers: dict[str, Obj] = {**GROUP, f"{CUSTOM}/v1beta2/namespaces/ns/pods/*/rps": {"items": [item]}}
     client, transport = metrics_client(answers)
     assert await client.pods("ns", "app=web", "rps", "verb=GET") == {"p": PodMetric(1500, 60.0, 60.0)}
-    assert transport.asked[-1].query == {"labelSelector": "app=web", "metricLabelSelector": "verb=GET"}
+    assert transport.requests[-1].query == {"labelSelector": "app=web", "metricLabelSelector": "verb=GET"}
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ async def test_external_metrics_come_as_a_list() -> None:
     path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/ns/queue"
     client, transport = metrics_client({path: {"items": [{"value": "3"}, {"value": "500m"}]}})
     assert await client.external("ns", "queue", "q=w") == [3000, 500]
-    assert transport.asked[0].query == {"labelSelector": "q=w"}
+    assert transport.requests[0].query == {"labelSelector": "q=w"}
 
 
 # --- the controller

@@ -90,7 +90,7 @@ async def test_the_status_tells_the_generation_that_the_decision_made(plane: Sch
 async def test_a_decision_is_two_writes(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
     wrote: list[str] = []
-    plane.meddle(lambda request: wrote.append(request.path))
+    plane.intercept_writes(lambda request: wrote.append(request.path))
     await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
     await plane.wait(5)
     path = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings/web-deployment"
@@ -184,7 +184,7 @@ def refusing(error: Exception, part: str = "") -> Any:
 async def test_an_overdrawn_quota_is_reported_and_tried_again(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
     text = 'admission webhook "x" denied the request: quota exceeded'
-    end = plane.meddle(refusing(ApiError(text, code=403, reason="QuotaExceeded")))
+    end = plane.intercept_writes(refusing(ApiError(text, code=403, reason="QuotaExceeded")))
     made = await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
     assert condition(made) == ("False", "QuotaExceeded", text)
     assert targets(made) == {}
@@ -198,7 +198,7 @@ async def test_an_overdrawn_quota_is_reported_and_tried_again(plane: Scheduling)
 
 async def test_another_refusal_is_an_error_of_the_scheduler(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
-    plane.meddle(refusing(Forbidden("no")))
+    plane.intercept_writes(refusing(Forbidden("no")))
     made = await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
     assert condition(made) == ("False", "SchedulerError", "no")
     assert plane.delays("web-deployment")
@@ -207,7 +207,7 @@ async def test_another_refusal_is_an_error_of_the_scheduler(plane: Scheduling) -
 async def test_a_result_that_cannot_be_withdrawn_is_tried_again(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
     await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
-    end = plane.meddle(refusing(Forbidden("no")))
+    end = plane.intercept_writes(refusing(Forbidden("no")))
     changed = await plane.change("web-deployment", {"placement": {"clusterAffinity": {"clusterNames": ["m9"]}}})
     text = "0/1 clusters are available: 1 cluster(s) did not match the placement cluster affinity constraint."
     assert condition(changed) == ("False", "NoClusterFit", f"[{text}, no]")
@@ -222,7 +222,7 @@ async def test_a_result_that_cannot_be_withdrawn_is_tried_again(plane: Schedulin
 async def test_a_namespace_that_ends_needs_no_further_try(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
     details = {"causes": [{"reason": "NamespaceTerminating", "message": "it ends"}]}
-    plane.meddle(refusing(ApiError("ends", code=403, reason="Forbidden", details=details)))
+    plane.intercept_writes(refusing(ApiError("ends", code=403, reason="Forbidden", details=details)))
     made = await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
     assert "status" not in made
     assert plane.delays("web-deployment") is None
@@ -233,7 +233,7 @@ async def test_a_namespace_that_ends_needs_no_further_try(plane: Scheduling) -> 
 @pytest.mark.parametrize("how", [DYNAMIC, DUPLICATED])
 async def test_a_lost_connection_is_made_good(plane: Scheduling, part: str, how: Obj) -> None:
     await plane.clusters("m1", pods=9)
-    end = plane.meddle(refusing(ConnectionFailed("gone"), part))
+    end = plane.intercept_writes(refusing(ConnectionFailed("gone"), part))
     await plane.bind("web-deployment", deployment(2, placement(how)))
     assert plane.delays("web-deployment")
     end()
@@ -247,7 +247,7 @@ async def test_a_lost_connection_is_made_good(plane: Scheduling, part: str, how:
 
 async def test_the_group_is_told_even_if_the_connection_was_lost_before_that(plane: Scheduling) -> None:
     await plane.clusters("m2", pods=9)
-    end = plane.meddle(refusing(ConnectionFailed("gone"), "/status"))
+    end = plane.intercept_writes(refusing(ConnectionFailed("gone"), "/status"))
     terms = [{"affinityName": f"g{n}", "clusterNames": [f"m{n}"]} for n in (1, 2)]
     await plane.bind("web-deployment", deployment(2, placement(DYNAMIC, clusterAffinities=terms)))
     end()
@@ -284,7 +284,7 @@ async def test_a_change_between_the_decision_and_its_writing_is_decided_anew(pla
             claimed.append(request.body["status"]["schedulerObservedGeneration"])
         return scale()
 
-    plane.meddle(before)
+    plane.intercept_writes(before)
     made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
     assert targets(made) == {"m1": 5}
     assert claimed[0] == 1, "the generation that was decided on"
@@ -300,7 +300,7 @@ async def test_a_change_between_the_result_and_the_status_is_decided_anew(plane:
         scaled = True
         await plane.client.patch(BINDINGS, "web-deployment", "default", {"spec": {"replicas": 5}})
 
-    plane.meddle(lambda request: scale() if request.path.endswith("/status") and not scaled else None)
+    plane.intercept_writes(lambda request: scale() if request.path.endswith("/status") and not scaled else None)
     made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
     assert targets(made) == {"m1": 5}
     assert made["status"]["schedulerObservedGeneration"] == meta.generation(made)
@@ -308,7 +308,7 @@ async def test_a_change_between_the_result_and_the_status_is_decided_anew(plane:
 
 async def test_a_binding_that_goes_meanwhile_is_let_go(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
-    end = plane.meddle(lambda _request: plane.client.delete(BINDINGS, "web-deployment", "default"))
+    end = plane.intercept_writes(lambda _request: plane.client.delete(BINDINGS, "web-deployment", "default"))
     with pytest.raises(ApiError):
         await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
     end()
@@ -330,7 +330,7 @@ async def test_a_new_binding_of_the_same_name_is_decided_for_itself(plane: Sched
         metadata = {key: found["metadata"][key] for key in ("name", "namespace", "labels")}
         await plane.client.create(BINDINGS, {**found, "metadata": metadata, "spec": {**found["spec"], "replicas": 7}})
 
-    plane.meddle(lambda _request: replace())
+    plane.intercept_writes(lambda _request: replace())
     made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
     assert targets(made) == {"m1": 7}
     assert well_known.APPLIED_PLACEMENT in meta.annotations(made)
@@ -340,7 +340,7 @@ async def test_a_failed_try_after_a_cluster_changed_is_not_taken_for_decided(pla
     await plane.clusters("m1")
     await plane.cluster("m2", taints=[{"key": "new", "effect": "NoSchedule"}])
     await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
-    end = plane.meddle(refusing(ConnectionFailed("gone")))
+    end = plane.intercept_writes(refusing(ConnectionFailed("gone")))
     await plane.change_cluster("m2", {"spec": {"taints": None}})
     assert await plane.targets("web-deployment") == {"m1": 2}
     end()

@@ -321,7 +321,7 @@ async def test_a_decision_counts_before_it_is_written(plane_folder: Path, gates:
             held.append(path)
             await gate.wait()
 
-        plane.meddle(lambda request: wait(request.path))
+        plane.intercept_writes(lambda request: wait(request.path))
         for name in "ab":
             head = {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding"}
             metadata = {"name": f"{name}-deployment", "namespace": "default", "labels": MARKED}

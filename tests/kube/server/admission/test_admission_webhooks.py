@@ -37,13 +37,13 @@ class Hooks:
         self.port = backend.port
         self.state = state
         self.answers: dict[str, Answer] = {}
-        self.asked: list[tuple[str, Obj]] = []
+        self.requests: list[tuple[str, Obj]] = []
         backend.handler = self._serve
 
     async def _serve(self, raw: web.BaseRequest) -> web.Response:
         review = orjson.loads(await raw.read())
         name = raw.path.strip("/")
-        self.asked.append((name, review))
+        self.requests.append((name, review))
         answer = self.answers.get(name, allow)(review)
         if asyncio.iscoroutine(answer):
             answer = await answer
@@ -53,7 +53,7 @@ class Hooks:
 
     @property
     def order(self) -> list[str]:
-        return [name for name, _ in self.asked]
+        return [name for name, _ in self.requests]
 
     def hook(self, name: str, answer: Answer | None = None, **more: Any) -> Obj:
         if answer is not None:
@@ -157,7 +157,7 @@ async def test_a_webhook_is_asked_with_everything_about_the_write(hooks: Hooks, 
     hooks.configure("Validating", "a", hooks.hook("see"))
     old, new = config_map(), config_map(tier="gold")
     await run(validating, write(new, UPDATE, old, dry_run=True))
-    [(_, review)] = hooks.asked
+    [(_, review)] = hooks.requests
     request = review["request"]
     assert (review["kind"], review["apiVersion"]) == ("AdmissionReview", "admission.k8s.io/v1")
     assert len(request.pop("uid")) == 36
@@ -181,7 +181,7 @@ async def test_a_delete_has_no_object_and_a_create_no_old_one(hooks: Hooks, vali
     hooks.configure("Validating", "a", hooks.hook("see"))
     await run(validating, write(config_map()))
     await run(validating, write(None, DELETE, config_map()))
-    first, second = (review["request"] for _, review in hooks.asked)
+    first, second = (review["request"] for _, review in hooks.requests)
     assert (first["oldObject"], second["object"]) == (None, None)
     assert second["oldObject"]["data"] == {"a": "1"}
 
@@ -189,7 +189,7 @@ async def test_a_delete_has_no_object_and_a_create_no_old_one(hooks: Hooks, vali
 async def test_a_namespace_is_asked_about_under_its_own_name(hooks: Hooks, validating: ValidatingWebhooks) -> None:
     hooks.configure("Validating", "a", hooks.hook("see"))
     await run(validating, write({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-    [(_, review)] = hooks.asked
+    [(_, review)] = hooks.requests
     assert review["request"]["namespace"] == "shop"
 
 
@@ -199,7 +199,7 @@ async def test_a_webhook_that_knows_only_v1beta1_is_asked_in_it(hooks: Hooks, va
 
     hooks.configure("Validating", "a", hooks.hook("see", lax, admissionReviewVersions=["v9", "v1beta1"]))
     error = await refusal(validating, write(config_map()))
-    assert hooks.asked[0][1]["apiVersion"] == "admission.k8s.io/v1beta1"
+    assert hooks.requests[0][1]["apiVersion"] == "admission.k8s.io/v1beta1"
     assert error.message == 'admission webhook "see.example.com" denied the request: old and lax'
 
 
@@ -214,7 +214,7 @@ async def test_a_webhook_on_scale_sees_and_changes_the_scale(hooks: Hooks, mutat
     hooks.configure("Mutating", "a", hooks.hook("cap", fewer, rules=[rule]))
     live, wanted = deployment(1), deployment(100)
     changed = await run(mutating, write(wanted, UPDATE, live, "scale"))
-    request = hooks.asked[0][1]["request"]
+    request = hooks.requests[0][1]["request"]
     assert request["kind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     assert request["object"]["spec"] == {"replicas": 100}
     assert request["subResource"] == request["requestSubResource"] == "scale"
@@ -282,7 +282,7 @@ async def test_the_namespace_selector_looks_at_the_namespace_of_the_object(
     hooks.configure("Validating", "a", hooks.hook("see", namespaceSelector=selector))
     hooks.state.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}})
     await run(validating, write(config_map()))
-    assert len(hooks.asked) == asked
+    assert len(hooks.requests) == asked
 
 
 async def test_namespaces_are_selected_by_their_own_new_labels_and_other_cluster_objects_always(
@@ -295,7 +295,7 @@ async def test_namespaces_are_selected_by_their_own_new_labels_and_other_cluster
             validating, write({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}})
         )
     await run(validating, write({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}))
-    assert [review["request"]["kind"]["kind"] for _, review in hooks.asked] == ["Namespace", "Node"]
+    assert [review["request"]["kind"]["kind"] for _, review in hooks.requests] == ["Namespace", "Node"]
 
 
 async def test_a_namespace_that_does_not_exist_cannot_be_selected(hooks: Hooks, validating: ValidatingWebhooks) -> None:
@@ -311,11 +311,11 @@ async def test_the_object_selector_looks_at_the_new_and_at_the_old_object(
     hooks.configure("Validating", "a", hooks.hook("see", objectSelector={"matchLabels": {"tier": "gold"}}))
     gold, plain = config_map(tier="gold"), config_map()
     await run(validating, write(plain))
-    assert hooks.asked == []
+    assert hooks.requests == []
     await run(validating, write(plain, UPDATE, gold))
     await run(validating, write(gold, UPDATE, plain))
     await run(validating, write(None, DELETE, gold))
-    assert len(hooks.asked) == 3
+    assert len(hooks.requests) == 3
 
 
 def autoscaler(api_version: str) -> Obj:
@@ -331,7 +331,7 @@ async def test_an_equivalent_rule_sees_the_object_in_the_version_it_names(
     percent = patching({"op": "add", "path": "/spec/targetCPUUtilizationPercentage", "value": 80})
     hooks.configure("Mutating", "a", hooks.hook("see", percent, rules=[wanted], matchPolicy="Equivalent"))
     changed = await run(mutating, write(autoscaler("autoscaling/v2")))
-    request = hooks.asked[0][1]["request"]
+    request = hooks.requests[0][1]["request"]
     assert (request["kind"]["version"], request["requestKind"]["version"]) == ("v1", "v2")
     assert (request["resource"]["version"], request["requestResource"]["version"]) == ("v1", "v2")
     assert request["object"]["apiVersion"] == "autoscaling/v1"
@@ -372,7 +372,7 @@ async def test_all_match_conditions_must_hold(
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", matchConditions=condition(expression)))
     await run(validating, write(config_map()))
-    assert len(hooks.asked) == asked
+    assert len(hooks.requests) == asked
 
 
 @pytest.mark.parametrize("expression", ["object.spec.missing == 1", "object.(", "nothing == 1"])
@@ -385,14 +385,14 @@ async def test_a_condition_that_fails_is_what_the_failure_policy_says(
     error = await refusal(validating, write(config_map()))
     assert isinstance(error, Forbidden)
     assert error.message.startswith('configmaps "settings" is forbidden: ')
-    assert hooks.asked == []
+    assert hooks.requests == []
 
 
 async def test_a_false_condition_decides_even_when_another_fails(hooks: Hooks, validating: ValidatingWebhooks) -> None:
     both = [*condition("object.spec.missing == 1"), {"name": "d", "expression": "false"}]
     hooks.configure("Validating", "a", hooks.hook("see", matchConditions=both))
     await run(validating, write(config_map()))
-    assert hooks.asked == []
+    assert hooks.requests == []
 
 
 # verdicts
@@ -480,7 +480,7 @@ async def test_an_answer_that_cannot_be_used_is_a_failed_call(
 async def test_an_answer_to_another_question_does_not_count(hooks: Hooks, validating: ValidatingWebhooks) -> None:
     hooks.configure("Validating", "a", hooks.hook("bad", lambda review: respond(review, uid="other")))
     error = await refusal(validating, write(config_map()))
-    uid = hooks.asked[0][1]["request"]["uid"]
+    uid = hooks.requests[0][1]["request"]["uid"]
     assert error.message == f'{INVALID}expected response.uid="{uid}", got "other"'
 
 
@@ -556,7 +556,7 @@ async def test_harmless_webhooks_take_part_in_dry_runs(
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", sideEffects=side_effects))
     await run(validating, write(config_map(), dry_run=True))
-    assert hooks.asked[0][1]["request"]["dryRun"] is True
+    assert hooks.requests[0][1]["request"]["dryRun"] is True
 
 
 @pytest.mark.parametrize("side_effects", ["Some", "Unknown"])
@@ -664,7 +664,7 @@ async def test_webhooks_run_by_name_of_configuration_then_in_their_order_each_on
     hooks.configure("Mutating", "a", hooks.hook("first", labelling("a")), hooks.hook("second", labelling("b")))
     await run(mutating, write(config_map()))
     assert hooks.order == ["first", "second", "third"]
-    labels = [set(review["request"]["object"]["metadata"]["labels"]) - {"app"} for _, review in hooks.asked]
+    labels = [set(review["request"]["object"]["metadata"]["labels"]) - {"app"} for _, review in hooks.requests]
     assert labels == [set(), {"a"}, {"a", "b"}]
 
 
@@ -681,7 +681,7 @@ async def test_earlier_webhooks_that_ask_for_it_see_later_changes_once_more(
     )  # fmt: skip
     await Chain([mutating]).admit(write(config_map()))
     assert hooks.order == ["never", "again", "changes", "after", "again"]
-    assert hooks.asked[-1][1]["request"]["object"]["metadata"]["labels"] == {"app": "web", "a": "yes", "b": "yes"}
+    assert hooks.requests[-1][1]["request"]["object"]["metadata"]["labels"] == {"app": "web", "a": "yes", "b": "yes"}
 
 
 async def test_nobody_is_asked_again_when_nothing_changed(hooks: Hooks, mutating: MutatingWebhooks) -> None:
@@ -782,7 +782,7 @@ async def test_what_a_webhook_changes_is_stored_and_the_server_still_sets_the_me
     changed = await api.patch(CONFIG_MAPS, "settings", "shop", {"metadata": {"labels": {"seen": None, "more": "x"}}})
     assert changed["metadata"]["labels"] == {"app": "web", "seen": "yes", "more": "x"}
     assert changed["metadata"]["uid"] == made["metadata"]["uid"]
-    assert [review["request"]["operation"] for _, review in hooks.asked] == ["CREATE", "UPDATE"]
+    assert [review["request"]["operation"] for _, review in hooks.requests] == ["CREATE", "UPDATE"]
     assert await api.get(CONFIG_MAPS, "settings", "shop") == changed
 
 

@@ -44,13 +44,13 @@ class Counting:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.asked: list[Obj] = []
+        self.requests: list[Obj] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.failure: Exception | None = None
 
     async def create(self, kind: GVR, obj: Obj) -> Obj:
-        self.asked.append(obj)
+        self.requests.append(obj)
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
@@ -103,7 +103,7 @@ async def grant(client: Client, rule: Obj) -> None:
 async def test_rights_are_asked_for_with_everything_known_of_the_user(asking: Any, clock: FakeClock) -> None:
     rights = DelegatedAuthorizer(asking, clock)
     assert not (await rights.decide(JANE, LIST._replace(name="m1", subresource="proxy"))).allowed
-    [question] = asking.asked
+    [question] = asking.requests
     assert question["spec"] == {
         "user": "jane",
         "uid": "1",
@@ -121,25 +121,25 @@ async def test_an_answer_is_remembered_for_a_while(server: ApiServer, asking: An
     assert not (await rights.decide(JANE, LIST)).allowed
     await grant(server.client(), {"apiGroups": ["*"], "resources": ["clusters"], "verbs": ["list"]})
     assert not (await rights.decide(JANE, LIST)).allowed, "still the old answer"
-    assert len(asking.asked) == 1
+    assert len(asking.requests) == 1
     await clock.advance(10.1)
     decision = await rights.decide(JANE, LIST)
     assert decision.allowed
     assert decision.reason.startswith("RBAC: allowed by")
-    assert len(asking.asked) == 2
+    assert len(asking.requests) == 2
 
 
 async def test_many_who_ask_the_same_get_one_answer(asking: Any, clock: FakeClock) -> None:
     rights = DelegatedAuthorizer(asking, clock)
     asking.gate.clear()
     waiting = [asyncio.create_task(rights.decide(JANE, LIST)) for _ in range(20)]
-    await eventually(lambda: asking.asked)
+    await eventually(lambda: asking.requests)
     waiting[0].cancel()
     asking.gate.set()
     answers = await asyncio.gather(*waiting, return_exceptions=True)
     assert isinstance(answers[0], asyncio.CancelledError)
     assert all(not answer.allowed for answer in answers[1:])
-    assert len(asking.asked) == 1
+    assert len(asking.requests) == 1
 
 
 async def test_a_failure_is_told_and_not_remembered(asking: Any, clock: FakeClock) -> None:
@@ -156,9 +156,9 @@ async def test_health_pages_and_masters_need_no_question(asking: Any, clock: Fak
     for path in ("/healthz", "/livez", "/readyz", "/readyz/ping"):
         assert (await rights.decide(JANE, AuthzAttributes("get", path=path, is_resource=False))).allowed
     assert (await rights.decide(User("root", groups=("system:masters",)), LIST)).allowed
-    assert asking.asked == []
+    assert asking.requests == []
     assert not (await rights.decide(JANE, AuthzAttributes("get", path="/metrics", is_resource=False))).allowed
-    assert asking.asked[0]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+    assert asking.requests[0]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
 
 
 # --- callers
@@ -173,10 +173,10 @@ async def test_a_token_is_reviewed_once_in_a_while(asking: Any, clock: FakeClock
     for _ in range(3):
         user = await callers.identify(headers(Authorization="Bearer sesame"), None, [])
         assert (user.name, user.uid, user.groups) == ("jane", "1", ("crew", "system:authenticated"))
-    assert len(asking.asked) == 1
+    assert len(asking.requests) == 1
     await clock.advance(10.1)
     await callers.identify(headers(Authorization="Bearer sesame"), None, [])
-    assert len(asking.asked) == 2
+    assert len(asking.requests) == 2
 
 
 @pytest.mark.parametrize("authorization", ["Bearer wrong", "bearer other"])
@@ -226,7 +226,7 @@ async def test_a_front_proxy_names_the_user_in_the_headers_agreed_on(asking: Any
         await callers.identify(sent, der(PROXIES, "other"), [])
     user = await callers.identify(sent, der(CLIENTS, "joe", "staff"), [])
     assert (user.name, user.groups) == ("joe", ("staff", "system:authenticated"))
-    assert asking.asked == []
+    assert asking.requests == []
 
 
 # --- whom to trust

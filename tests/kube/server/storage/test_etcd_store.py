@@ -305,7 +305,7 @@ async def test_one_member_that_dies_or_hangs_is_not_missed(three: EtcdCluster) -
         assert len((await store.range("")).items) == len(written)
         seen += [e.revision for e in await waiting]
         if hang:
-            member.go_on()
+            member.resume()
         else:
             three.restart(member)
         three.wait()
