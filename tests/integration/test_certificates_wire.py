@@ -281,6 +281,21 @@ async def test_approval_changes_nothing_but_the_decision(server: ApiServer, http
     assert kept["spec"]["username"] != "another"
 
 
+@pytest.mark.parametrize("part", ["approval", "status"])
+async def test_a_decision_and_a_status_keep_the_metadata_of_the_body(server: ApiServer, http: Http, part: str) -> None:
+    pem, _ = signing_request("jane")
+    body = (await http("POST", PATH, csr("jane", pem, "example.com/signer"))).json()
+    body["metadata"]["annotations"] = {"put": part}
+    body["metadata"]["labels"] = {"put": part}
+    assert (await http("PUT", f"{PATH}/jane/{part}", body)).code == 200
+    patch = {"metadata": {"annotations": {"patched": part}}}
+    answer = await http("PATCH", f"{PATH}/jane/{part}", patch, content_type="application/merge-patch+json")
+    assert answer.code == 200
+    metadata = (await http("GET", f"{PATH}/jane")).json()["metadata"]
+    assert metadata["annotations"] == {"put": part, "patched": part}
+    assert metadata["labels"] == {"put": part}
+
+
 async def test_requests_are_cleared_away_when_their_time_is_over(certificates: Path) -> None:
     async with server_with_clock(certificates) as (server, clock):
         http = Http(server)

@@ -254,3 +254,14 @@ def test_an_embedded_resource_gets_identity_fields() -> None:
         root(t={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": STRING}})
     )
     assert node.properties["t"].properties.keys() == {"spec", "apiVersion", "kind", "metadata"}
+
+
+@pytest.mark.parametrize("keyword", [{"$ref": "#/x"}, {"type": "array", "items": [STRING]}])
+def test_a_keyword_that_structural_schemas_lack_hides_what_else_is_not_structural(keyword: Obj) -> None:
+    others = {"p": {"type": "string", "pattern": "["}, "u": {"type": "array", "items": STRING, "uniqueItems": True}}
+    alone = [error.field for error in structural_errors(root(**others), "s")]
+    assert alone == ["s.properties[p].pattern", "s.properties[u].uniqueItems"]
+    hidden = [error.field for error in structural_errors(root(**others, r=keyword), "s")]
+    assert "s.properties[u].uniqueItems" in hidden
+    assert len(hidden) == 2
+    assert not {"s.properties[p].pattern", "s.properties[r].type"} & set(hidden)

@@ -345,3 +345,25 @@ def test_nested_alternatives_are_each_tried_once() -> None:
 def test_an_enum_compares_json_values(value: Any, fits: bool) -> None:
     field = {"x-kubernetes-preserve-unknown-fields": True, "enum": [1, {"a": 1, "b": 2}]}
     assert (not errors(field, value)) is fits
+
+
+EMBEDDED: Obj = {
+    "type": "object",
+    "x-kubernetes-embedded-resource": True,
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+
+
+def test_embedded_objects_are_reported_after_what_the_schema_refuses() -> None:
+    node = compiled({"inner": EMBEDDED, "list": {"type": "array", "items": EMBEDDED}, "size": {"type": "integer"}})
+    spec = {"inner": {}, "list": [{"apiVersion": "v1"}], "size": "x"}
+    found = [error.field for error in validate(node, {"spec": spec})]
+    assert found == ["spec.size", "spec.inner.apiVersion", "spec.inner.kind", "spec.list[0].kind"]
+
+
+def test_an_embedded_object_that_did_not_change_is_forgiven() -> None:
+    node = compiled({"inner": EMBEDDED, "size": {"type": "integer"}})
+    old = {"spec": {"inner": {"kind": "X"}, "size": 1}}
+    assert validate(node, {"spec": {"inner": {"kind": "X"}, "size": 2}}, old) == []
+    changed = validate(node, {"spec": {"inner": {"kind": "Y"}, "size": 2}}, old)
+    assert [error.field for error in changed] == ["spec.inner.apiVersion"]

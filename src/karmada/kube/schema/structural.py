@@ -79,6 +79,8 @@ class Checks:
     """Whether there is anything to check besides the type and what is below."""
     has_defaults: bool = False
     has_rules: bool = False
+    has_embedded: bool = False
+    """These three: here or anywhere below."""
 
 
 _KINDS: dict[str, type] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
@@ -218,6 +220,7 @@ def _checks(schema: Obj, node: Node) -> Checks:
     below = [child.checks for child in children(node) if child.checks is not None]
     checks.has_defaults = node.default is not UNSET or any(child.has_defaults for child in below)
     checks.has_rules = bool(checks.rules) or any(child.has_rules for child in below)
+    checks.has_embedded = node.embedded or any(child.has_embedded for child in below)
     return checks
 
 
@@ -236,17 +239,31 @@ _EMPTY_MESSAGES = {
 
 @dataclass(slots=True)
 class _Walk:
+    """Errors of any OpenAPI schema (`add`), and those of one that is not structural (`add_structural`).
+
+    Of a schema with a keyword that structural schemas do not have, only the former are reported.
+    """
+
     errors: FieldErrors = field(default_factory=FieldErrors)
+    general: FieldErrors = field(default_factory=FieldErrors)
+    unsupported: bool = False
 
     def add(self, *errors: FieldError) -> None:
         self.errors.extend(errors)
+        self.general.extend(errors)
+
+    def add_structural(self, *errors: FieldError) -> None:
+        self.errors.extend(errors)
+
+    def found(self) -> FieldErrors:
+        return self.general if self.unsupported else self.errors
 
 
 def structural_errors(schema: Obj, path: str) -> list[FieldError]:
     """What keeps a version's openAPIV3Schema from being structural; empty when all is well."""
     walk = _Walk()
     _place(walk, schema, "root", path)
-    return walk.errors
+    return walk.found()
 
 
 def _place(walk: _Walk, schema: Any, level: str, path: str) -> None:
@@ -275,6 +292,7 @@ def _place(walk: _Walk, schema: Any, level: str, path: str) -> None:
 def _plain_rules(walk: _Walk, schema: Obj, path: str) -> None:
     for key in _UNSUPPORTED:
         if schema.get(key):
+            walk.unsupported = True
             walk.add(forbidden_field(f"{path}.{key}", f"{key} is not supported"))
     if schema.get("uniqueItems"):
         message = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
@@ -286,15 +304,17 @@ def _plain_rules(walk: _Walk, schema: Obj, path: str) -> None:
         message = "additionalProperties and properties are mutual exclusive"
         walk.add(forbidden_field(f"{path}.additionalProperties", message))
     if isinstance(schema.get("items"), list):
+        walk.unsupported = True
         walk.add(forbidden_field(f"{path}.items", "items must be a schema object and not an array"))
     if schema.get("type") == "array" and schema.get("items") is None:
-        walk.add(required(f"{path}.items", "must be specified"))
+        walk.add_structural(required(f"{path}.items", "must be specified"))
     pattern = schema.get("pattern")
     if pattern:
         try:
             compile_pattern(pattern)
         except ValueError as error:
-            walk.add(invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}"))
+            detail = f"must be a valid regular expression, but isn't: {error}"
+            walk.add_structural(invalid(f"{path}.pattern", pattern, detail))
 
 
 def _type_rules(walk: _Walk, schema: Obj, level: str, path: str) -> None:
@@ -306,16 +326,16 @@ def _type_rules(walk: _Walk, schema: Obj, level: str, path: str) -> None:
         walk.add(not_supported(at, kind, TYPES))
     if schema.get(EMBEDDED) and kind != "object":
         message = f"must be object if {EMBEDDED} is true"
-        walk.add(invalid(at, kind, message) if kind else required(at, message))
+        walk.add_structural(invalid(at, kind, message) if kind else required(at, message))
     elif not kind and not schema.get(INT_OR_STRING) and not schema.get(PRESERVE):
-        walk.add(required(at, _EMPTY_MESSAGES[level]))
+        walk.add_structural(required(at, _EMPTY_MESSAGES[level]))
     if level == "root" and kind and kind != "object":
-        walk.add(invalid(at, kind, "must be object at the root"))
+        walk.add_structural(invalid(at, kind, "must be object at the root"))
     if schema.get(EMBEDDED) and schema.get("additionalProperties") is not None:
-        walk.add(forbidden_field(f"{path}.additionalProperties", f"must not be used if {EMBEDDED} is set"))
+        walk.add_structural(forbidden_field(f"{path}.additionalProperties", f"must not be used if {EMBEDDED} is set"))
     if schema.get(EMBEDDED) and not schema.get(PRESERVE) and not schema.get("properties"):
         message = f"must not be empty if {EMBEDDED} is true without {PRESERVE}"
-        walk.add(required(f"{path}.properties", message))
+        walk.add_structural(required(f"{path}.properties", message))
 
 
 def _identity_rules(walk: _Walk, schema: Obj, path: str) -> None:
@@ -323,7 +343,7 @@ def _identity_rules(walk: _Walk, schema: Obj, path: str) -> None:
     for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
         child = properties.get(name)
         if isinstance(child, dict) and child.get("type") != kind:
-            walk.add(invalid(f"{path}.properties[{name}].type", child.get("type") or "", f"must be {kind}"))
+            walk.add_structural(invalid(f"{path}.properties[{name}].type", child.get("type") or "", f"must be {kind}"))
     metadata = properties.get("metadata")
     if not isinstance(metadata, dict):
         return
@@ -331,7 +351,7 @@ def _identity_rules(walk: _Walk, schema: Obj, path: str) -> None:
     names = set(metadata.get("properties") or {})
     if metadata.keys() - allowed or names - {"name", "generateName"}:
         message = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        walk.add(forbidden_field(f"{path}.properties[metadata]", message))
+        walk.add_structural(forbidden_field(f"{path}.properties[metadata]", message))
 
 
 def _extension_rules(walk: _Walk, schema: Obj, path: str) -> None:
@@ -453,9 +473,11 @@ def _nested_rules(walk: _Walk, schema: Any, path: str, *, skip_types: bool = Fal
     for key, message in _NESTED_FORBIDDEN:
         value = schema.get(key)
         if value is not None and value is not False and value != "" and not (key == "type" and skip_types):
-            walk.add(forbidden_field(f"{path}.{key}", message))
+            walk.add_structural(forbidden_field(f"{path}.{key}", message))
     if "metadata" in (schema.get("properties") or {}):
-        walk.add(forbidden_field(f"{path}.properties[metadata]", "must not be specified in a nested context"))
+        walk.add_structural(
+            forbidden_field(f"{path}.properties[metadata]", "must not be specified in a nested context")
+        )
     for name, child in (schema.get("properties") or {}).items():
         _nested_rules(walk, child, f"{path}.properties[{name}]")
     if isinstance(schema.get("items"), dict):
@@ -474,12 +496,12 @@ def _complete(walk: _Walk, schema: Any, nested: Any, path: str, source: str) -> 
         if outer is None and isinstance(schema.get("additionalProperties"), dict):
             outer = schema["additionalProperties"]
         if outer is None:
-            walk.add(required(at, f"because it is defined in {where}"))
+            walk.add_structural(required(at, f"because it is defined in {where}"))
         else:
             _complete(walk, outer, child, at, where)
     if nested.get("items") is not None:
         if schema.get("items") is None:
-            walk.add(required(f"{path}.items", f"because it is defined in {source}.items"))
+            walk.add_structural(required(f"{path}.items", f"because it is defined in {source}.items"))
         else:
             _complete(walk, schema["items"], nested["items"], f"{path}.items", f"{source}.items")
     for key, inner in _nested(nested):

@@ -59,9 +59,11 @@ def validate(node: Node, obj: Obj, old: Obj | None = None, settled: frozenset[st
     _object(node, obj, MISSING, "", errors, settled)
     if node.checks.conditions:
         _conditions(node.checks, obj, "", errors)
+    _embedded_objects(node, obj, MISSING, "", errors, settled)
     if errors and old is not None:
         errors = FieldErrors()
         _value(node, obj, old, "", errors)
+        _embedded_objects(node, obj, old, "", errors)
     if node.checks.has_rules:
         if any(error.reason in _BLOCKING for error in errors):
             errors.append(UNCHECKED)
@@ -104,6 +106,7 @@ def validate_value(node: Node, value: Any, path: str) -> FieldErrors:
     """What is wrong with a value somewhere inside an object (rules are not applied)."""
     errors = FieldErrors()
     _value(node, value, MISSING, path, errors)
+    _embedded_objects(node, value, MISSING, path, errors)
     return errors
 
 
@@ -217,14 +220,34 @@ def _object(
     checks: Checks = node.checks
     if checks.metadata is not None and "metadata" not in settled and isinstance(value.get("metadata"), dict):
         _value(checks.metadata, value["metadata"], before.get("metadata", MISSING), f"{prefix}metadata", errors)
-    if node.embedded:
-        _embedded(value, prefix, errors)
 
 
 _NO_FIELDS: Obj = {}
 
 
-def _embedded(value: Obj, prefix: str, errors: FieldErrors) -> None:
+def _embedded_objects(
+    node: Node, value: Any, old: Any, path: str, errors: FieldErrors, settled: frozenset[str] = frozenset()
+) -> None:
+    """What is wrong with objects inside the object; reported after all that is wrong by the schema."""
+    if not node.checks.has_embedded or errors.full or (old is not MISSING and same(value, old)):
+        return
+    if isinstance(value, dict):
+        prefix = f"{short_path(path)}." if path else ""
+        if node.embedded:
+            _identity_and_metadata(value, prefix, errors)
+        before: Obj = old if isinstance(old, dict) else _NO_FIELDS
+        for key, item in value.items():
+            child = node.properties.get(key, node.values)
+            if child is not None and child.checks is not None and key not in settled:
+                _embedded_objects(child, item, before.get(key, MISSING), prefix + key, errors)
+    elif type(value) is list and node.items is not None and node.items.checks is not None:
+        index = list_index(node, old) if type(old) is list and old else {}
+        for position, item in enumerate(value):
+            known = index.get(list_key(node, item), MISSING) if index else MISSING
+            _embedded_objects(node.items, item, known, f"{short_path(path)}[{position}]", errors)
+
+
+def _identity_and_metadata(value: Obj, prefix: str, errors: FieldErrors) -> None:
     """An object inside an object needs an identity, and its metadata must be well-formed."""
     for name in ("apiVersion", "kind"):
         given = value.get(name)

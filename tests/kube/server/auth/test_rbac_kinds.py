@@ -105,7 +105,7 @@ def changed(kind: str, **changes: Any) -> Obj:
         (
             "RoleBinding",
             {"ref": {"kind": "Thing"}},
-            ['roleRef.kind: Unsupported value: "Thing": supported values: "ClusterRole", "Role"'],
+            ['roleRef.kind: Unsupported value: "Thing": supported values: "Role", "ClusterRole"'],
         ),
         (
             "RoleBinding",
