@@ -12,11 +12,12 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt
 DATA ?= $(HOME)/.karmada
 ARGS ?=
+EXAMPLES ?= 20000
 UNIT ?= tests
 E2E ?= tests/e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status tools test jepsen lint format bench bench-quick clean
+.PHONY: help up down status tools test fuzz jepsen lint format bench bench-quick clean
 
 help: ## Show what there is to make
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +59,9 @@ test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 
 jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
 	@JEPSEN_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -s tests/e2e/test_linearizability.py
+
+fuzz: $(TOOLS) ## Feed the decoders noise for long (EXAMPLES=20000 for each)
+	@KARMADA_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto --dist load -p no:cacheprovider tests/fuzz
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages
 	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks && $(BIN)/ruff format --check src tests benchmarks
