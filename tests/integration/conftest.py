@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from karmada.kube.client.client import Client
 from karmada.kube.server.app import ApiServer
@@ -25,6 +26,23 @@ async def server(certificates: Path) -> AsyncIterator[ApiServer]:
     await server.start()
     yield server
     await server.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def idle_server(certificates: Path) -> AsyncIterator[ApiServer]:
+    """One for all tests of a file that write nothing; they run on the file's event loop."""
+    server = ApiServer(ServerConfig(data_dir=certificates, storage="memory://", port=0))
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def idle(idle_server: ApiServer) -> AsyncIterator[Http]:
+    """Requests to the server that nobody writes to."""
+    http = Http(idle_server)
+    yield http
+    await http.close()
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from karmada.kube.server.handlers.discovery import aggregated_forms
 from tests.integration.streams import served
 from tests.support.wire import Http
 
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
+
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
@@ -66,8 +68,9 @@ async def test_the_legacy_root_of_the_core_group(http: Http, server: ApiServer) 
     }
 
 
-async def test_the_legacy_list_of_groups(http: Http) -> None:
-    listed = (await http("GET", "/apis")).json()
+@on_module_loop
+async def test_the_legacy_list_of_groups(idle: Http) -> None:
+    listed = (await idle("GET", "/apis")).json()
     assert (listed["kind"], listed["apiVersion"]) == ("APIGroupList", "v1")
     groups = {group["name"]: group for group in listed["groups"]}
     assert "" not in groups
@@ -75,7 +78,7 @@ async def test_the_legacy_list_of_groups(http: Http) -> None:
     assert groups["apps"] == {"name": "apps", "versions": [apps], "preferredVersion": apps}
     assert [v["version"] for v in groups["autoscaling"]["versions"]] == ["v2", "v1"]
     assert groups["autoscaling"]["preferredVersion"]["version"] == "v2"
-    assert (await http("GET", "/apis/apps")).json() == {"kind": "APIGroup", "apiVersion": "v1", **groups["apps"]}
+    assert (await idle("GET", "/apis/apps")).json() == {"kind": "APIGroup", "apiVersion": "v1", **groups["apps"]}
 
 
 async def test_the_legacy_list_of_resources(http: Http) -> None:
@@ -152,8 +155,9 @@ SERVED = {
 }  # fmt: skip
 
 
-async def test_every_built_in_resource_is_there_with_its_short_names(http: Http) -> None:
-    items = by_name(await aggregated(http, "/api") + await aggregated(http))
+@on_module_loop
+async def test_every_built_in_resource_is_there_with_its_short_names(idle: Http) -> None:
+    items = by_name(await aggregated(idle, "/api") + await aggregated(idle))
     for group, resources in SERVED.items():
         for version in items[group]["versions"]:
             found = {resource["resource"]: resource for resource in version["resources"]}
@@ -162,10 +166,11 @@ async def test_every_built_in_resource_is_there_with_its_short_names(http: Http)
                 assert found[name]["singularResource"] == found[name]["responseKind"]["kind"].lower()
 
 
-async def test_the_category_all_is_what_kubectl_get_all_shows(http: Http) -> None:
+@on_module_loop
+async def test_the_category_all_is_what_kubectl_get_all_shows(idle: Http) -> None:
     found = {
         resource["resource"]
-        for group in await aggregated(http, "/api") + await aggregated(http)
+        for group in await aggregated(idle, "/api") + await aggregated(idle)
         for version in group["versions"]
         for resource in version["resources"]
         if "all" in resource.get("categories", [])
@@ -179,6 +184,7 @@ async def test_the_category_all_is_what_kubectl_get_all_shows(http: Http) -> Non
 # Aggregated
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("header", "media", "version"),
     [
@@ -188,10 +194,10 @@ async def test_the_category_all_is_what_kubectl_get_all_shows(http: Http) -> Non
     ],
 )
 async def test_both_roots_answer_the_first_form_that_is_known(
-    http: Http, header: str, media: str, version: str
+    idle: Http, header: str, media: str, version: str
 ) -> None:
     for path in ("/api", "/apis"):
-        answer = await http("GET", path, headers={"Accept": header})
+        answer = await idle("GET", path, headers={"Accept": header})
         assert (answer.code, answer.headers["Content-Type"]) == (200, media)
         document = answer.json()
         assert document["kind"] == "APIGroupDiscoveryList"
@@ -201,32 +207,35 @@ async def test_both_roots_answer_the_first_form_that_is_known(
         assert answer.headers["ETag"] == f'"{tag}"'
         assert answer.headers["Vary"] == "Accept"
         assert answer.headers["Cache-Control"] == "public"
-        again = await http("GET", path, headers={"Accept": header, "If-None-Match": f'"{tag}"'})
+        again = await idle("GET", path, headers={"Accept": header, "If-None-Match": f'"{tag}"'})
         assert (again.code, again.body, again.headers["ETag"]) == (304, b"", f'"{tag}"')
-        other = await http("GET", path, headers={"Accept": header, "If-None-Match": '"0"'})
+        other = await idle("GET", path, headers={"Accept": header, "If-None-Match": '"0"'})
         assert other.code == 200
 
 
-async def test_a_plain_accept_gets_the_legacy_form(http: Http) -> None:
+@on_module_loop
+async def test_a_plain_accept_gets_the_legacy_form(idle: Http) -> None:
     for header in ("application/json", "*/*", f"application/json,{V2}"):
-        assert (await http("GET", "/apis", headers={"Accept": header})).json()["kind"] == "APIGroupList", header
+        assert (await idle("GET", "/apis", headers={"Accept": header})).json()["kind"] == "APIGroupList", header
 
 
-async def test_the_beta_form_is_left_to_older_versions(http: Http) -> None:
-    answer = await http("GET", "/apis", headers={"Accept": OLDER_CLIENT})
+@on_module_loop
+async def test_the_beta_form_is_left_to_older_versions(idle: Http) -> None:
+    answer = await idle("GET", "/apis", headers={"Accept": OLDER_CLIENT})
     assert (answer.code, answer.json()["kind"]) == (200, "APIGroupList")
-    answer = await http("GET", "/apis", headers={"Accept": V2BETA1})
+    answer = await idle("GET", "/apis", headers={"Accept": V2BETA1})
     assert (answer.code, answer.json()["reason"]) == (406, "NotAcceptable")
     assert aggregated_forms("1.36") == ("v2",)
     assert aggregated_forms("1.30") == ("v2", "v2beta1")
 
 
-async def test_legacy_documents_come_as_yaml_and_protobuf_too(http: Http) -> None:
+@on_module_loop
+async def test_legacy_documents_come_as_yaml_and_protobuf_too(idle: Http) -> None:
     for path in ("/api", "/apis", "/apis/apps", "/apis/apps/v1", "/api/v1"):
-        as_json = (await http("GET", path)).json()
-        as_yaml = await http("GET", path, headers={"Accept": "application/yaml"})
+        as_json = (await idle("GET", path)).json()
+        as_yaml = await idle("GET", path, headers={"Accept": "application/yaml"})
         assert (as_yaml.headers["Content-Type"], yaml.safe_load(as_yaml.body)) == ("application/yaml", as_json)
-        binary = await http("GET", path, headers={"Accept": PROTOBUF})
+        binary = await idle("GET", path, headers={"Accept": PROTOBUF})
         assert binary.headers["Content-Type"] == PROTOBUF
         decoded = decode(binary.body, Definitions.load())[2]
         assert decoded == {"apiVersion": "v1", **as_json}
@@ -253,8 +262,9 @@ async def test_an_aggregated_resource_tells_all_a_client_needs(http: Http) -> No
     assert core["versions"][0]["version"] == "v1"
 
 
-async def test_no_entry_lacks_its_kind_or_scope(http: Http) -> None:
-    for group in await aggregated(http, "/api") + await aggregated(http):
+@on_module_loop
+async def test_no_entry_lacks_its_kind_or_scope(idle: Http) -> None:
+    for group in await aggregated(idle, "/api") + await aggregated(idle):
         for version in group["versions"]:
             for resource in version["resources"]:
                 assert resource["responseKind"]["kind"]

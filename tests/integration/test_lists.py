@@ -18,6 +18,8 @@ from karmada.kube.server.storage.interface import StoreUnavailable
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision
 from tests.support.wire import Http
 
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
+
 MAPS = GVR("", "v1", "configmaps")
 MINE = "labelSelector=mine"
 
@@ -197,6 +199,7 @@ async def test_which_moment_a_list_shows(http: Http, client: Client, query: str,
         assert "continue" not in listed["metadata"]
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("query", "why"),
     [
@@ -208,8 +211,8 @@ async def test_which_moment_a_list_shows(http: Http, client: Client, query: str,
          "resourceVersionMatch is forbidden when continue is provided"),
     ],
 )  # fmt: skip
-async def test_a_match_that_means_nothing_is_refused(http: Http, query: str, why: str) -> None:
-    answer = await http("GET", f"{CONFIGMAPS}?{query}")
+async def test_a_match_that_means_nothing_is_refused(idle: Http, query: str, why: str) -> None:
+    answer = await idle("GET", f"{CONFIGMAPS}?{query}")
     status = answer.json()
     assert (answer.code, status["reason"]) == (422, "Invalid")
     assert status["message"] == f'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: {why}'
@@ -217,6 +220,7 @@ async def test_a_match_that_means_nothing_is_refused(http: Http, query: str, why
     assert cause["field"] == "resourceVersionMatch"
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("query", "start"),
     [
@@ -229,8 +233,8 @@ async def test_a_match_that_means_nothing_is_refused(http: Http, query: str, why
         ("timeoutSeconds=x", "strconv.ParseInt: parsing"),
     ],
 )
-async def test_what_cannot_be_read_is_a_bad_request(http: Http, query: str, start: str) -> None:
-    answer = await http("GET", f"{CONFIGMAPS}?{query}")
+async def test_what_cannot_be_read_is_a_bad_request(idle: Http, query: str, start: str) -> None:
+    answer = await idle("GET", f"{CONFIGMAPS}?{query}")
     assert (answer.code, answer.json()["reason"]) == (400, "BadRequest")
     assert answer.json()["message"].startswith(start)
 

@@ -16,6 +16,8 @@ from karmada.kube.schema.protobuf import decode
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, watching
 from tests.support.wire import Http
 
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
+
 MAPS = GVR("", "v1", "configmaps")
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -89,6 +91,7 @@ async def test_a_form_that_the_endpoint_lacks_is_not_acceptable(http: Http, path
     assert "details" not in status
 
 
+@on_module_loop
 @pytest.mark.parametrize("header", ["text/html", "application/cbor", "application/*", "text/plain;q=0.5, image/png"])
 @pytest.mark.parametrize(
     ("path", "produced"),
@@ -101,9 +104,9 @@ async def test_a_form_that_the_endpoint_lacks_is_not_acceptable(http: Http, path
     ],
 )
 async def test_a_media_type_that_no_route_produces_is_refused_before_any_handler(
-    http: Http, path: str, produced: str, header: str
+    idle: Http, path: str, produced: str, header: str
 ) -> None:
-    status = (await http("GET", path, headers=accept(header))).json()
+    status = (await idle("GET", path, headers=accept(header))).json()
     assert status["message"] == f"406: Not Acceptable\n\nAvailable representations: {produced}"
     assert (status["code"], status["reason"], status["details"]) == (406, "NotAcceptable", {})
 
@@ -128,12 +131,14 @@ async def test_metadata_of_lists_and_of_objects_are_different_forms(
     assert (answer.code, answer.json()["message"]) == (406, f"you requested {message}")
 
 
-async def test_a_watch_in_yaml_is_not_acceptable(http: Http) -> None:
-    answer = await http("GET", f"{CONFIGMAPS}?watch=1", headers=accept("application/yaml,application/json"))
+@on_module_loop
+async def test_a_watch_in_yaml_is_not_acceptable(idle: Http) -> None:
+    answer = await idle("GET", f"{CONFIGMAPS}?watch=1", headers=accept("application/yaml,application/json"))
     status = yaml.safe_load(answer.body)
     assert (answer.code, status["message"]) == (406, f"only the following media types are accepted: {STREAMS}")
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("path", "kind", "spec"),
     [
@@ -143,15 +148,16 @@ async def test_a_watch_in_yaml_is_not_acceptable(http: Http) -> None:
         ("/api/v1/namespaces/default/serviceaccounts/default/token", "TokenRequest", {}),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_read_has_no_table(http: Http, path: str, kind: str, spec: Any) -> None:
+async def test_what_cannot_be_read_has_no_table(idle: Http, path: str, kind: str, spec: Any) -> None:
     table_only = accept("application/json;as=Table;v=v1;g=meta.k8s.io")
-    answer = await http("POST", path, {"kind": kind, "spec": spec}, headers=table_only)
+    answer = await idle("POST", path, {"kind": kind, "spec": spec}, headers=table_only)
     assert answer.code == 406
     assert answer.json()["message"] == f"only the following media types are accepted: {ACCEPTED}"
-    plain = await http("POST", path, {"kind": kind, "spec": spec}, headers=accept(TABLE))
+    plain = await idle("POST", path, {"kind": kind, "spec": spec}, headers=accept(TABLE))
     assert (plain.code, plain.json()["kind"]) == (201, kind)
 
 
+@on_module_loop
 @pytest.mark.parametrize("media", ["application/yaml", PROTOBUF])
 @pytest.mark.parametrize(
     ("path", "code", "anonymous"),
@@ -159,10 +165,10 @@ async def test_what_cannot_be_read_has_no_table(http: Http, path: str, kind: str
      (CONFIGMAPS, 403, True)],
 )  # fmt: skip
 async def test_errors_come_in_the_form_that_the_client_accepts(
-    http: Http, media: str, path: str, code: int, anonymous: bool
+    idle: Http, media: str, path: str, code: int, anonymous: bool
 ) -> None:
-    as_json = (await http("GET", path, anonymous=anonymous)).json()
-    answer = await http("GET", path, headers=accept(media), anonymous=anonymous)
+    as_json = (await idle("GET", path, anonymous=anonymous)).json()
+    answer = await idle("GET", path, headers=accept(media), anonymous=anonymous)
     assert (answer.code, answer.headers["Content-Type"]) == (code, media)
     assert without_empty(parsed(answer.body, media)) == without_empty(as_json)
 
@@ -171,10 +177,11 @@ def without_empty(status: Any) -> Any:
     return {key: value for key, value in status.items() if value != {}}
 
 
-async def test_an_error_is_not_hidden_behind_a_header_that_cannot_be_served(http: Http) -> None:
-    answer = await http("GET", CONFIGMAPS, headers=accept("text/html"), anonymous=True)
+@on_module_loop
+async def test_an_error_is_not_hidden_behind_a_header_that_cannot_be_served(idle: Http) -> None:
+    answer = await idle("GET", CONFIGMAPS, headers=accept("text/html"), anonymous=True)
     assert (answer.code, answer.headers["Content-Type"]) == (403, "application/json")
-    answer = await http("GET", f"{CONFIGMAPS}/none", headers=accept(TABLE.partition(",")[0]))
+    answer = await idle("GET", f"{CONFIGMAPS}/none", headers=accept(TABLE.partition(",")[0]))
     assert (answer.code, answer.json()["kind"]) == (404, "Status")
 
 
@@ -276,6 +283,7 @@ async def test_a_watch_as_tables_names_the_columns_once(http: Http) -> None:
         assert (await events.next())["type"] == "DELETED"
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("path", "columns"),
     [
@@ -293,8 +301,8 @@ async def test_a_watch_as_tables_names_the_columns_once(http: Http) -> None:
         ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name Created At"),
     ],
 )  # fmt: skip
-async def test_the_columns_of_some_kinds(http: Http, path: str, columns: str) -> None:
-    table = (await http("GET", path, headers=accept(TABLE))).json()
+async def test_the_columns_of_some_kinds(idle: Http, path: str, columns: str) -> None:
+    table = (await idle("GET", path, headers=accept(TABLE))).json()
     words = columns.replace("|", " ").split()
     assert " ".join(column["name"] for column in table["columnDefinitions"]).split() == words
 
@@ -430,13 +438,14 @@ async def test_head_is_for_pages_and_not_for_built_in_resources(http: Http) -> N
         assert (await http("HEAD", path)).code == 405, path
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     "path",
     ["/nowhere", "/apis/nothing.io", "/apis/nothing.io/v1", "/apis/nothing.io/v1/things", "/openapi/v4",
      "/openapi/v3/apis/nothing.io/v1", "/healthz/unicorn", "/swagger.json", "/debug/pprof"],
 )  # fmt: skip
-async def test_a_path_outside_every_group_is_a_plain_page(http: Http, path: str) -> None:
-    answer = await http("GET", path)
+async def test_a_path_outside_every_group_is_a_plain_page(idle: Http, path: str) -> None:
+    answer = await idle("GET", path)
     assert (answer.code, answer.body) == (404, b"404 page not found\n")
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
 
@@ -459,6 +468,7 @@ async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(http: Ht
     }  # fmt: skip
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -471,8 +481,8 @@ async def test_an_unknown_path_of_a_group_of_built_in_kinds_is_a_status(http: Ht
         ("OPTIONS", CONFIGMAPS),
     ],
 )  # fmt: skip
-async def test_a_method_a_resource_does_not_know_is_refused(http: Http, method: str, path: str) -> None:
-    answer = await http(method, path, {} if method != "GET" else None)
+async def test_a_method_a_resource_does_not_know_is_refused(idle: Http, method: str, path: str) -> None:
+    answer = await idle(method, path, {} if method != "GET" else None)
     status = answer.json()
     assert (answer.code, status["reason"], status["code"]) == (405, "MethodNotAllowed", 405)
     assert status["message"] == "the server does not allow this method on the requested resource"
@@ -498,13 +508,14 @@ async def test_only_lists_and_watches_reach_over_all_namespaces(http: Http) -> N
     assert (await http("POST", reviews, {"spec": {"user": "ann"}})).code == 404
 
 
-async def test_nobody_learns_which_paths_exist_without_rights(http: Http) -> None:
+@on_module_loop
+async def test_nobody_learns_which_paths_exist_without_rights(idle: Http) -> None:
     for path in ("/nowhere", "/api/v1", "/apis/nothing.io/v1", "/openapi/v2", "/metrics", "/"):
-        answer = await http("GET", path, anonymous=True)
+        answer = await idle("GET", path, anonymous=True)
         status = answer.json()
         assert (answer.code, status["reason"]) == (403, "Forbidden")
         assert status["message"] == f'forbidden: User "system:anonymous" cannot get path "{path}"'
-    answer = await http("GET", "/api/v1/unicorns", anonymous=True)
+    answer = await idle("GET", "/api/v1/unicorns", anonymous=True)
     assert answer.code == 403
     assert answer.json()["message"] == (
         'unicorns is forbidden: User "system:anonymous" cannot list resource "unicorns" in API group "" at the cluster'
@@ -512,7 +523,7 @@ async def test_nobody_learns_which_paths_exist_without_rights(http: Http) -> Non
     )
     assert answer.json()["details"] == {"kind": "unicorns"}
     for path in ("/version", "/healthz", "/livez", "/readyz", "/healthz/ping"):
-        assert (await http("GET", path, anonymous=True)).code == 200, path
+        assert (await idle("GET", path, anonymous=True)).code == 200, path
 
 
 async def test_a_list_of_one_name_is_allowed_to_who_may_list_that_name(http: Http) -> None:
@@ -535,6 +546,7 @@ async def test_a_list_of_one_name_is_allowed_to_who_may_list_that_name(http: Htt
         assert (await events.next())["object"]["metadata"]["name"] == "a"
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("path", "message", "details"),
     [
@@ -544,8 +556,8 @@ async def test_a_list_of_one_name_is_allowed_to_who_may_list_that_name(http: Htt
         ("/api/v1/namespaces/none", 'namespaces "none" not found', {"name": "none", "kind": "namespaces"}),
     ],
 )  # fmt: skip
-async def test_a_missing_object(http: Http, path: str, message: str, details: dict[str, str]) -> None:
-    answer = await http("GET", path)
+async def test_a_missing_object(idle: Http, path: str, message: str, details: dict[str, str]) -> None:
+    answer = await idle("GET", path)
     assert answer.code == 404
     assert answer.json() == {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,

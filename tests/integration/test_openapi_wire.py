@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from karmada.kube.server.app import ApiServer
 from tests.integration.streams import served
 from tests.support.wire import Answer, Http
+
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -63,6 +66,13 @@ async def http(server: ApiServer) -> AsyncIterator[Http]:
     await http.close()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def idle(idle_server: ApiServer) -> AsyncIterator[Http]:
+    http = Plain(idle_server)
+    yield http
+    await http.close()
+
+
 async def add_shirts(http: Http) -> None:
     assert (await http("POST", CRDS, SHIRT)).code == 201
     await served(http, "/openapi/v3/apis/example.com/v1")
@@ -83,8 +93,9 @@ def references(value: Any) -> Iterator[str]:
 # v3
 
 
-async def test_the_index_names_a_document_for_every_group_version(http: Http) -> None:
-    paths = (await http("GET", "/openapi/v3")).json()["paths"]
+@on_module_loop
+async def test_the_index_names_a_document_for_every_group_version(idle: Http) -> None:
+    paths = (await idle("GET", "/openapi/v3")).json()["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/batch/v1", "apis/apiextensions.k8s.io/v1"} <= set(paths)
     assert {"api", "apis", "apis/apps", "version"} <= set(paths)
     for key, entry in paths.items():
@@ -92,34 +103,36 @@ async def test_the_index_names_a_document_for_every_group_version(http: Http) ->
         assert url == f"/openapi/v3/{key}"
         assert len(tag) == 128
         assert tag == tag.upper()
-        assert (await http("GET", entry["serverRelativeURL"])).code == 200
+        assert (await idle("GET", entry["serverRelativeURL"])).code == 200
 
 
-async def test_a_document_asked_for_by_its_hash_may_be_kept_for_ever(http: Http) -> None:
-    url = (await http("GET", "/openapi/v3")).json()["paths"]["apis/apps/v1"]["serverRelativeURL"]
-    answer = await http("GET", url)
+@on_module_loop
+async def test_a_document_asked_for_by_its_hash_may_be_kept_for_ever(idle: Http) -> None:
+    url = (await idle("GET", "/openapi/v3")).json()["paths"]["apis/apps/v1"]["serverRelativeURL"]
+    answer = await idle("GET", url)
     assert answer.headers["Cache-Control"] == "public, immutable"
     assert answer.headers["Expires"].endswith("GMT")
     assert answer.headers["Vary"] == "Accept"
     tag = answer.headers["ETag"]
     assert tag.strip('"') == url.partition("hash=")[2]
-    again = await http("GET", url, headers={"If-None-Match": tag})
+    again = await idle("GET", url, headers={"If-None-Match": tag})
     assert (again.code, again.body) == (304, b"")
-    plain = await http("GET", "/openapi/v3/apis/apps/v1")
+    plain = await idle("GET", "/openapi/v3/apis/apps/v1")
     assert plain.json() == answer.json()
     assert "immutable" not in plain.headers["Cache-Control"]
     assert "Expires" not in plain.headers
-    stale = await http("GET", "/openapi/v3/apis/apps/v1?hash=ABC")
+    stale = await idle("GET", "/openapi/v3/apis/apps/v1?hash=ABC")
     assert (stale.code, stale.headers["Location"]) == (301, url)
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("header", "code"),
     [("application/json", 200), ("*/*", 200), ("", 200), ("text/html", 406),
      ("application/com.github.proto-openapi.spec.v3@v1.0+protobuf,application/json", 200)],
 )  # fmt: skip
-async def test_v3_is_json(http: Http, header: str, code: int) -> None:
-    answer = await http("GET", "/openapi/v3/api/v1", headers={"Accept": header})
+async def test_v3_is_json(idle: Http, header: str, code: int) -> None:
+    answer = await idle("GET", "/openapi/v3/api/v1", headers={"Accept": header})
     assert answer.code == code
     if code == 200:
         assert answer.headers["Content-Type"] == "application/json"
@@ -196,6 +209,7 @@ async def test_the_paths_of_a_group_version_are_those_that_are_routed(http: Http
     assert set(core[f"{proxied}/{{path}}"]) == set(core[proxied])
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("path", "method", "name", "action"),
     [
@@ -215,10 +229,10 @@ async def test_the_paths_of_a_group_version_are_those_that_are_routed(http: Http
     ],
 )  # fmt: skip
 async def test_operations_have_the_names_that_generated_clients_use(
-    http: Http, path: str, method: str, name: str, action: str
+    idle: Http, path: str, method: str, name: str, action: str
 ) -> None:
     version = path.removeprefix("/").split("/")[: 2 if path.startswith("/api/") else 3]
-    document = (await http("GET", f"/openapi/v3/{'/'.join(version)}")).json()
+    document = (await idle("GET", f"/openapi/v3/{'/'.join(version)}")).json()
     operation = document["paths"][path][method]
     assert (operation["operationId"], operation["x-kubernetes-action"]) == (name, action)
 
@@ -316,24 +330,27 @@ async def test_v2_says_nothing_of_a_custom_schema_that_old_clients_would_misread
     assert spec["tags"] == {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("header", "media"),
     [("", "application/json"), ("*/*", "application/json"), (V2_ASKED, V2_PROTOBUF), (V2_PROTOBUF, V2_PROTOBUF),
      (f"{V2_ASKED},application/json", V2_PROTOBUF)],
 )  # fmt: skip
-async def test_v2_in_the_form_asked_for(http: Http, header: str, media: str) -> None:
-    answer = await http("GET", "/openapi/v2", headers={"Accept": header})
+async def test_v2_in_the_form_asked_for(idle: Http, header: str, media: str) -> None:
+    answer = await idle("GET", "/openapi/v2", headers={"Accept": header})
     assert (answer.code, answer.headers["Content-Type"]) == (200, media)
 
 
-async def test_v2_in_another_form_is_a_bare_refusal(http: Http) -> None:
-    answer = await http("GET", "/openapi/v2", headers={"Accept": "application/yaml"})
+@on_module_loop
+async def test_v2_in_another_form_is_a_bare_refusal(idle: Http) -> None:
+    answer = await idle("GET", "/openapi/v2", headers={"Accept": "application/yaml"})
     assert (answer.code, answer.body) == (406, b"")
 
 
-async def test_v2_is_compressed_on_request(http: Http) -> None:
-    plain = await http("GET", "/openapi/v2", headers={"Accept-Encoding": "identity"})
-    packed = await http("GET", "/openapi/v2", headers={"Accept-Encoding": "gzip"})
+@on_module_loop
+async def test_v2_is_compressed_on_request(idle: Http) -> None:
+    plain = await idle("GET", "/openapi/v2", headers={"Accept-Encoding": "identity"})
+    packed = await idle("GET", "/openapi/v2", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
     assert zlib.decompress(packed.body, 31) == plain.body
 

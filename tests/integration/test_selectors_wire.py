@@ -10,6 +10,8 @@ import pytest
 from tests.integration.streams import CONFIGMAPS, create, served
 from tests.support.wire import Answer, Http
 
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
+
 
 def names(listed: Any) -> list[str]:
     return [item["metadata"]["name"] for item in listed["items"]]
@@ -41,9 +43,10 @@ async def test_label_selectors(http: Http, selector: str, expected: str) -> None
     assert names(listed) == list(expected)
 
 
+@on_module_loop
 @pytest.mark.parametrize("selector", ["a=b=c", "!", "a in b", "a in (", "=x", "a>b", "a b", "in (x)", "a=b,,c"])
-async def test_a_label_selector_that_cannot_be_read_is_refused(http: Http, selector: str) -> None:
-    answer = await http("GET", f"{CONFIGMAPS}?labelSelector={quote(selector)}")
+async def test_a_label_selector_that_cannot_be_read_is_refused(idle: Http, selector: str) -> None:
+    answer = await idle("GET", f"{CONFIGMAPS}?labelSelector={quote(selector)}")
     assert (answer.code, answer.json()["reason"]) == (400, "BadRequest"), answer.body
     message = answer.json()["message"]
     assert "unable to parse requirement: " in message or "found '" in message or "Invalid value" in message
@@ -167,6 +170,7 @@ async def test_events_of_the_new_group_are_selected_by_its_own_names(
     assert names(answer.json()) == expected
 
 
+@on_module_loop
 @pytest.mark.parametrize(
     ("path", "selector", "message"),
     [
@@ -178,9 +182,9 @@ async def test_events_of_the_new_group_are_selected_by_its_own_names(
          '"status.replicas" is not a known field selector: only "metadata.name", "metadata.namespace"'),
     ],
 )  # fmt: skip
-async def test_other_fields_are_refused(http: Http, path: str, selector: str, message: str) -> None:
+async def test_other_fields_are_refused(idle: Http, path: str, selector: str, message: str) -> None:
     for verb in ("", "&watch=1"):
-        answer = await http("GET", f"{path}?fieldSelector={quote(selector)}{verb}")
+        answer = await idle("GET", f"{path}?fieldSelector={quote(selector)}{verb}")
         assert (answer.code, answer.json()["reason"]) == (400, "BadRequest")
         assert message in answer.json()["message"]
 
