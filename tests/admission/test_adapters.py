@@ -302,7 +302,7 @@ async def test_a_question_that_cannot_be_read_is_refused(body: bytes, code: int,
     assert response["status"]["code"] == code
 
 
-async def test_operations_and_subresources_that_were_not_asked_for_are_let_through(webhook: Webhook) -> None:
+async def test_operations_and_subresources_that_were_not_requested_are_let_through(webhook: Webhook) -> None:
     question = review("CREATE", propagation(**TWICE), None)
     question["request"]["subResource"] = "status"
     for request in (question, review("DELETE", None, propagation())):

@@ -239,7 +239,7 @@ async def test_components_that_go_to_another_number_of_clusters_are_counted_agai
     assert quotas.written[0].quota["status"]["overallUsed"] == {"cpu": "10"}
 
 
-def test_totals_are_whole_numbers_of_what_pods_ask_for() -> None:
+def test_totals_are_whole_numbers_of_what_pods_request() -> None:
     change = {
         "cpu": Quantity.parse("1500u"),
         "memory": Quantity.parse("1500m"),

@@ -120,7 +120,7 @@ def test_clusters_show_ten_columns() -> None:
     assert cells == ["m1", "v1.36.0", "Push", "True", "60s", "a,b", "<none>", "<none>", "https://m1:6443", "<none>"]
 
 
-def test_a_cluster_that_nobody_heard_of_is_unknown() -> None:
+def test_a_cluster_without_heartbeats_is_unknown() -> None:
     _, cells = rows({"metadata": {"name": "m1"}, "spec": {"syncMode": "Pull"}}, Cluster)
     assert cells == ["m1", "", "Pull", "Unknown", "<unknown>", "<none>", "<none>", "<none>", "", "<none>"]
 

@@ -110,7 +110,7 @@ async def test_a_body_larger_than_any_object_passes(http: Http, member: FakeMemb
     assert [len(body) for body in member.bodies] == [8 << 20]
 
 
-async def test_the_member_hears_who_asks_and_nothing_that_proves_it(
+async def test_the_member_gets_the_user_and_none_of_its_credentials(
     server: ApiServer, client: Client, member: FakeMember
 ) -> None:
     await grant(client, "jane", "clusters/proxy")
@@ -256,7 +256,7 @@ async def test_a_member_that_cannot_be_asked(
     assert answer.json().get("reason", "") == ("NotFound" if code == 404 else "")
 
 
-async def test_a_certificate_of_somebody_else_is_not_trusted(http: Http, client: Client, tmp_path: Path) -> None:
+async def test_a_certificate_of_another_authority_is_not_trusted(http: Http, client: Client, tmp_path: Path) -> None:
     other = ApiServer(ServerConfig(data_dir=tmp_path / "other", storage="memory://", port=0))
     await other.start()
     try:

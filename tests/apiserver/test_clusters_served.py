@@ -223,7 +223,7 @@ async def test_a_status_write_creates_nothing(client: Client) -> None:
         ),
     ],
 )
-async def test_a_bad_cluster_is_refused_and_told_why(client: Client, name: str, spec: Obj, why: str) -> None:
+async def test_a_bad_cluster_is_refused_with_the_cause(client: Client, name: str, spec: Obj, why: str) -> None:
     with pytest.raises(Invalid) as caught:
         await client.create(CLUSTERS, cluster(name, **spec))
     error = caught.value

@@ -74,7 +74,7 @@ class Turncoat:
 
 
 @pytest.mark.parametrize("asked", ["", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"])
-async def test_a_protocol_that_nobody_asked_for_ends_the_connection(
+async def test_a_protocol_that_nobody_requested_ends_the_connection(
     server: ApiServer, client: Client, http: Http, asked: str
 ) -> None:
     turncoat = Turncoat()

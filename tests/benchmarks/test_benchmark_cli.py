@@ -67,7 +67,7 @@ def test_each_size_is_repeated_three_times(measured: Measurements, tmp_path: Pat
     assert found.scenarios[0].growth["until done, s"].exponent == pytest.approx(1.0)
 
 
-def test_a_long_one_is_not_repeated_unless_it_is_asked_for(measured: Measurements, tmp_path: Path) -> None:
+def test_a_long_one_is_not_repeated_unless_it_is_requested(measured: Measurements, tmp_path: Path) -> None:
     measured.seconds = runs.PATIENCE + 1
     example(Options(folder=tmp_path, sizes=[100]))
     assert len(measured.orders) == 1

@@ -29,7 +29,7 @@ class Undeclared(Example):
         return Measurement(figures={"warmth": 1.0})
 
 
-async def test_a_measurement_that_takes_too_long_tells_where_it_stood(tmp_path: Path) -> None:
+async def test_a_measurement_that_takes_too_long_reports_where_it_stood(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=r"not done within 0\.01 s: member1 has 3 of 10"):
         await measure(Endless(), 10, Place(tmp_path), 0.01)
 
@@ -39,7 +39,7 @@ async def test_only_what_is_declared_can_be_measured(tmp_path: Path) -> None:
         await measure(Undeclared(), 10, Place(tmp_path), 10)
 
 
-def test_a_process_that_breaks_tells_why(tmp_path: Path) -> None:
+def test_a_process_that_breaks_reports_why(tmp_path: Path) -> None:
     order = Order(
         scenario="propagation.deployments",
         size=1,
@@ -52,7 +52,7 @@ def test_a_process_that_breaks_tells_why(tmp_path: Path) -> None:
         measured(order, tmp_path / "log", lambda _: None)
 
 
-async def test_a_wait_that_is_cut_short_tells_what_is_in_the_members() -> None:
+async def test_a_wait_that_is_cut_short_reports_what_is_in_the_members() -> None:
     class Standing:
         member = Member("member1", None, None)  # type: ignore[arg-type]
 

@@ -71,7 +71,7 @@ async def test_waiting_for_rest_ends_at_its_limit(busy_parent: subprocess.Popen[
     assert 0.5 <= time.monotonic() - began < 5
 
 
-def test_a_program_that_does_not_start_tells_why(tmp_path: Path) -> None:
+def test_a_program_that_does_not_start_reports_why(tmp_path: Path) -> None:
     command = ("karmada.components.karmada", "--no-such-flag")
     with pytest.raises(DidNotStart, match="no-such-flag"), started(*command, says="at", log=tmp_path / "log"):
         pass

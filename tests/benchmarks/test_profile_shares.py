@@ -49,6 +49,6 @@ def test_what_has_no_control_plane_cannot_be_profiled(tmp_path: Path) -> None:
         profiled(Example(), 10, tmp_path)
 
 
-def test_a_process_that_is_not_there_cannot_be_looked_at(tmp_path: Path) -> None:
+def test_a_process_that_is_not_there_cannot_be_checked(tmp_path: Path) -> None:
     with pytest.raises(Failed, match="py-spy could not look"), looking_at(2**22 - 1, tmp_path / "folded"):
         pass

@@ -84,7 +84,7 @@ def test_growth_is_that_of_the_medians() -> None:
         (True, True, [10, 30, 100]),
     ],
 )
-def test_sizes_follow_from_what_is_asked_for(quick: bool, growth: bool, sizes: list[int]) -> None:
+def test_sizes_follow_from_what_is_requested(quick: bool, growth: bool, sizes: list[int]) -> None:
     assert Sizes(quick=10, base=100, more=(20, 5_000)).of(quick=quick, growth=growth) == sizes
 
 

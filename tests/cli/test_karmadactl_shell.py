@@ -134,7 +134,7 @@ def test_every_command_has_a_help_with_an_example(path: tuple[str, ...], command
 
 
 @pytest.mark.parametrize(("path", "command"), ALL)
-def test_every_flag_of_every_command_is_told_what_it_does(path: tuple[str, ...], command: click.Command) -> None:
+def test_every_flag_of_every_command_is_described(path: tuple[str, ...], command: click.Command) -> None:
     shown = run(*path, "--help").stdout
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
@@ -493,7 +493,7 @@ def test_no_command_loads_what_it_may_not_need() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_a_full_disk_is_told_of_in_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
     for words in (["version"], ["get", "--help"]):
         with open("/dev/full", "w") as full:
             done = subprocess.run([*PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True)

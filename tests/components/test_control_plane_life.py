@@ -43,7 +43,7 @@ def never_served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return told
 
 
-async def test_a_start_that_waits_says_for_what_and_ends_when_told(folder: Path, never_served: list[Any]) -> None:
+async def test_a_start_that_waits_reports_for_what_and_ends_on_a_signal(folder: Path, never_served: list[Any]) -> None:
     plane, stopping = new_plane(folder), asyncio.Event()
     running = asyncio.create_task(run(plane, "Control plane", stopping))
     await eventually(lambda: never_served, within=20)
@@ -64,7 +64,7 @@ async def test_a_start_can_be_given_up_at_any_time(folder: Path, turns: int) -> 
     await asyncio.wait_for(running, 30)
 
 
-async def test_what_goes_wrong_at_the_start_is_told() -> None:
+async def test_what_goes_wrong_at_the_start_is_reported() -> None:
     async def fail() -> None:
         raise OSError("no room")
 

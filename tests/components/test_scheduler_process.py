@@ -139,7 +139,7 @@ async def test_two_addresses_are_two_servers(plane: Scheduling) -> None:
         assert (await get(("127.0.0.1", metrics.port), "/metrics"))[0] == 200
 
 
-async def test_the_program_schedules_and_stops_when_told(plane: Scheduling) -> None:
+async def test_the_program_schedules_and_stops_on_a_signal(plane: Scheduling) -> None:
     program = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "karmada.components.scheduler", "--scheduler-name=other"),
         *("--leader-elect-resource-name=other-scheduler", f"--kubeconfig={plane.plane.server.kubeconfig}"),

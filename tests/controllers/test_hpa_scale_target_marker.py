@@ -84,7 +84,7 @@ async def test_a_target_that_is_not_there_is_nothing_to_mark(plane: Propagation)
     assert plane.writes == []
 
 
-async def test_an_unknown_kind_is_told_and_tried_again(plane: Propagation, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unknown_kind_is_reported_and_retried(plane: Propagation, caplog: pytest.LogCaptureFixture) -> None:
     await create(plane, autoscaler(labels=CLAIM, scales=target("a", "Nothing", "nowhere.io/v1")))
     failures = [record for record in caplog.records if record.getMessage() == "Reconcile failed"]
     assert len(failures) > 1

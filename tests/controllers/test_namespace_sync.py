@@ -220,7 +220,7 @@ async def test_overrides_are_applied_for_each_cluster_and_noted(plane: ControlPl
         ([{"apiVersion": "v1", "kind": "Namespace"}], {"test", "other"}),
     ],
 )
-async def test_a_policy_has_the_namespaces_looked_at_that_it_selects(
+async def test_a_policy_requeues_the_namespaces_that_it_selects(
     plane: ControlPlane, selectors: list[Obj], again: set[str]
 ) -> None:
     namespaces = plane.context.informers.of(NAMESPACES)

@@ -177,7 +177,7 @@ async def test_a_role_that_changes_moves_its_grant(plane: ControlPlane) -> None:
     await eventually(lambda: allowed(plane, "m1") == [] and allowed(plane, "m2") == ["bob"])
 
 
-async def test_only_the_clusters_that_a_grant_concerns_are_looked_at(plane: ControlPlane) -> None:
+async def test_only_the_clusters_that_a_grant_concerns_are_reconciled(plane: ControlPlane) -> None:
     for name in ("m1", "m2"):
         await plane.add_cluster(name, impersonatorSecretRef=SECRET)
     await eventually(lambda: cached(plane, "m1", BINDING_WORK) and cached(plane, "m2", BINDING_WORK))
@@ -197,7 +197,7 @@ async def test_only_the_clusters_that_a_grant_concerns_are_looked_at(plane: Cont
     assert set(looked_at) - {""} == {"m2"}
 
 
-async def test_a_failure_is_told_and_tried_again(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_is_reported_and_retried(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     client = plane.context.client
     create = client.create
 

@@ -107,7 +107,7 @@ async def test_a_work_is_made_whole(works: Works) -> None:
     ]
 
 
-async def test_what_is_not_asked_for_is_left_out(works: Works) -> None:
+async def test_what_is_not_requested_is_left_out(works: Works) -> None:
     _, work = await works.ensure("m1", deployment())
     assert set(work["spec"]) == {"workload"}
     assert not work["metadata"].get("ownerReferences")
@@ -229,7 +229,7 @@ async def test_a_cache_that_is_behind_does_no_harm(plane: ControlPlane, works: W
     assert (await works.ensure("m1", deployment(labels={"newer": "yes"}))).outcome == "created"
 
 
-async def test_a_missing_execution_namespace_is_told_as_such(works: Works) -> None:
+async def test_a_missing_execution_namespace_is_reported_as_such(works: Works) -> None:
     with pytest.raises(NotFound) as caught:
         await works.ensure("m9", deployment())
     assert 'namespaces "karmada-es-m9" not found' in caught.value.message

@@ -203,7 +203,7 @@ def direct(
         return error.code, error.read().decode()
 
 
-def test_who_comes_directly_is_asked_about(kubectl: Program, behind: AggregatedProcess) -> None:
+def test_a_direct_caller_is_authenticated_by_review(kubectl: Program, behind: AggregatedProcess) -> None:
     assert direct(behind, "/readyz") == (200, "ok")
     assert direct(behind, "/healthz")[0] == 200
     code, told = direct(behind, f"{PATH}/clusters")
@@ -300,7 +300,9 @@ def test_it_waits_for_the_control_plane_and_can_be_stopped_meanwhile(tmp_path: P
         (["--storage", "memory://", "--feature-gates", "Nonsense=true"], "Nonsense"),
     ],
 )
-def test_what_cannot_work_is_told_at_once(tmp_path: Path, front: ServerProcess, arguments: list[str], why: str) -> None:
+def test_what_cannot_work_is_reported_at_once(
+    tmp_path: Path, front: ServerProcess, arguments: list[str], why: str
+) -> None:
     server = AggregatedProcess(tmp_path, front.kubeconfig, arguments)
     server.launch()
     assert server.process is not None

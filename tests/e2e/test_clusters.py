@@ -215,7 +215,7 @@ def test_five_clusters_fall_ill_and_the_twenty_others_do_not_notice(fleet: Fleet
         fleet.until(name, lambda cluster: taints(cluster) == [])
 
 
-def test_an_answer_without_ok_and_secrets_of_no_use_are_told(fleet: Fleet, crowd: list[str]) -> None:
+def test_an_answer_without_ok_and_secrets_of_no_use_are_reported(fleet: Fleet, crowd: list[str]) -> None:
     unsure, tokenless, untrusting, bare = crowd[7:11]
     secrets = {name: fleet.get(SECRETS, name, "karmada-cluster")["data"] for name in (tokenless, untrusting, bare)}
     fleet.sims.ctl("fail", unsure, "unhealthy", "--code=203")

@@ -105,7 +105,7 @@ def test_a_dead_member_is_named_and_the_rest_is_shown(fleet: Propagation) -> Non
     fleet.until_ready("member3")
 
 
-def test_no_server_is_told_in_one_line(fleet: Propagation) -> None:
+def test_a_missing_server_is_reported_in_one_line(fleet: Propagation) -> None:
     config = fleet.sims.home / "nowhere.config"
     config.write_text(fleet.plane.kubeconfig.read_text().replace(f":{fleet.plane.port}", ":1"))
     told = fleet.ctl("--kubeconfig", str(config), "get", "pods", check=False)

@@ -207,7 +207,7 @@ def test_several_logs_are_followed_until_ctrl_c(ctl: Program) -> None:
     assert set(told.splitlines()) == {'Defaulted container "nginx" out of: nginx, side'}
 
 
-def test_who_stops_reading_hears_no_more(ctl: Program) -> None:
+def test_a_client_that_stops_reading_gets_no_more_events(ctl: Program) -> None:
     following = ctl.start("logs", "-f", "solo", "-c", "main", "-C", "member1")
     assert following.stdout is not None
     assert following.stderr is not None
@@ -221,7 +221,7 @@ def test_who_stops_reading_hears_no_more(ctl: Program) -> None:
 # logs, of several clusters
 
 
-def test_lines_of_several_clusters_tell_where_they_are_from(ctl: Program, fleet: Propagation) -> None:
+def test_lines_of_several_clusters_name_their_cluster(ctl: Program, fleet: Propagation) -> None:
     told = ctl("logs", "-l", "app=web", "--all-clusters", "--tail=1")
     pods = {
         f"[{name}/{pod}/nginx]"

@@ -128,7 +128,7 @@ def test_a_folder_in_use_is_left_alone(local: LocalEnvironment) -> None:
     ]
 
 
-def test_flags_of_the_control_plane_are_handed_on_and_wrong_ones_are_told(local: LocalEnvironment) -> None:
+def test_flags_of_the_control_plane_are_handed_on_and_wrong_ones_are_reported(local: LocalEnvironment) -> None:
     refused = local.up(*PORT, "--", "--nonsense", check=False)
     assert refused.code == 1
     assert "error: karmada ended with exit code 2; the last lines of ~/.karmada/logs/karmada.log:" in refused.err

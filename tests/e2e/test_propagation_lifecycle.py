@@ -77,7 +77,7 @@ def test_without_their_policy_copies_stay(fleet: Propagation, settings: Obj) -> 
     fleet.members["member2"].until_gone(CONFIG_MAPS, "settings")
 
 
-def test_a_policy_that_selects_something_else_lets_go(fleet: Propagation, settings: Obj) -> None:
+def test_a_policy_that_selects_something_else_releases_its_templates(fleet: Propagation, settings: Obj) -> None:
     fleet.apply(policy("settings", [selector(config_map("another"))], ["member3"]))
     fleet.here.until(CONFIG_MAPS, "settings", lambda found: not claimed(found))
     fleet.here.until(BINDINGS, "settings-configmap", lambda found: not claimed(found))
@@ -183,7 +183,7 @@ def test_a_cluster_that_leaves_is_cleaned_up_and_one_that_joins_is_filled(fleet:
 # drift
 
 
-def test_what_somebody_changes_or_deletes_in_a_member_is_put_right(fleet: Propagation, settings: Obj) -> None:
+def test_drift_in_a_member_is_corrected(fleet: Propagation, settings: Obj) -> None:
     kubectl, member = fleet.sims.kubectl("member1"), fleet.members["member1"]
     first = member.get(CONFIG_MAPS, "settings")
     assert first is not None
@@ -235,7 +235,7 @@ def test_replicas_that_a_member_decides_are_left_to_it(fleet: Propagation) -> No
 
 
 @pytest.mark.parametrize("by_policy", [True, False], ids=["policy", "template"])
-def test_what_a_member_has_is_taken_over_if_that_is_asked_for(fleet: Propagation, by_policy: bool) -> None:
+def test_what_a_member_has_is_taken_over_if_that_is_requested(fleet: Propagation, by_policy: bool) -> None:
     fleet.sims.kubectl("member1")("create", "configmap", "mine", "--from-literal=own=yes")
     before = fleet.members["member1"].get(CONFIG_MAPS, "mine")
     assert before is not None

@@ -289,7 +289,7 @@ async def test_an_informer_that_is_too_late_lists_again_and_ends_up_right(server
     assert informer.seen == [("ADDED", "e", "1")]
 
 
-async def test_a_list_in_pages_over_a_compaction_is_told_so_and_starts_again(server_here: ApiServer) -> None:
+async def test_a_list_in_pages_over_a_compaction_expires_and_starts_again(server_here: ApiServer) -> None:
     client = server_here.client()
     for name in "abcdef":
         await client.create(MAPS, config_map(name, x="1"), namespace=NAMESPACE)

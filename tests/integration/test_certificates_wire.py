@@ -138,7 +138,7 @@ async def test_requests_that_make_no_sense_are_refused(http: Http, change: Obj, 
     assert text in answer.json()["message"]
 
 
-async def test_nobody_can_ask_for_an_administrator(server: ApiServer, http: Http) -> None:
+async def test_no_request_for_an_administrator_is_accepted(server: ApiServer, http: Http) -> None:
     pem, _ = signing_request("evil", "system:masters")
     refused = await http("POST", PATH, csr("evil", pem))
     assert refused.code == 403
@@ -176,7 +176,7 @@ async def test_a_serving_certificate_of_a_node_is_signed_after_approval(server: 
     assert names.get_values_for_type(x509.DNSName) == ["n1.example.com"]
 
 
-async def test_a_signer_of_somebody_else_is_left_alone(server: ApiServer, http: Http) -> None:
+async def test_requests_for_a_foreign_signer_are_not_changed(server: ApiServer, http: Http) -> None:
     pem, _ = signing_request("jane")
     await http("POST", PATH, csr("other", pem, "example.com/signer"))
     await decide(http, "other")

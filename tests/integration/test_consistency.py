@@ -40,7 +40,7 @@ async def test_a_failed_update_frees_no_address(server: ApiServer, http: Http, m
     assert "provided port is already allocated" in refused.json()["message"]
 
 
-async def test_a_port_that_a_service_let_go_of_can_be_had(http: Http) -> None:
+async def test_a_port_that_a_service_released_can_be_allocated(http: Http) -> None:
     ports = [{"port": 80, "nodePort": 30124}]
     made = await http("POST", SERVICES, {"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}})
     live = made.json()

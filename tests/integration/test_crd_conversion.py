@@ -116,7 +116,7 @@ async def test_what_is_written_in_another_version_is_stored_in_the_storage_versi
     assert json.loads(stored.value)["spec"] == {"hostPort": "h:80"}
 
 
-async def test_updates_patches_and_applies_work_in_the_version_asked_for(http: Http, converter: Converter) -> None:
+async def test_updates_patches_and_applies_work_in_the_version_requested(http: Http, converter: Converter) -> None:
     await http("POST", OLD, host("v1", "a", hostPort="h:80"))
     obj = (await http("GET", f"{NEW}/a")).json()
     obj["spec"]["port"] = "81"
@@ -153,7 +153,7 @@ async def test_a_list_is_converted_in_one_call(http: Http, converter: Converter)
     assert len(request["objects"]) == 5
 
 
-async def test_a_watch_shows_the_version_asked_for(http: Http, converter: Converter) -> None:
+async def test_a_watch_shows_the_version_requested(http: Http, converter: Converter) -> None:
     await http("POST", OLD, host("v1", "before", hostPort="h:1"))
     async with http.stream(f"{NEW}?watch=true") as response:
         event = json.loads(await response.content.readline())

@@ -201,7 +201,7 @@ def held(server: ApiServer) -> Obj:
     return server.cache.get(GVR(GROUP, "v1", "things").group_resource, "default", "held") or {"metadata": {}}
 
 
-async def test_a_watch_hears_of_every_object_before_its_definition_goes(server: ApiServer, http: Http) -> None:
+async def test_a_watch_sees_every_deletion_before_its_definition_goes(server: ApiServer, http: Http) -> None:
     await establish(server, http, crd())
     for number in range(5):
         await http("POST", path(), thing(f"t{number}"))

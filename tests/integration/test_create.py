@@ -101,9 +101,7 @@ async def test_generated_names_are_tried_again_until_one_is_free(http: Http, mon
     assert created["metadata"]["name"] == "job-freed"
 
 
-async def test_after_eight_taken_names_the_client_is_told_to_come_again(
-    http: Http, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_after_eight_taken_names_the_client_gets_retry_after(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
     ok(await http("POST", CONFIGMAPS, configmap("job-taken")), 201)
     tries: list[str] = []
 

@@ -61,7 +61,7 @@ async def test_an_event_goes_an_hour_after_it_was_last_written(moved: tuple[ApiS
     await eventually(lambda: names(server) == set())
 
 
-async def test_a_watch_hears_of_an_expired_event(moved: tuple[ApiServer, FakeClock]) -> None:
+async def test_a_watch_sees_the_deletion_of_an_expired_event(moved: tuple[ApiServer, FakeClock]) -> None:
     server, clock = moved
     http = Http(server)
     assert (await http("POST", PATH, event("old"))).code == 201

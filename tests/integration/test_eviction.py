@@ -47,7 +47,7 @@ async def test_an_eviction_within_the_budget_deletes_the_pod_and_spends_it(http:
     assert "a" in status["disruptedPods"]
 
 
-async def test_an_eviction_beyond_the_budget_is_refused_and_not_told_when_to_come_again(http: Http) -> None:
+async def test_an_eviction_beyond_the_budget_is_refused_without_retry_after(http: Http) -> None:
     await budget(http, 0)
     await running(http, "a")
     answer = await evict(http, "a")

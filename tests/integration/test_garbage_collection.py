@@ -151,7 +151,7 @@ async def test_foreground_goes_down_the_whole_tree_before_the_root_goes(world: W
     await eventually(lambda: world.gone(CONFIG_MAPS, "root", "child", "leaf"))
 
 
-async def test_foreground_ends_when_a_blocking_dependent_lets_go_of_its_owner(world: World) -> None:
+async def test_foreground_ends_when_a_blocking_dependent_drops_its_owner_reference(world: World) -> None:
     owner = await world.make("owner")
     await world.make("blocking", owned_by(owner, block=True), finalizers=["example.com/hold"])
     await world.delete("owner", "Foreground")

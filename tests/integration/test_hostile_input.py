@@ -108,7 +108,7 @@ async def test_a_watch_shows_only_the_name_it_was_allowed_for(http: Http) -> Non
     assert answer.code == 400
 
 
-async def test_strangers_choose_no_labels_of_metrics(http: Http) -> None:
+async def test_unauthenticated_clients_choose_no_labels_of_metrics(http: Http) -> None:
     await http("GET", "/apis/example.org/v1/strangely-named-things", anonymous=True)
     await http("GET", "/apis/example.org/v1/unknown-to-anybody")
     text = (await http("GET", "/metrics")).body

@@ -91,7 +91,7 @@ async def test_pages_show_one_moment_whatever_happens_in_between(http: Http, cli
     assert names((await http("GET", f"{CONFIGMAPS}?{MINE}")).json()) == list("abcdehjz")
 
 
-async def test_the_remaining_count_is_told_only_without_selectors(http: Http, client: Client) -> None:
+async def test_the_remaining_count_is_reported_only_without_selectors(http: Http, client: Client) -> None:
     await fill(client, *"abcde")
     total = len((await http("GET", CONFIGMAPS)).json()["items"])
     page = (await http("GET", f"{CONFIGMAPS}?limit=2")).json()

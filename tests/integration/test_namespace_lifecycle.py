@@ -140,7 +140,7 @@ async def test_deleting_again_answers_the_same_namespace_unchanged(
     assert again.json()["metadata"]["resourceVersion"] == version
 
 
-async def test_finalizers_that_hold_a_namespace_are_told_in_its_conditions(
+async def test_finalizers_that_hold_a_namespace_are_reported_in_its_conditions(
     server: ApiServer, http: Http, client: Client
 ) -> None:
     await make_namespace(http, "team")

@@ -236,7 +236,7 @@ async def test_a_list_as_a_table(http: Http) -> None:
 
 
 @pytest.mark.parametrize("path", [CONFIGMAPS + "?labelSelector=mine", CONFIGMAPS + "/a?"])
-async def test_a_row_carries_as_much_of_the_object_as_asked_for(http: Http, path: str) -> None:
+async def test_a_row_carries_as_much_of_the_object_as_requested(http: Http, path: str) -> None:
     await create(http, "a", labels={"mine": "1"}, x="1")
     shown = {}
     for include in ("None", "Metadata", "Object", ""):
@@ -325,7 +325,7 @@ async def test_a_scale_has_a_table_of_its_own(http: Http) -> None:
     assert (partial["kind"], partial["metadata"]["name"]) == ("PartialObjectMetadata", "web")
 
 
-async def test_a_deletion_asked_for_as_a_table_still_answers_its_status(http: Http) -> None:
+async def test_a_deletion_requested_as_a_table_still_answers_its_status(http: Http) -> None:
     await create(http, "a")
     answer = await http("DELETE", f"{CONFIGMAPS}/a", headers=accept(TABLE))
     assert (answer.code, answer.json()["kind"], answer.json()["status"]) == (200, "Status", "Success")
@@ -363,7 +363,7 @@ async def test_an_error_in_a_transformed_watch_is_a_plain_status(http: Http, mon
         assert (event["type"], event["object"]["kind"]) == ("ERROR", "Status")
 
 
-async def test_patches_and_creates_answer_in_the_form_asked_for(http: Http) -> None:
+async def test_patches_and_creates_answer_in_the_form_requested(http: Http) -> None:
     made = (await http("POST", CONFIGMAPS, config_map("a"), headers=accept(PARTIAL))).json()
     assert made["kind"] == "PartialObjectMetadata"
     patch = {"metadata": {"labels": {"x": "y"}}}

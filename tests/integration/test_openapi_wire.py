@@ -107,7 +107,7 @@ async def test_the_index_names_a_document_for_every_group_version(idle: Http) ->
 
 
 @on_module_loop
-async def test_a_document_asked_for_by_its_hash_may_be_kept_for_ever(idle: Http) -> None:
+async def test_a_document_requested_by_its_hash_may_be_kept_for_ever(idle: Http) -> None:
     url = (await idle("GET", "/openapi/v3")).json()["paths"]["apis/apps/v1"]["serverRelativeURL"]
     answer = await idle("GET", url)
     assert answer.headers["Cache-Control"] == "public, immutable"
@@ -336,7 +336,7 @@ async def test_v2_says_nothing_of_a_custom_schema_that_old_clients_would_misread
     [("", "application/json"), ("*/*", "application/json"), (V2_ASKED, V2_PROTOBUF), (V2_PROTOBUF, V2_PROTOBUF),
      (f"{V2_ASKED},application/json", V2_PROTOBUF)],
 )  # fmt: skip
-async def test_v2_in_the_form_asked_for(idle: Http, header: str, media: str) -> None:
+async def test_v2_in_the_form_requested(idle: Http, header: str, media: str) -> None:
     answer = await idle("GET", "/openapi/v2", headers={"Accept": header})
     assert (answer.code, answer.headers["Content-Type"]) == (200, media)
 

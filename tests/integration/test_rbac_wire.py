@@ -173,7 +173,7 @@ async def may_write_roles(http: Http, *more: Obj) -> None:
     assert (await bind(http, "writer")).code == 201
 
 
-async def test_nobody_grants_what_he_does_not_have(http: Http, jane: Caller) -> None:
+async def test_rights_that_the_caller_lacks_cannot_be_granted(http: Http, jane: Caller) -> None:
     await may_write_roles(http, rule("configmaps", "get"))
     answer = await make_role(jane, "x", rule("pods", "get"))
     assert answer.code == 403
@@ -384,7 +384,7 @@ async def test_anonymous_sees_health_and_version_and_nothing_else(http: Http) ->
 # reviews
 
 
-async def test_access_of_others_can_be_asked_for(http: Http) -> None:
+async def test_access_of_others_can_be_requested(http: Http) -> None:
     await make_role(http, "reader", rule("configmaps", "get", names="x"))
     await bind(http, "reader", "Group:readers")
     asked = {"verb": "get", "resource": "configmaps", "namespace": "default", "name": "x"}

@@ -279,7 +279,7 @@ async def test_a_token_secret_without_an_account_is_refused(http: Http) -> None:
     assert f"metadata.annotations[{ACCOUNT_NAME}]: Required value" in answer.json()["message"]
 
 
-async def test_no_token_secret_is_made_without_being_asked_for(server: ApiServer, http: Http) -> None:
+async def test_no_token_secret_is_made_without_being_requested(server: ApiServer, http: Http) -> None:
     await make_account(http)
     assert "secrets" not in (await http("GET", f"{ACCOUNTS}/robot")).json()
     assert (await http("GET", f"{SECRETS}?fieldSelector=type={TOKEN_TYPE}")).json()["items"] == []

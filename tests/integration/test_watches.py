@@ -191,7 +191,7 @@ async def test_timeout_seconds_ends_the_stream_cleanly(http: Http, server: ApiSe
     assert 0.9 < time.monotonic() - started < LIMIT
 
 
-async def test_bookmarks_come_only_when_asked_for_and_say_how_far_all_is_told(
+async def test_bookmarks_come_only_when_requested_and_say_how_far_all_is_reported(
     http: Http, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch_module, "BOOKMARK_SECONDS", 0.2)
@@ -216,7 +216,7 @@ async def test_a_bookmark_comes_before_the_end(http: Http, server: ApiServer, mo
         assert [event["type"] for event in await events.rest()] == ["BOOKMARK"]
 
 
-async def test_too_old_a_version_is_told_in_the_stream_which_then_ends(
+async def test_too_old_a_version_is_reported_in_the_stream_which_then_ends(
     http: Http, server: ApiServer, client: Client
 ) -> None:
     old = revision(await create(http, "old"))
@@ -319,7 +319,7 @@ async def test_a_streamed_list_of_nothing_still_has_its_bookmark(http: Http) -> 
         assert [event["type"] for event in await events.until("BOOKMARK")] == ["BOOKMARK"]
 
 
-async def test_a_streamed_list_waits_for_the_version_it_is_asked_for(http: Http, server: ApiServer) -> None:
+async def test_a_streamed_list_waits_for_the_requested_version(http: Http, server: ApiServer) -> None:
     wanted = server.cache.revision + 1
     opening = asyncio.ensure_future(http.stream(f"{CONFIGMAPS}?{WATCH_LIST}&resourceVersion={wanted}").__aenter__())
     await asyncio.sleep(0)

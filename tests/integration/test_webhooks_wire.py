@@ -172,7 +172,7 @@ async def test_a_scale_reaches_the_webhook_as_a_scale(http: Http, hook: Hook) ->
     assert ok(await http("GET", f"{DEPLOYMENTS}/web"))["spec"]["replicas"] == 4
 
 
-async def test_a_collection_is_asked_about_one_by_one(http: Http, hook: Hook) -> None:
+async def test_a_collection_is_reviewed_one_by_one(http: Http, hook: Hook) -> None:
     for name in ("a", "b"):
         ok(await http("POST", CONFIGMAPS, configmap(name, labels={"x": "y"})), 201)
     await hook.install(http, "validating", ["configmaps"])
@@ -180,7 +180,7 @@ async def test_a_collection_is_asked_about_one_by_one(http: Http, hook: Hook) ->
     assert [(r["operation"], r["name"]) for r in hook.seen] == [("DELETE", "a"), ("DELETE", "b")]
 
 
-async def test_a_connection_is_asked_about_as_such(http: Http, hook: Hook) -> None:
+async def test_a_connection_is_reviewed_as_such(http: Http, hook: Hook) -> None:
     await hook.install(http, "validating", ["pods/exec"])
     ok(await http("POST", "/api/v1/namespaces/default/pods", pod()), 201)
     path = "/api/v1/namespaces/default/pods/p/exec?command=ls&command=-l&container=c&stdout=true"
@@ -194,7 +194,7 @@ async def test_a_connection_is_asked_about_as_such(http: Http, hook: Hook) -> No
     assert seen["object"]["stdout"] is True
 
 
-async def test_an_eviction_is_asked_about_once(http: Http, hook: Hook) -> None:
+async def test_an_eviction_is_reviewed_once(http: Http, hook: Hook) -> None:
     ok(await http("POST", "/api/v1/namespaces/default/pods", pod()), 201)
     await hook.install(http, "validating", ["pods", "pods/*"])
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "default"}}

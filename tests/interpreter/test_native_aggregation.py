@@ -303,7 +303,9 @@ def phase(name: str | None) -> Obj | None:
         (kinds.VOLUME, [], None),
     ],
 )
-def test_the_phase_that_matters_most_is_told(native: Any, gvk: GVK, phases: list[str | None], told: str | None) -> None:
+def test_the_phase_that_matters_most_is_reported(
+    native: Any, gvk: GVK, phases: list[str | None], told: str | None
+) -> None:
     result = native.aggregate_status(template(gvk, {"phase": "Old", "message": "x"}), items(*map(phase, phases)))
     assert result["status"] == ({} if told is None else {"phase": told})
 
@@ -313,7 +315,7 @@ def test_a_pod_without_clusters_is_left_alone(native: Any) -> None:
     assert native.aggregate_status(pod, []) is pod
 
 
-def test_the_containers_of_pods_are_told_without_their_names(native: Any) -> None:
+def test_the_containers_of_pods_are_reported_without_their_names(native: Any) -> None:
     running = {"running": {"startedAt": EARLY}}
     one = {
         "phase": "Running",

@@ -86,7 +86,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("observed", "healthy"), CASES)
-def test_health_is_told_from_status(native: Any, observed: Obj, healthy: bool) -> None:
+def test_health_is_reported_from_status(native: Any, observed: Obj, healthy: bool) -> None:
     assert native.interpret_health(observed) is healthy
 
 

@@ -132,7 +132,7 @@ def test_nothing_is_reported_without_a_status_and_no_status_is_no_object(
 
 @pytest.mark.parametrize("kind", WORKLOADS)
 @pytest.mark.parametrize("template", [None, "", "abc", "1.0", " 1", "0x1", "١", str(2**63)])
-def test_workloads_must_tell_which_template_they_follow(native: Any, kind: str, template: str | None) -> None:
+def test_workloads_must_name_the_template_they_follow(native: Any, kind: str, template: str | None) -> None:
     with pytest.raises(InterpreterError, match=r"strconv\.ParseInt"):
         native.reflect_status(obj("apps/v1", kind, {}, template=template))
 

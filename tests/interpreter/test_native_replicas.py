@@ -21,7 +21,7 @@ def workload(kind: str, spec: Obj) -> Obj:
 
 @pytest.mark.parametrize("kind", SCALED)
 @pytest.mark.parametrize(("spec", "replicas"), [({"replicas": 3}, 3), ({"replicas": 0}, 0), ({}, 0)])
-def test_workloads_have_the_replicas_they_ask_for(native: Any, kind: str, spec: Obj, replicas: int) -> None:
+def test_workloads_have_the_replicas_they_request(native: Any, kind: str, spec: Obj, replicas: int) -> None:
     assert native.get_replicas(workload(kind, spec)) == Replicas(replicas, None)
 
 

@@ -112,11 +112,11 @@ def test_nodes_are_claimed(pod: Obj, claim: Obj) -> None:
         {"priorityClassName": "high"},
     ],
 )
-def test_a_pod_that_asks_for_nothing_has_no_requirements(pod: Obj) -> None:
+def test_a_pod_that_requests_nothing_has_no_requirements(pod: Obj) -> None:
     assert pod_requirements(pod, priority_class=True) is None
 
 
-def test_the_priority_class_is_named_only_when_asked_for() -> None:
+def test_the_priority_class_is_named_only_when_requested() -> None:
     pod = {"priorityClassName": "high", "nodeSelector": {"a": "b"}}
     claim = {"nodeClaim": {"nodeSelector": {"a": "b"}}}
     assert pod_requirements(pod) == claim

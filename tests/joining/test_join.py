@@ -129,7 +129,7 @@ async def test_how_the_kubeconfig_reaches_the_member_is_kept(plane: ControlPlane
     assert await member.get(SERVICE_ACCOUNTS, "karmada-m1", "elsewhere")
 
 
-async def test_joining_tells_how_far_it_is(plane: ControlPlane, member: MemberServer) -> None:
+async def test_joining_reports_how_far_it_is(plane: ControlPlane, member: MemberServer) -> None:
     steps: list[str] = []
     await join(plane.client, member.client, joining(member), progress=steps.append)
     assert len(steps) == 3
@@ -157,7 +157,7 @@ async def test_a_member_does_not_join_twice_and_is_left_alone(plane: ControlPlan
     assert await member.get(SERVICE_ACCOUNTS, "karmada-m2", "karmada-cluster") is None
 
 
-async def test_a_dry_run_asks_and_changes_nothing(plane: ControlPlane, member: MemberServer) -> None:
+async def test_a_dry_run_calls_webhooks_and_changes_nothing(plane: ControlPlane, member: MemberServer) -> None:
     assert await join(plane.client, member.client, joining(member), dry_run=True) is None
     assert await member.get(NAMESPACES, "karmada-cluster") is None
     assert not (await plane.client.list_all(SECRETS, "karmada-cluster")).items
@@ -253,7 +253,7 @@ async def test_a_token_that_never_comes_is_waited_for_half_a_minute(folder: Path
         ("karmada-m1", "failed to get serviceAccount secret from cluster(m1), error: no"),
     ],
 )
-async def test_a_secret_that_cannot_be_made_is_told(
+async def test_a_secret_that_cannot_be_made_is_reported(
     plane: ControlPlane, member: MemberServer, monkeypatch: pytest.MonkeyPatch, account: str, message: str
 ) -> None:
     create = member.client.create

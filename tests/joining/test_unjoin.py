@@ -162,7 +162,7 @@ async def test_a_cluster_that_is_held_is_waited_for_a_minute(plane: ControlPlane
     assert await member.get(CLUSTER_ROLES, ROLE)
 
 
-async def test_force_lets_go_of_everything(plane: ControlPlane, member: MemberServer) -> None:
+async def test_force_releases_everything(plane: ControlPlane, member: MemberServer) -> None:
     steps: list[str] = []
     task = await timed_out(plane, member, force=True, steps=steps)
     await task

@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
         (":admin@prod:eu=west", "admin@prod:eu", "west"),
     ],
 )
-def test_file_context_and_name_are_told_apart(file: Path, after: str, context: str, name: str) -> None:
+def test_file_context_and_name_are_distinguished(file: Path, after: str, context: str, name: str) -> None:
     assert split(f"{file}{after}") == (file, context, name)
 
 
@@ -67,7 +67,7 @@ def test_a_cluster_is_called_as_its_context_unless_it_is_given_a_name(
         ("=Bad_Name", '"Bad_Name" cannot be the name of a cluster'),
     ],
 )
-def test_what_cannot_be_attached_is_told_before_anything_starts(file: Path, after: str, says: str) -> None:
+def test_what_cannot_be_attached_is_reported_before_anything_starts(file: Path, after: str, says: str) -> None:
     with pytest.raises(Refused, match=says):
         parse(f"{file}{after}")
 

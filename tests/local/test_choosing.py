@@ -29,7 +29,7 @@ def chosen(
         (2, 5, 2),
     ],
 )
-def test_the_number_of_members_stays_unless_another_is_asked_for(
+def test_the_number_of_members_stays_unless_another_is_requested(
     asked: int | None, kept: int | None, members: int
 ) -> None:
     before = None if kept is None else Choices(members=kept, port=5443)
@@ -47,7 +47,7 @@ def test_the_number_of_members_stays_unless_another_is_asked_for(
         (None, 6443, {6443}, FREE),
     ],
 )
-def test_a_port_that_is_taken_gives_way_unless_it_was_asked_for(
+def test_a_port_that_is_taken_gives_way_unless_it_was_requested(
     asked: int | None, kept: int | None, taken: set[int], port: int
 ) -> None:
     before = None if kept is None else Choices(members=3, port=kept)
@@ -56,7 +56,7 @@ def test_a_port_that_is_taken_gives_way_unless_it_was_asked_for(
     assert bool(notes) == (asked is None and port == FREE)
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
+def test_a_port_that_was_requested_and_is_taken_is_an_error() -> None:
     with pytest.raises(Refused, match="port 6443 is in use"):
         chosen(Requested(port=6443), taken=frozenset({6443}))
 

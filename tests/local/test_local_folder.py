@@ -16,7 +16,7 @@ def folder(tmp_path: Path) -> Folder:
     return folder
 
 
-def test_what_was_asked_for_is_kept(folder: Folder) -> None:
+def test_what_was_requested_is_kept(folder: Folder) -> None:
     assert folder.choices() is None
     choices = Choices(members=4, port=6443, storage="etcd", etcd_ports=(1, 2))
     folder.keep(choices)

@@ -43,7 +43,7 @@ def python(text: str, name: str = KARMADA) -> Program:
     return Program(name, [sys.executable, "-c", text])
 
 
-async def test_a_program_tells_when_it_serves(folder: Folder, started: list[Running]) -> None:
+async def test_a_program_reports_when_it_serves(folder: Folder, started: list[Running]) -> None:
     started.append(start(folder, python(SERVES), detached=False))
     await asyncio.wait_for(started[0].served(), 30)
     assert not started[0].ended.done()
@@ -54,9 +54,7 @@ async def test_a_program_tells_when_it_serves(folder: Folder, started: list[Runn
     assert found(folder) == {}
 
 
-async def test_the_end_of_a_program_is_heard_and_told_with_its_last_words(
-    folder: Folder, started: list[Running]
-) -> None:
+async def test_the_end_of_a_program_is_reported_with_its_last_lines(folder: Folder, started: list[Running]) -> None:
     folder.log(KARMADA).write_text("of an earlier run\n")
     started.append(start(folder, python(FAILS), detached=False))
     await asyncio.wait_for(started[0].ended, 30)

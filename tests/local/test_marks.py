@@ -20,7 +20,7 @@ def test_a_mark_that_was_never_taken_has_no_holder(mark: Mark) -> None:
     assert mark.holder() is None
 
 
-def test_the_holder_is_known_until_it_lets_go(mark: Mark) -> None:
+def test_the_holder_is_known_until_it_releases_the_lock(mark: Mark) -> None:
     held = mark.take()
     assert mark.holder() == Holder(0)
     Mark.write(held, Holder(123, detached=True))

@@ -116,7 +116,7 @@ def test_no_kubeconfig_breaks_anything_else(place: tuple[str | int, ...], value:
         assert access({"kubeconfig": yaml.safe_dump(document, allow_unicode=True).encode()}, apiEndpoint="").server
 
 
-def test_an_authority_is_looked_at_only_where_it_counts() -> None:
+def test_an_authority_is_checked_only_where_it_counts() -> None:
     assert access(GOOD | {"caBundle": b"x"}, insecureSkipTLSVerification=True).insecure
 
 

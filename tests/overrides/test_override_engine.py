@@ -197,7 +197,7 @@ def test_an_error_names_the_policy_the_rule_and_the_field() -> None:
     )
 
 
-def test_an_error_tells_what_went_well_before_it() -> None:
+def test_an_error_reports_what_went_well_before_it() -> None:
     policies = [cop("c", mark("c")), op("a", mark("a"), BROKEN, mark("b")), op("z", mark("z"))]
     with pytest.raises(OverrideError) as refused:
         applied(deployment(), *policies)
@@ -348,7 +348,7 @@ def test_a_policy_is_compiled_once_for_each_of_its_versions() -> None:
     assert overrides.namespaced.compiled(changed) is overrides.namespaced.compiled(changed)
 
 
-def test_thousands_of_policies_for_others_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thousands_of_policies_for_others_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [op(f"p{n}", mark("x"), selectors=[{**DEPLOYMENTS, "name": f"w{n}"}]) for n in range(2000)]
     overrides = Overrides.of_objects(
         [*others, op("mine", mark("m"), selectors=[{**DEPLOYMENTS, "name": "web"}]), cluster()]

@@ -64,11 +64,11 @@ def test_what_comes_out_is_what_is_applied() -> None:
     assert made.applied.manifest["spec"]["paused"] is True
 
 
-def test_an_overrider_that_changes_nothing_is_not_told_of() -> None:
+def test_an_overrider_that_changes_nothing_is_not_reported() -> None:
     assert told(deployment(), op("p", rule(), rule(labelsOverrider=[{"operator": "remove", "value": {"x": ""}}]))) == []
 
 
-def test_a_removal_tells_what_was_there() -> None:
+def test_a_removal_reports_what_was_there() -> None:
     (change,) = explained(config_map(a="1", b="2"), op("p", plain("remove", "/data/a"))).changes
     assert change[:4] == (("data", "a"), "remove", "1", None)
 

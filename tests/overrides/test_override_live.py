@@ -107,7 +107,7 @@ async def test_policies_of_documents_are_accepted_and_applied(plane: ControlPlan
     assert [applied.policy.name for applied in made.policies] == ["nginx-override"]
 
 
-async def test_what_was_applied_is_told(plane: ControlPlane, part: Part) -> None:
+async def test_what_was_applied_is_reported(plane: ControlPlane, part: Part) -> None:
     await plane.client.create(OverridePolicy.gvr, op("p", by("one"), by("two")))
     await plane.client.create(ClusterOverridePolicy.gvr, cop("c", by("zero")))
     await plane.until(lambda: len(part.overrides.apply(deployment(), "m1").policies) == 2)
@@ -120,7 +120,7 @@ async def test_what_was_applied_is_told(plane: ControlPlane, part: Part) -> None
     ]
 
 
-async def test_what_failed_is_told_after_what_went_well(plane: ControlPlane, part: Part) -> None:
+async def test_what_failed_is_reported_after_what_went_well(plane: ControlPlane, part: Part) -> None:
     broken = rule(plaintext=[{"path": "/spec/none", "operator": "remove"}])
     await plane.client.create(OverridePolicy.gvr, op("p", by("one"), broken))
     await plane.until(lambda: len(plane.context.informers.of(OverridePolicy.gvr)) == 1)
@@ -132,7 +132,7 @@ async def test_what_failed_is_told_after_what_went_well(plane: ControlPlane, par
     ]
 
 
-async def test_nothing_is_told_or_noted_when_nothing_is_applied(plane: ControlPlane, part: Part) -> None:
+async def test_nothing_is_reported_or_annotated_when_nothing_is_applied(plane: ControlPlane, part: Part) -> None:
     obj = deployment()
     made, noted = part.override(obj, "m1")
     assert made is obj

@@ -175,7 +175,7 @@ def test_labels_that_a_cluster_wide_policy_makes_count(world: World) -> None:
     assert world.of_policy(None, policy) == ["default/web-deployment"]
 
 
-def test_cluster_wide_bindings_hear_of_cluster_wide_policies() -> None:
+def test_cluster_wide_policies_trigger_cluster_wide_bindings() -> None:
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader"}}
     world = World(*CLUSTERS, binding(role, "m1"), templates=[role], bindings=ClusterResourceBinding.gvr)
     selector = {"apiVersion": role["apiVersion"], "kind": "ClusterRole", "name": "reader"}

@@ -51,18 +51,18 @@ def test_every_cluster_has_a_reason() -> None:
     assert "2 cluster(s) were selected by the spread constraints" in reasons["c"].why
 
 
-def test_a_cluster_without_a_share_is_told_why() -> None:
+def test_why_a_cluster_has_no_share_is_reported() -> None:
     reasons = told(run(deployment(2, placement(AGGREGATED)), CLUSTERS, {"a": 6, "b": 4, "c": 2}))
     assert "gets 0 replicas, as others have room for all" in reasons["b"].why
     assert reasons["a"].replicas == 2
 
 
-def test_weights_that_were_given_are_told() -> None:
+def test_weights_that_were_given_are_reported() -> None:
     reasons = told(run(deployment(3, placement(static(("a", 2), ("b", 1)))), CLUSTERS))
     assert "2 replica(s), by given weights: weight 2 of 3 in 3 replica(s)" in reasons["a"].why
 
 
-def test_duplication_and_plain_resources_are_told() -> None:
+def test_duplication_and_plain_resources_are_reported() -> None:
     assert (
         "4 replica(s), all replicas in every cluster"
         in told(run(deployment(4, placement(DUPLICATED)), CLUSTERS))["a"].why
@@ -71,7 +71,7 @@ def test_duplication_and_plain_resources_are_told() -> None:
     assert "room for any number of replicas; gets the resource as it is" in reasons["a"].why
 
 
-def test_tiers_are_told() -> None:
+def test_tiers_are_reported() -> None:
     term = {
         "affinityName": "g",
         "clusterNames": ["a"],
@@ -91,6 +91,6 @@ def test_every_attempt_is_explained() -> None:
     assert "no replicas were assigned" in told(decision, 1)["a"].why
 
 
-def test_nothing_selected_is_told() -> None:
+def test_nothing_selected_is_reported() -> None:
     decision = run(deployment(5, placement(DYNAMIC, spread("cluster", 4, 5))), CLUSTERS, {"a": 9})
     assert "nothing was selected" in told(decision)["a"].why

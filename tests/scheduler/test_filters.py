@@ -69,7 +69,7 @@ def test_the_first_untolerated_taint_is_named() -> None:
     assert shown(run(config_map(where), clusters)) == no_fit(1, "1 cluster(s) had untolerated taint {x:NoExecute}")
 
 
-def test_where_a_resource_is_taints_and_kinds_are_not_looked_at() -> None:
+def test_where_a_resource_is_taints_and_kinds_are_not_checked() -> None:
     clusters = [cluster("a", taints=["x:NoSchedule"], kinds=[]), cluster("b", taints=["x:NoSchedule"])]
     spec = config_map({}, clusters=[{"name": "a"}])
     assert shown(run(spec, clusters)) == {"a": 0}

@@ -109,7 +109,7 @@ def test_nodes_that_are_modelled_are_taken_at_their_least(
     assert room(modelled(models, modelings), **request_) == expected
 
 
-def test_models_are_not_looked_at_when_switched_off() -> None:
+def test_models_are_not_checked_when_switched_off() -> None:
     assert room(modelled(CPU_MODELS, counts(0, 1)), models=False, **asking(cpu="1")) == 100
 
 

@@ -38,7 +38,7 @@ def test_sets_are_placed_first_fit(rows: Any, components: Any, expected: Any) ->
     assert Simulation(nodes(*rows), components).sets(100) == expected
 
 
-def test_no_more_sets_than_asked_for_are_placed() -> None:
+def test_no_more_sets_than_requested_are_placed() -> None:
     assert Simulation(nodes((1, 50, 50, 0)), [component(1, 1)]).sets(7) == 7
 
 

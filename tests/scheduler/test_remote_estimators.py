@@ -89,7 +89,7 @@ async def test_one_cluster_that_fails_fails_all() -> None:
     assert decision.attempts[0].estimate.failures == [("scheduler-estimator", str(wrong))]
 
 
-async def test_several_failures_are_told_together() -> None:
+async def test_several_failures_are_reported_together() -> None:
     decision = await remotely(asked_of({"a": EstimateError("x"), "b": EstimateError("y"), "c": EstimateError("x")}))
     assert decision.attempts[0].estimate.failures == [("scheduler-estimator", "[x, y]")]
 

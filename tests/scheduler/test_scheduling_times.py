@@ -69,7 +69,7 @@ def go(spec: Obj, clusters: Sequence[Obj], estimators: Sequence[Any] = (), profi
     return meter
 
 
-def test_every_step_and_every_plug_in_is_told_in_its_turn() -> None:
+def test_every_step_and_every_plug_in_is_reported_in_its_turn() -> None:
     meter = go(WEB, [cluster("m1", taints=["a:NoSchedule"]), cluster("m2", summary=pods(9))], [Fixed({"m2": 9})])
     assert meter.told == [
         ("APIEnablement", "Filter", "Success"),
@@ -98,13 +98,13 @@ def test_every_step_and_every_plug_in_is_told_in_its_turn() -> None:
     ],
     ids=["no cluster fits", "spread not possible", "too little room", "nothing to divide"],
 )
-def test_steps_are_told_up_to_the_one_that_fails(spec: Obj, steps: Sequence[str]) -> None:
+def test_steps_are_reported_up_to_the_one_that_fails(spec: Obj, steps: Sequence[str]) -> None:
     meter = go(spec, [cluster("m1"), cluster("m2")], [Fixed({"m1": 9, "m2": 9})])
     assert meter.steps() == steps
     assert (("filtered", "Unschedulable") in meter.told) is (spec is NOWHERE)
 
 
-def test_what_refuses_clusters_for_one_binding_is_told_each_time() -> None:
+def test_what_refuses_clusters_for_one_binding_is_reported_each_time() -> None:
     evicted = {**WEB, "gracefulEvictionTasks": [{"fromCluster": "m1"}]}
     assert ("ClusterEviction", "Filter", "Unschedulable") in go(evicted, [cluster("m1"), cluster("m2")]).told
 
@@ -122,7 +122,7 @@ def test_what_is_known_of_clusters_takes_no_time() -> None:
     assert ("TaintToleration", "Filter", "Unschedulable") in meter.told
 
 
-def test_the_clock_is_looked_at_as_often_for_many_clusters_as_for_few() -> None:
+def test_the_clock_is_checked_as_often_for_many_clusters_as_for_few() -> None:
     few, many = (go(WEB, [cluster(f"m{n}", summary=pods(9)) for n in range(size)]) for size in (1, 200))
     assert few.looks == many.looks
 
@@ -134,7 +134,7 @@ class Unlucky:
         raise ScoreError("no luck")
 
 
-def test_a_score_that_fails_is_told_as_an_error() -> None:
+def test_a_score_that_fails_is_reported_as_an_error() -> None:
     registry, meter = builtin(), Recorder()
     registry.add(SCORES, Unlucky())
     go(WEB, [cluster("m1")], profile=profile_of(registry, meter=meter))
@@ -156,7 +156,7 @@ class Far:
 @pytest.mark.parametrize(
     ("answer", "failed"), [({"m1": 9}, ""), (EstimateError("nobody there"), "failed")], ids=["answers", "fails"]
 )
-async def test_estimators_from_afar_are_told_as_well(answer: Any, failed: str) -> None:
+async def test_estimators_from_afar_are_reported_as_well(answer: Any, failed: str) -> None:
     meter = Recorder()
     fleet = Fleet.of([cluster("m1")])
     await schedule_remotely(Request(WEB), fleet, [Fixed({"m1": 9})], [Far(answer)], measured(meter))
@@ -167,7 +167,7 @@ async def test_estimators_from_afar_are_told_as_well(answer: Any, failed: str) -
     ]
 
 
-def test_sets_of_components_are_told_apart_from_replicas() -> None:
+def test_sets_of_components_are_distinguished_from_replicas() -> None:
     components = [{"name": "a", "replicas": 1}, {"name": "b", "replicas": 2}]
     spec = {**config_map(placement(DYNAMIC, spread("cluster", 1, 1))), "components": components}
     meter = Recorder()

@@ -56,7 +56,7 @@ def test_seats_go_to_the_largest_quotient(
         ("foobar", 0xBF9CF968),
     ],
 )
-def test_ties_are_told_by_a_hash_of_the_uid(uid: str, value: Any) -> None:
+def test_ties_are_broken_by_a_hash_of_the_uid(uid: str, value: Any) -> None:
     assert fnv32a(uid) == value
 
 

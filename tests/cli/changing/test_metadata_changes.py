@@ -44,7 +44,7 @@ def test_changes_leave_the_object_alone_and_everything_else_in_it() -> None:
     assert before == obj(a="1", b="2")
 
 
-def test_values_are_only_overwritten_when_told_to() -> None:
+def test_values_are_only_overwritten_when_requested() -> None:
     changes = Changes((), {"a": "2", "b": "2"}, ())
     with pytest.raises(Failure, match=r"'a' already has a value \(1\), and --overwrite is false"):
         changed(LABELS, obj(a="1"), changes, overwrite=False)

@@ -138,7 +138,7 @@ def test_join_says_what_is_wrong_with_a_name() -> None:
     assert result.stderr.startswith("error: invalid cluster name(No_Name): a lowercase RFC 1123 label")
 
 
-async def test_a_server_that_is_not_there_is_told_in_one_line(fleet: Fleet, tmp_path: Path) -> None:
+async def test_a_server_that_is_not_there_is_reported_in_one_line(fleet: Fleet, tmp_path: Path) -> None:
     text = fleet.member.kubeconfig.read_text().replace(str(fleet.member.server.port), "1")
     (tmp_path / "config").write_text(text)
     result = await fleet.run(join, "m1", "--cluster-kubeconfig", str(tmp_path / "config"))

@@ -240,20 +240,20 @@ def test_nothing_is_no_failure(run: Run, words: list[str], error: str) -> None:
         (["pods", "-l", "a in"], "cluster(Karmada): unable to parse requirement: found '' expected: '('\ncluster(m1):"),
     ],
 )  # fmt: skip
-def test_what_goes_wrong_is_told(run: Run, words: list[str], error: str) -> None:
+def test_what_goes_wrong_is_reported(run: Run, words: list[str], error: str) -> None:
     result = run(get, *words)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(error), result.stderr
 
 
-def test_without_a_type_it_is_told_what_is_missing(run: Run) -> None:
+def test_without_a_type_an_error_names_what_is_missing(run: Run) -> None:
     result = run(get)
     assert result.exit_code == 1
     assert result.stderr.startswith("You must specify the type of resource to get.")
     assert "\n\nerror: Required resource not specified.\n" in result.stderr
 
 
-def test_what_some_have_is_shown_and_the_others_are_told_of(run: Run) -> None:
+def test_what_some_have_is_shown_and_the_others_are_reported(run: Run) -> None:
     result = run(get, "cm", "settings", "-s", "all")
     assert result.exit_code == 1
     assert len(result.stdout.splitlines()) == 3
@@ -280,7 +280,7 @@ def test_a_member_alone_that_keeps_silent_is_named(
     assert (result.exit_code, result.stderr) == (1, "error: cluster(m1): no answer within 0.0001s\n")
 
 
-def test_a_watch_is_told_once_of_what_nobody_has(run: Run) -> None:
+def test_a_watch_gets_one_deletion_of_what_no_longer_exists(run: Run) -> None:
     result = run(get, "nopes", "--watch")
     told = 'error: cluster(Karmada): the server doesn\'t have a resource type "nopes"\n'
     assert (result.exit_code, result.stderr) == (1, told)
@@ -299,7 +299,7 @@ def test_a_watch_names_silent_members_besides_what_the_others_do_not_have(
     ]
 
 
-def test_whoever_has_no_rights_is_told_so_for_every_member(run: Run, fleet: Plane) -> None:
+def test_missing_rights_are_reported_for_every_member(run: Run, fleet: Plane) -> None:
     fleet.create(CLUSTER_ROLES, role("reader", {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}))
     fleet.create(CLUSTER_ROLE_BINDINGS, binding("reader", user("jane")))
     fleet.kubectl("jane")  # writes jane's kubeconfig
@@ -397,7 +397,7 @@ def test_resources_are_listed_with_their_names(run: Run) -> None:
     assert '"kind": "APIResourceList"' in run(api_resources, "-o", "json").stdout
 
 
-def test_only_namespaced_resources_are_listed_when_asked_for(run: Run) -> None:
+def test_only_namespaced_resources_are_listed_when_requested(run: Run) -> None:
     everything, namespaced = run(api_resources).stdout, run(api_resources, "--namespaced").stdout
     assert "\nnodes " in everything
     assert "\nnodes " not in namespaced

@@ -88,7 +88,7 @@ async def test_a_stream_that_ends_is_opened_where_it_was() -> None:
     assert server.watched_from[:2] == ["5", "6"]
 
 
-async def test_when_the_place_is_forgotten_the_difference_is_told() -> None:
+async def test_when_the_place_is_forgotten_the_difference_is_reported() -> None:
     server = Server(
         listing(5, pod("a", 3), pod("b", 4), pod("c", 5)),
         [Expired("too old")],
@@ -100,7 +100,7 @@ async def test_when_the_place_is_forgotten_the_difference_is_told() -> None:
     assert (troubles, server.watched_from[:2]) == ([], ["5", "9"])
 
 
-async def test_a_connection_that_breaks_is_told_of_only_when_it_stays_broken() -> None:
+async def test_a_connection_that_breaks_is_reported_only_when_it_stays_broken() -> None:
     broken = ConnectionFailed("https://x: gone")
     once = Server(listing(5), [broken], [WatchEvent("ADDED", pod("a", 6))])
     assert await told(once, 1) == ([("ADDED", "a")], [])

@@ -185,7 +185,7 @@ def test_execute_whole_objects() -> None:
     assert aggregated["aggregatedStatus"]["status"] == {"readyReplicas": 6}
 
 
-def test_what_scripts_print_is_told_apart_from_results() -> None:
+def test_what_scripts_print_is_distinguished_from_results() -> None:
     result = run(
         "-f", "all.yaml", "--operation", "ReviseReplica", "--desired-file", "web.yaml", "--desired-replica", "7"
     )
@@ -209,7 +209,7 @@ def test_results_in_json() -> None:
 @pytest.mark.parametrize(
     "script", ["function GetReplicas(o) error('no') end", "function GetReplicas(o) while true do end end"]
 )
-def test_a_rule_that_fails_is_told(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_fails_is_reported(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karmada.interpreter.lua.vm.SECONDS", 0.2)
     (folder / "all.yaml").write_text(yaml.safe_dump(customization(replicaResource=script)))
     result = run("-f", "all.yaml", "--operation", "InterpretReplica", "--desired-file", "web.yaml")
@@ -217,7 +217,7 @@ def test_a_rule_that_fails_is_told(folder: Path, script: str, monkeypatch: pytes
     assert result.stderr.startswith("Execute InterpretReplica error: ")
 
 
-def test_a_rule_that_is_not_there_is_told(folder: Path) -> None:
+def test_a_rule_that_is_not_there_is_reported(folder: Path) -> None:
     (folder / "all.yaml").write_text(yaml.safe_dump(customization(retention=SCRIPTS["retention"])))
     result = run("-f", "all.yaml", "--operation", "InterpretReplica", "--desired-file", "web.yaml")
     assert (result.exit_code, result.stderr) == (0, "Execute InterpretReplica error: rule is not enabled\n")

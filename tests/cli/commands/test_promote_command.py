@@ -229,7 +229,7 @@ def test_a_dependency_that_is_there_already_ends_the_promotion_of_dependencies_o
     assert world.get(world.here, DEPLOYMENTS, "web", namespace) is not None
 
 
-def test_customizations_tell_what_a_resource_depends_on(world: World) -> None:
+def test_customizations_report_what_a_resource_depends_on(world: World) -> None:
     namespace = world.namespace()
     script = (
         "function GetDependencies(o)\n  return {{apiVersion='v1', kind='ConfigMap', namespace=o.metadata.namespace, "

@@ -157,7 +157,7 @@ def plain(*items: tuple[object, ...]) -> Obj:
     return rule(plaintext=[dict(zip(fields, item, strict=False)) for item in items])
 
 
-def test_what_was_removed_is_told_above_what_it_was_in() -> None:
+def test_what_was_removed_is_reported_above_what_it_was_in() -> None:
     text = shown(config_map(a="1", b="2"), cop("c", plain(("remove", "/data/a"))))
     assert (
         "# ClusterOverridePolicy c, spec.overrideRules[0].overriders.plaintext: removed a (\"1\")\ndata:\n  b: '2'\n"
@@ -167,7 +167,7 @@ def test_what_was_removed_is_told_above_what_it_was_in() -> None:
     assert text.startswith("# ClusterOverridePolicy c, spec.overrideRules[0].overriders.plaintext: removed data ({})\n")
 
 
-def test_what_was_taken_away_later_is_told_too() -> None:
+def test_what_was_taken_away_later_is_reported_too() -> None:
     tag = rule(imageOverrider=[{"component": "Tag", "operator": "replace", "value": "2"}])
     two = deployment(container("a"), container("b"))
     text = shown(two, cop("c", tag, plain(("remove", "/spec/template/spec/containers/0"))))

@@ -101,7 +101,7 @@ async def everything(plane: Scheduling) -> list[Obj]:
     return found
 
 
-async def test_it_tells_where_a_workload_would_go_and_why(plane: Scheduling, trying: Trying) -> None:
+async def test_it_reports_where_a_workload_would_go_and_why(plane: Scheduling, trying: Trying) -> None:
     before = await everything(plane)
     result = await trying(workload=template(), policy=policy(placement(DYNAMIC)))
     assert result.exit_code == 0, result.output
@@ -239,7 +239,7 @@ async def test_without_files_it_is_about_everything_that_is_bound(plane: Schedul
     assert "1 of 2 would change." in result.output
 
 
-async def test_who_has_the_resource_now_is_told(plane: Scheduling, trying: Trying) -> None:
+async def test_who_has_the_resource_now_is_reported(plane: Scheduling, trying: Trying) -> None:
     await plane.bind("web-deployment", deployment(6, placement(DUPLICATED)))
     marks = {well_known.POLICY_NAME: "old", well_known.POLICY_NAMESPACE: "default"}
     await plane.client.patch(ResourceBinding.gvr, "web-deployment", "default", {"metadata": {"annotations": marks}})

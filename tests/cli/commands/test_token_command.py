@@ -116,7 +116,7 @@ async def test_tokens_are_deleted_whole_or_by_their_id(plane: ControlPlane) -> N
     assert len((await said(plane, "token", "list"))[1].splitlines()) == 1
 
 
-async def test_a_secret_that_holds_no_token_is_told_of_and_left_out(plane: ControlPlane) -> None:
+async def test_a_secret_that_holds_no_token_is_reported_and_left_out(plane: ControlPlane) -> None:
     await said(plane, "token", "create")
     secret = {
         "apiVersion": "v1",

@@ -259,7 +259,7 @@ def test_one_node_and_what_it_has_in_all(lab: Lab) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_mistakes_are_told_as_kubectl_tells_them(lab: Lab, words: list[str], text: str) -> None:
+def test_errors_are_reported_as_kubectl_does(lab: Lab, words: list[str], text: str) -> None:
     result = lab.top(*words)
     assert (result.code, result.out, result.err) == (1, "", text)
 
@@ -327,5 +327,5 @@ def test_a_member_that_keeps_silent_costs_its_time_out_and_is_named(
 
 
 @pytest.mark.parametrize("what", ["pod", "node"])
-def test_a_name_that_leads_elsewhere_is_not_asked_for(lab: Lab, what: str) -> None:
+def test_a_name_that_leads_elsewhere_is_not_requested(lab: Lab, what: str) -> None:
     assert lab.top(what, "..").err == "error: invalid resource name \"..\": [may not be '..']\n"

@@ -46,7 +46,7 @@ def rows(output: str) -> dict[str, list[str]]:
     return {line.split()[0]: line.split(maxsplit=6) for line in lines[start + 1 :] if line}
 
 
-async def test_it_tells_what_is_written_and_why_every_cluster_was_taken_or_not(plane: Scheduling) -> None:
+async def test_it_reports_what_is_written_and_why_every_cluster_was_taken_or_not(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=20)
     await plane.clusters("m2", pods=10)
     await plane.cluster("m3", pods=10, taints=[{"key": "maintenance", "effect": "NoSchedule"}])
@@ -102,7 +102,7 @@ async def test_bindings_can_be_named_themselves(plane: Scheduling) -> None:
     assert "Written:     m1\n" in (await ask(plane, "crb/wide-configmap")).output
 
 
-async def test_groups_and_failures_are_told_one_by_one(plane: Scheduling) -> None:
+async def test_groups_and_failures_are_reported_one_by_one(plane: Scheduling) -> None:
     await plane.clusters("m1", "m2", pods=1)
     terms = [{"affinityName": f"g{n}", "clusterNames": [f"m{n}"]} for n in (1, 2)]
     await plane.bind("web-deployment", deployment(3, placement(DYNAMIC, clusterAffinities=terms)))
@@ -115,7 +115,7 @@ async def test_groups_and_failures_are_told_one_by_one(plane: Scheduling) -> Non
     assert "Written:     nowhere" in told
 
 
-async def test_suspension_is_told(plane: Scheduling) -> None:
+async def test_suspension_is_reported(plane: Scheduling) -> None:
     await plane.bind("web-deployment", deployment(3, placement(DYNAMIC), suspension={"scheduling": True}))
     told = (await ask(plane, "deployment/web")).output
     assert "Next:        nothing: spec.suspension.scheduling is true" in told

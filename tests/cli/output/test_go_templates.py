@@ -107,7 +107,7 @@ def test_what_is_no_template_is_refused(template: str, error: str) -> None:
         ('{{define "x"}}{{.a.b}}{{end}}{{template "x" .}}', "1:18 x <.a.b>", 'map has no entry for key "a"'),
     ],
 )  # fmt: skip
-def test_what_cannot_be_executed_is_told_with_its_place(template: str, place: str, error: str) -> None:
+def test_what_cannot_be_executed_is_reported_with_its_place(template: str, place: str, error: str) -> None:
     with pytest.raises(TemplateError) as caught:
         parse(template).render(OBJ, allow_missing=False)
     at, name, source = place.split(" ", 2)

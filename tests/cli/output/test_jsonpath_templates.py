@@ -102,7 +102,7 @@ def test_what_is_no_template_is_refused(template: str, error: str) -> None:
         ("{.kind[?(@.a)]}", "Deployment is not array or slice and cannot be filtered"),
     ],
 )
-def test_what_leads_nowhere_is_told(template: str, error: str) -> None:
+def test_what_leads_nowhere_is_reported(template: str, error: str) -> None:
     with pytest.raises(JSONPathError) as caught:
         parse(template).render(OBJ)
     assert str(caught.value) == error

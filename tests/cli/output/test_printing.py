@@ -68,7 +68,7 @@ KYAML = """---
 # formats
 
 
-def test_without_a_format_it_is_told_what_was_done() -> None:
+def test_without_a_format_what_was_done_is_reported() -> None:
     assert printer("")(WEB) == "deployment.apps/web created\n"
     assert printer("", did="configured (dry run)")(WEB) == "deployment.apps/web configured (dry run)\n"
     assert printer("")(LIST) == "deployment.apps/web created\npod/p created\n"
@@ -165,7 +165,7 @@ def test_what_is_no_format_is_refused(output: str, error: str) -> None:
         ),
     ],
 )
-def test_what_fails_with_an_object_is_told(output: str, error: str) -> None:
+def test_what_fails_with_an_object_is_reported(output: str, error: str) -> None:
     with pytest.raises(Failure) as caught:
         printer(output)(WEB)
     assert caught.value.message.startswith(error)

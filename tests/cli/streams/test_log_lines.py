@@ -68,7 +68,7 @@ async def test_a_last_line_gets_an_end_only_where_more_may_follow() -> None:
         (LogOptions(since_time="2024-01-01T01:00:00.9+01:00"), {"sinceTime": "2024-01-01T00:00:00Z"}),
     ],
 )
-def test_what_a_server_is_asked_for(options: LogOptions, query: dict[str, str | None]) -> None:
+def test_which_requests_a_server_gets(options: LogOptions, query: dict[str, str | None]) -> None:
     options.check()
     wanted = {name: "true" if value is None else value for name, value in query.items()}
     assert options.query("c") == {"container": "c", **wanted}

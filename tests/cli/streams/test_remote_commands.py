@@ -167,7 +167,9 @@ async def test_a_server_that_knows_no_end_of_input_is_not_hung_up_on(server: Ser
         (None, "the stream ended without telling how the command ended"),
     ],
 )
-async def test_what_did_not_even_run_is_told(server: Server, status: dict[str, object] | None, message: str) -> None:
+async def test_what_did_not_even_run_is_reported(
+    server: Server, status: dict[str, object] | None, message: str
+) -> None:
     async def talk(socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(b"\x01some\n")
         if status is not None:

@@ -68,6 +68,6 @@ def test_output_that_nobody_wants_ends_without_a_word(capfd: pytest.CaptureFixtu
     assert capfd.readouterr() == ("", "")
 
 
-def test_other_failures_are_told_as_ever() -> None:
+def test_other_failures_are_reported_as_ever() -> None:
     with pytest.raises(Exception, match="error: no"), plain_output():
         raise failure("no")

@@ -100,7 +100,7 @@ def test_a_member_kubeconfig_that_does_not_exist_is_named(tmp_path: Path) -> Non
         connect.member_config(str(tmp_path / "none"))
 
 
-def test_the_context_is_the_one_asked_for_or_the_current_one(tmp_path: Path) -> None:
+def test_the_context_is_the_one_requested_or_the_current_one(tmp_path: Path) -> None:
     path = str(write(tmp_path / "config", "https://x", "a", current=""))
     assert connect.control_config(path, "a").server == "https://x"
     with pytest.raises(connect.Failure) as caught:
@@ -120,7 +120,7 @@ def test_nothing_found_says_where_it_was_looked_for(find: object, flag: str) -> 
     assert "\n" not in message
 
 
-def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+def test_a_file_that_was_requested_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(connect.Failure) as caught:
         connect.control_config(str(tmp_path / "none"))
     assert caught.value.message == f"error: stat {tmp_path / 'none'}: no such file or directory"

@@ -113,7 +113,7 @@ def test_braces_may_begin_yaml() -> None:
         ("apiVersion: v1\nkind: A\nmetadata: text", 'unable to decode "f": metadata is not an object'),
     ],
 )
-def test_what_is_wrong_is_told_with_file_and_line(text: str, told: str) -> None:
+def test_what_is_wrong_is_reported_with_file_and_line(text: str, told: str) -> None:
     if not told:
         parse_objects(text.encode(), "f")
         return

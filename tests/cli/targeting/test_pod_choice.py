@@ -182,7 +182,7 @@ def test_command_lines_that_make_no_sense(command: Any, words: list[str], messag
         (exec_, ["p", "--pod-running-timeout=-1s", "--", "ls"], "--pod-running-timeout must be higher than zero"),
     ],
 )
-def test_mistakes_in_usage_tell_where_to_look(command: Any, words: list[str], message: str) -> None:
+def test_usage_errors_point_to_the_help(command: Any, words: list[str], message: str) -> None:
     result = CliRunner().invoke(command, words, prog_name=f"karmadactl {command.name}")
     assert result.exit_code == 1
     *_, told, hint = result.stderr.splitlines()

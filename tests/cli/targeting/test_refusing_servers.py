@@ -42,7 +42,7 @@ async def test_who_has_no_name_must_log_in(plane: ControlPlane, tmp_path: Path) 
     assert await told("cordon", "m1", "--kubeconfig", path) == (1, "", said)
 
 
-async def test_who_has_no_right_is_told_which(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_a_missing_right_is_named(plane: ControlPlane, tmp_path: Path) -> None:
     _, made, _ = await told("token", "create", "--kubeconfig", str(plane.server.kubeconfig))
     path = edited(plane, tmp_path / "config", user={"token": made.strip()})
     code, out, err = await told("cordon", "m1", "--kubeconfig", path)

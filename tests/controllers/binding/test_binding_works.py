@@ -213,7 +213,7 @@ async def test_a_graceful_eviction_keeps_the_work_and_does_not_refresh_it(two: F
     await two.members["m1"].until_gone(CONFIG_MAPS, "settings")
 
 
-async def test_nothing_is_sent_before_a_directly_purged_cluster_has_let_go(two_alone: Fleet) -> None:
+async def test_nothing_is_dispatched_before_the_work_of_a_directly_purged_cluster_is_gone(two_alone: Fleet) -> None:
     template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1"])
     await two_alone.until_applied("settings-configmap")
     gate = two_alone.members["m1"].gate

@@ -86,7 +86,7 @@ def items(*replicas: int) -> list[Obj]:
     return [{"clusterName": f"m{n}", "status": {"replicas": count}} for n, count in enumerate(replicas)]
 
 
-async def test_another_status_is_written_and_told(
+async def test_another_status_is_written_and_reported(
     status: TemplateStatus, templates: FakeTemplates, recorder: FakeRecorder
 ) -> None:
     await status.update(REFERENCE, items(1, 2), recorder)  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ async def test_a_template_that_is_gone_needs_no_status(
 
 
 @pytest.mark.parametrize("error", [ApiError("no room"), InterpreterError("no idea")])
-async def test_a_failure_is_told_and_tried_again(
+async def test_a_failure_is_reported_and_retried(
     status: TemplateStatus,
     templates: FakeTemplates,
     interpreter: FakeInterpreter,

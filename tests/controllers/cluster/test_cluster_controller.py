@@ -137,7 +137,7 @@ async def test_taints_follow_what_is_said_of_the_cluster(plane: ControlPlane) ->
     }
 
 
-async def test_a_cluster_without_taints_is_told_as_such(plane: ControlPlane) -> None:
+async def test_a_cluster_without_taints_is_reported_as_such(plane: ControlPlane) -> None:
     await plane.add_cluster("m1")
     await settled(plane)
     await plane.set_ready("m1", "True")
@@ -168,7 +168,7 @@ async def test_a_namespace_that_somebody_deletes_comes_back(plane: ControlPlane)
     await eventually(another)
 
 
-async def test_a_namespace_that_cannot_be_made_is_told_and_tried_again(
+async def test_a_namespace_that_cannot_be_made_is_reported_and_retried(
     plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = plane.context.client
@@ -192,7 +192,7 @@ async def test_a_namespace_that_cannot_be_made_is_told_and_tried_again(
     await settled(plane)
 
 
-async def test_taints_that_cannot_be_written_are_told(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_taints_that_cannot_be_written_are_reported(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = Forbidden.of(GroupResource("cluster.karmada.io", "clusters"), "m1", "not today")
 
     async def refuse(*_args: object, **_kwargs: object) -> Obj:
@@ -256,7 +256,7 @@ async def test_an_eviction_task_does_not_hold_a_cluster(plane: ControlPlane) -> 
     await gone(plane)
 
 
-async def test_a_cluster_on_its_way_out_is_looked_at_every_ten_seconds(plane: ControlPlane) -> None:
+async def test_a_cluster_that_is_being_deleted_is_reconciled_every_ten_seconds(plane: ControlPlane) -> None:
     await plane.add_cluster("m1")
     await settled(plane)
     await plane.client.create(Work.gvr, work())
@@ -278,7 +278,7 @@ async def test_a_cluster_on_its_way_out_is_looked_at_every_ten_seconds(plane: Co
     await eventually(lambda: seen == [Key("", "m1")])
 
 
-async def test_works_of_a_pull_cluster_that_is_not_ready_are_let_go(plane: ControlPlane) -> None:
+async def test_works_of_a_pull_cluster_that_is_not_ready_are_released(plane: ControlPlane) -> None:
     await plane.add_cluster("m1", "Pull")
     await settled(plane)
     await plane.set_ready("m1", "Unknown")
@@ -303,7 +303,7 @@ async def test_works_of_a_pull_cluster_that_is_ready_wait_for_its_agent(plane: C
     await gone(plane)
 
 
-async def test_works_that_cannot_be_let_go_are_told(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_works_that_cannot_be_released_are_reported(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     await plane.add_cluster("m1", "Pull")
     await settled(plane)
     for name in ("w1", "w2"):

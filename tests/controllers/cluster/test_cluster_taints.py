@@ -77,5 +77,5 @@ def test_taints_of_others_stay_in_their_order(before: list[Obj], status: str) ->
         ),
     ],
 )
-def test_taints_are_told(taints: list[Obj], text: str) -> None:
+def test_taints_are_reported(taints: list[Obj], text: str) -> None:
     assert describe(taints) == text

@@ -98,7 +98,7 @@ async def test_discovery_that_makes_no_sense_does_not_hide_that_a_member_died(
     assert await plane.ready("m1") == ("False", "ClusterNotReachable")
 
 
-async def test_a_secret_that_is_mended_is_looked_at_at_once(plane: Plane, member: FakeMember) -> None:
+async def test_a_repaired_secret_is_reconciled_at_once(plane: Plane, member: FakeMember) -> None:
     controller = Controller(plane.status, plane.informers, clock=plane.clock)
     await controller.start()
 

@@ -83,7 +83,7 @@ async def test_a_server_without_aggregated_discovery_is_walked_through_once_a_mi
     assert sum(member.gate.requests.values()) > before
 
 
-async def test_a_group_that_fails_is_looked_at_again_on_the_next_pass(
+async def test_a_group_that_fails_is_checked_again_on_the_next_pass(
     member: FakeMember, transport: HttpsTransport
 ) -> None:
     member.gate.legacy = True

@@ -181,7 +181,7 @@ NO_ACCESS = [
 
 
 @pytest.mark.parametrize(("spec", "data", "why"), NO_ACCESS)
-async def test_settings_that_do_not_work_are_told(
+async def test_settings_that_do_not_work_are_reported(
     plane: Plane, spec: dict[str, Any], data: dict[str, Any] | None, why: str
 ) -> None:
     await plane.join("m1", secret=data, **{"apiEndpoint": "https://127.0.0.1:1", **spec})
@@ -193,7 +193,7 @@ async def test_settings_that_do_not_work_are_told(
     assert ready["message"] == f"failed to create a ClusterClient: {why}"
 
 
-async def test_settings_that_break_later_are_told_too(plane: Plane, member: FakeMember) -> None:
+async def test_settings_that_break_later_are_reported_too(plane: Plane, member: FakeMember) -> None:
     await plane.join("m1", member)
     assert await plane.ready("m1") == READY
     await plane.client.patch(SECRETS, "m1", NAMESPACE, {"data": {"token": None}})
@@ -289,7 +289,7 @@ async def test_what_others_say_in_the_status_stays(plane: Plane, member: FakeMem
     assert brief(status, "Ready") == READY
 
 
-async def test_a_write_that_somebody_else_was_faster_than_is_made_again(plane: Plane, member: FakeMember) -> None:
+async def test_a_write_that_conflicts_is_retried(plane: Plane, member: FakeMember) -> None:
     await plane.join("m1", member)
     await plane.informers.of(Cluster.gvr).stop()
     await plane.client.patch(Cluster.gvr, "m1", "", {"metadata": {"labels": {"a": "b"}}})

@@ -87,7 +87,7 @@ async def test_the_finalizer_starts_the_first_pass(plane: Plane, controller: Con
     await eventually(lambda: brief(stored(plane, "m1"), "Ready") == ("True", "ClusterReady"))
 
 
-async def test_every_cluster_is_looked_at_once_in_a_period(
+async def test_every_cluster_is_probed_once_in_a_period(
     plane: Plane, controller: Controller, new_member: Callable[[], Awaitable[FakeMember]]
 ) -> None:
     members = [await new_member() for _ in range(3)]
@@ -143,7 +143,7 @@ class Refusing:
         await self._inner.close()
 
 
-async def test_while_nothing_can_be_written_members_are_still_looked_at(plane: Plane, member: FakeMember) -> None:
+async def test_while_nothing_can_be_written_members_are_still_probed(plane: Plane, member: FakeMember) -> None:
     plane.context._client = Client(Refusing(plane.client.transport))
     status = ClusterStatus(plane.context)
     await plane.join("m1", member)

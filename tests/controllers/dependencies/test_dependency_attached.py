@@ -41,7 +41,7 @@ def test_the_bolder_answer_wins(
         assert (found.conflict_resolution, found.preserve, found.disagreements) == (conflict, preserve, disagreements)
 
 
-def test_disagreements_are_told_in_one_sentence() -> None:
+def test_disagreements_are_reported_in_one_sentence() -> None:
     found = strategy([needing("Overwrite"), needing("Abort", True)])
     assert found.warning == f"Dependency policy conflict detected: {BY_CONFLICT}; {BY_PRESERVATION}."
 

@@ -340,7 +340,7 @@ NOTHING_NAMED = {"apiVersion": "v1", "kind": "Secret", "namespace": "default"}
         ),
     ],
 )
-async def test_failures_are_told(
+async def test_failures_are_reported(
     scripted: tuple[Propagation, Scripted], answer: list[Obj] | Exception, subject: str, event: tuple[str, str, str]
 ) -> None:
     plane, interpreter = scripted
@@ -371,7 +371,7 @@ async def test_the_feature_can_be_switched_off() -> None:
     assert dependency_parts(Off(), Interpreter()) == []  # type: ignore[arg-type]
 
 
-async def test_dependencies_of_kinds_without_any_are_not_asked_for(plane: Propagation) -> None:
+async def test_dependencies_of_kinds_without_any_are_not_requested(plane: Propagation) -> None:
     policy = a_policy("pp", named("settings", "ConfigMap"), propagateDeps=True)
     await plane.apply(config_map(), policy)
     await scheduled(plane, "settings-configmap", "m1")

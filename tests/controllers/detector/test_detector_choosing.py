@@ -108,7 +108,7 @@ def test_a_claim_counts_when_it_is_complete(metadata: Obj, owner: str | None) ->
     assert (str(claim.policy) if claim else None) == owner
 
 
-def test_a_policy_takes_a_cluster_policys_claim_off_and_asks_for_the_version_it_saw() -> None:
+def test_a_policy_replaces_a_cluster_policys_claim_with_the_resource_version_it_saw() -> None:
     pp = policy("pp")
     pp["metadata"]["labels"] = {POLICIES.id_label: "i"}
     template = config_map(resourceVersion="7", **CLUSTER_CLAIM)

@@ -74,7 +74,7 @@ async def bound(folder: Path, interpreter: Scripted, gates: str, *objects: Obj, 
         return specs, await plane.events("nginx")
 
 
-async def test_replicas_and_what_they_need_are_asked_for(folder: Path) -> None:
+async def test_replicas_and_what_they_need_are_requested(folder: Path) -> None:
     interpreter = Scripted(InterpretReplica=Replicas(0, {}))
     specs, _ = await bound(folder, interpreter, "", deployment(), policy())
     assert "replicas" not in specs["nginx-deployment"]
@@ -87,7 +87,7 @@ async def test_what_is_no_workload_has_no_replicas(folder: Path) -> None:
     assert [reason for _, reason, _ in events] == ["ApplyPolicySucceed"]
 
 
-async def test_a_failed_answer_is_told_and_nothing_is_bound(folder: Path) -> None:
+async def test_a_failed_answer_is_reported_and_nothing_is_bound(folder: Path) -> None:
     interpreter = Scripted(InterpretReplica=InterpreterError("no such field"))
     specs, events = await bound(folder, interpreter, "", deployment(), policy())
     assert specs == {}
@@ -115,7 +115,7 @@ async def test_components_take_the_place_of_replicas_behind_a_gate(folder: Path,
     assert events[0] == ("Normal", f"Get{word}Succeed", f"Get {field} of resource template successfully.")
 
 
-async def test_failed_components_are_told(folder: Path) -> None:
+async def test_failed_components_are_reported(folder: Path) -> None:
     interpreter = Scripted(InterpretComponent=InterpreterError("no pods"))
     specs, events = await bound(folder, interpreter, "MultiplePodTemplatesScheduling=true", deployment(), policy())
     assert (specs, events[0]) == ({}, ("Warning", "GetComponentsFailed", "no pods"))
@@ -146,7 +146,7 @@ async def test_priorities_and_groups_come_with_their_gates_and_only_in_namespace
     assert not {"schedulePriority", "workloadAffinityGroups"} & without["nginx-deployment"].keys()
 
 
-async def test_a_missing_priority_class_is_told(folder: Path) -> None:
+async def test_a_missing_priority_class_is_reported(folder: Path) -> None:
     priority = {"priorityClassSource": "KubePriorityClass", "priorityClassName": "none"}
     objects = (deployment(), policy("pp", selecting(), schedulePriority=priority))
     specs, events = await bound(folder, Scripted(), "PriorityBasedScheduling=true", *objects)

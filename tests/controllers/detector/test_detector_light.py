@@ -39,7 +39,7 @@ def test_only_labels_and_claims_are_kept() -> None:
     }
 
 
-def test_those_who_ask_for_the_same_kind_share() -> None:
+def test_those_who_request_the_same_kind_share() -> None:
     assert light_of(GUESTBOOK) is light_of(GVK("webapp.my.domain", "v1", "Guestbook"))
 
 

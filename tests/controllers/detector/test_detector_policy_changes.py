@@ -69,7 +69,7 @@ async def test_a_change_back_is_not_taken_for_none(plane: Propagation) -> None:
     assert await plane.clusters("settings-configmap") == ["m1"]
 
 
-async def test_a_policy_lets_go_what_it_selects_no_longer(plane: Propagation) -> None:
+async def test_a_policy_releases_what_it_no_longer_selects(plane: Propagation) -> None:
     await plane.apply(config_map(), config_map("kept"), policy("pp", ALL))
     binding = await plane.change(BINDINGS, "settings-configmap", {"spec": {"clusters": [{"name": "m1"}]}})
     plane.writes.clear()
@@ -81,7 +81,7 @@ async def test_a_policy_lets_go_what_it_selects_no_longer(plane: Propagation) ->
     assert plane.writes == ["PATCH configmaps settings", "PATCH resourcebindings settings-configmap"]
 
 
-async def test_what_a_policy_lets_go_may_find_another(plane: Propagation) -> None:
+async def test_a_released_template_may_match_another_policy(plane: Propagation) -> None:
     await plane.apply(config_map(), policy("first", BY_NAME))
     await plane.apply(
         policy("second", ALL, placement=placed("m2")), cluster_policy("wide", ALL, placement=placed("m3"))
@@ -95,7 +95,7 @@ async def test_what_a_policy_lets_go_may_find_another(plane: Propagation) -> Non
     assert await plane.clusters("settings-configmap") == ["m3"]
 
 
-async def test_a_cluster_policy_lets_go_in_namespaces_and_outside(plane: Propagation) -> None:
+async def test_a_cluster_policy_releases_namespaced_and_cluster_scoped_templates(plane: Propagation) -> None:
     await plane.apply(
         config_map(), cluster_role("mine"), cluster_policy("wide", ALL, selecting("ClusterRole", name="mine"))
     )
@@ -177,7 +177,7 @@ async def test_a_claimed_template_waits_for_overrides_too(plane: Propagation) ->
     assert await plane.clusters("settings-configmap") == ["m1"]
 
 
-async def test_many_templates_of_a_deleted_policy_are_let_go(plane: Propagation) -> None:
+async def test_many_templates_of_a_deleted_policy_are_released(plane: Propagation) -> None:
     names = [f"c{number}" for number in range(40)]
     await plane.apply(*(config_map(name) for name in names), policy("pp", ALL))
     plane.writes.clear()
@@ -189,7 +189,7 @@ async def test_many_templates_of_a_deleted_policy_are_let_go(plane: Propagation)
     )
 
 
-async def test_a_failed_write_is_told_and_tried_again(plane: Propagation) -> None:
+async def test_a_failed_write_is_reported_and_retried(plane: Propagation) -> None:
     long = "a" * 250
     roles = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
     await plane.apply(cluster_policy("wide", selecting("ClusterRole", name=long)), cluster_role(long))

@@ -125,7 +125,7 @@ async def test_a_thousand_templates_cost_two_writes_each(folder: Path, one_polic
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_claim_that_was_not_heard_of_yet_is_not_made_again(plane: Propagation) -> None:
+async def test_a_claim_that_the_informer_lacks_is_not_made_again(plane: Propagation) -> None:
     """The informers have no time to keep up here: the policy changes while its claims are still under way to them."""
     names = [f"d{number}" for number in range(100)]
     for name in names:

@@ -174,7 +174,7 @@ async def test_reserved_and_skipped_namespaces_are_left_alone(plane: Propagation
     assert await plane.binding("settings-configmap", namespace) is None
 
 
-async def test_a_template_that_somebody_claimed_for_himself_is_left_alone(plane: Propagation) -> None:
+async def test_a_template_with_a_claim_by_hand_is_not_changed(plane: Propagation) -> None:
     label = "resourcetemplate.karmada.io/claimed-by"
     await plane.apply(config_map(labels={label: "MultiClusterService"}), policy("pp", ALL))
     assert await plane.binding("settings-configmap") is None

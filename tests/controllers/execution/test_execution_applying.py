@@ -106,7 +106,7 @@ async def test_a_work_is_written_once_for_its_creation_and_once_for_all_of_its_s
     assert len(versions) == 2
 
 
-async def test_an_object_of_somebody_else_is_left_alone(two: Fleet) -> None:
+async def test_an_object_of_another_owner_is_left_alone(two: Fleet) -> None:
     member = two.members["m1"]
     await member.client.create(CONFIG_MAPS, config_map(data={"own": "yes"}))
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
@@ -132,7 +132,7 @@ async def test_an_object_of_somebody_else_is_left_alone(two: Fleet) -> None:
     assert await member.get(CONFIG_MAPS, "settings") is not None
 
 
-async def test_an_object_of_somebody_else_is_taken_over_when_that_is_wanted(two: Fleet) -> None:
+async def test_an_object_of_another_owner_is_taken_over_when_that_is_wanted(two: Fleet) -> None:
     member = two.members["m1"]
     await member.client.create(CONFIG_MAPS, config_map(data={"own": "yes"}, labels={"theirs": "stays"}))
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"], conflictResolution="Overwrite")
@@ -232,7 +232,7 @@ async def test_a_suspended_work_leaves_the_object_as_it_is(two: Fleet) -> None:
     await member.until(CONFIG_MAPS, "settings", lambda c: c["data"] == {"a": "2"})
 
 
-async def test_a_missing_namespace_is_told_and_tried_again(two: Fleet) -> None:
+async def test_a_missing_namespace_is_reported_and_retried(two: Fleet) -> None:
     from tests.support.control_plane import NAMESPACES
 
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}

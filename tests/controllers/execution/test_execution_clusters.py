@@ -95,7 +95,7 @@ async def test_works_of_an_unready_cluster_that_leaves_go_and_their_objects_stay
     assert await two_alone.members["m1"].get(CONFIG_MAPS, "settings") is not None
 
 
-async def test_a_cluster_that_hangs_while_it_leaves_is_let_go_when_it_is_known_to_be_dead(
+async def test_a_cluster_that_hangs_while_it_is_removed_is_released_once_it_is_not_ready(
     two_alone: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("karmada.controllers.execution.controller._LEAVING_SECONDS", 0.1)

@@ -112,7 +112,7 @@ async def test_a_deleted_object_comes_back(two: Fleet) -> None:
     assert brief(work, "Applied") == ("True", "ReCreateSuccessful", "Manifest has been successfully applied")
 
 
-async def test_a_deleted_object_that_cannot_come_back_is_told(two: Fleet) -> None:
+async def test_a_deleted_object_that_cannot_come_back_is_reported(two: Fleet) -> None:
     member = two.members["m1"]
     from tests.support.control_plane import NAMESPACES
 

@@ -180,5 +180,5 @@ async def test_names_with_unusual_characters_survive_the_url(client: Client) -> 
     assert (await client.get(CONFIG_MAPS, "system:node:a%b c", "ns"))["metadata"]["name"] == "system:node:a%b c"
 
 
-async def test_other_paths_can_be_asked_for(client: Client) -> None:
+async def test_other_paths_can_be_requested(client: Client) -> None:
     assert (await client.raw("GET", "/version"))["gitVersion"] == "v1.36.0"

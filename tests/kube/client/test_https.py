@@ -226,7 +226,7 @@ async def test_without_retry_after_a_refusal_is_final(serve: Serve, connect: Ope
     assert count == 1
 
 
-async def test_it_does_not_ask_forever(serve: Serve, connect: Open) -> None:
+async def test_it_does_not_prompt_forever(serve: Serve, connect: Open) -> None:
     count = 0
 
     async def busy(request: web.Request) -> web.Response:
@@ -240,7 +240,7 @@ async def test_it_does_not_ask_forever(serve: Serve, connect: Open) -> None:
     assert caught.value.retry_after == 0
 
 
-async def test_an_answer_that_is_no_status_is_told_by_its_code(serve: Serve, connect: Open) -> None:
+async def test_an_answer_that_is_no_status_is_reported_by_its_code(serve: Serve, connect: Open) -> None:
     async def plain(request: web.Request) -> web.Response:
         return web.Response(status=404, text="404 page not found\n")
 

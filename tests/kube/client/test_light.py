@@ -222,7 +222,7 @@ async def test_a_server_that_opens_no_connection_is_given_up() -> None:
         await transport.close()
 
 
-async def test_warnings_are_told() -> None:
+async def test_warnings_are_reported() -> None:
     answer = OK + b'Warning: 299 - "old \\"x\\""\r\nWarning: 299 - "older"\r\nContent-Length: 2\r\n\r\n{}'
     async with listening(saying(answer)) as here:
         transport = LightTransport(RestConfig(server=here.url))

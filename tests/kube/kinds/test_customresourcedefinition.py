@@ -266,7 +266,7 @@ BAD: list[tuple[Change, str]] = [
 
 
 @pytest.mark.parametrize(("change", "expected"), BAD)
-def test_a_bad_definition_is_told_what_is_wrong(change: Change, expected: str) -> None:
+def test_the_errors_of_a_bad_definition_are_reported(change: Change, expected: str) -> None:
     crd = make()
     change(crd)
     found = texts(crd)

@@ -62,7 +62,7 @@ def test_an_ordinary_object_passes() -> None:
         ({"name": "a", "namespace": ""}, "metadata.namespace: Required value"),
     ],
 )
-def test_what_is_wrong_is_told(meta: dict[str, Any], wanted: str) -> None:
+def test_what_is_wrong_is_reported(meta: dict[str, Any], wanted: str) -> None:
     found = texts(meta, builtin=True)
     assert len(found) == 1
     assert wanted in found[0]

@@ -101,7 +101,7 @@ def test_label_selectors_match(text: str, matches: bool) -> None:
     assert parse_labels(text).matches(LABELS) is matches
 
 
-def test_an_object_without_labels_matches_only_what_asks_for_absence() -> None:
+def test_an_object_without_labels_matches_only_requirements_of_absence() -> None:
     assert EVERYTHING.matches(None)
     assert parse_labels("!a").matches(None)
     assert not parse_labels("a").matches(None)

@@ -103,5 +103,5 @@ def test_paths_come_sorted_and_owned_elements_before_what_is_below() -> None:
     "fields",
     [None, [], "x", {"x": {}}, {"f:a": None}, {"f:a": {".": {"f:b": {}}}}, {"k:[]": {}}, {"v:nope": {}}, {"i:x": {}}],
 )
-def test_what_is_no_field_set_is_told(fields: object) -> None:
+def test_what_is_no_field_set_is_reported(fields: object) -> None:
     assert not valid(fields)

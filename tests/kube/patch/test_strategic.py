@@ -138,7 +138,7 @@ def test_scalars_are_deleted_from_a_list_of_any_strategy() -> None:
         ("", "ba", "ba", "ba"),
     ],
 )
-def test_items_take_the_order_that_is_asked_for(server: str, patch: str, order: str, result: str) -> None:
+def test_items_take_the_order_that_is_requested(server: str, patch: str, order: str, result: str) -> None:
     spec = {"containers": containers(*server)} if server else {}
     body: dict[str, Any] = {"$setElementOrder/containers": [{"name": name} for name in order]}
     if patch:
@@ -146,7 +146,7 @@ def test_items_take_the_order_that_is_asked_for(server: str, patch: str, order: 
     assert "".join(names(in_pod(spec, body)["containers"])) == result
 
 
-def test_scalars_take_the_order_that_is_asked_for() -> None:
+def test_scalars_take_the_order_that_is_requested() -> None:
     obj = {"metadata": {"finalizers": ["a", "b", "c"]}}
     patch = {
         "metadata": {
@@ -300,7 +300,7 @@ def test_without_lists_it_is_a_merge_patch(obj: Any, patch: Any) -> None:
 
 
 @given(st.permutations("abcdef"), st.sets(st.sampled_from("abcdef"), min_size=1), st.randoms())
-def test_any_order_that_is_asked_for_is_given_and_nothing_is_lost(
+def test_any_order_that_is_requested_is_given_and_nothing_is_lost(
     server: list[str], some: set[str], random: Any
 ) -> None:
     order = sorted(some)

@@ -179,7 +179,7 @@ def test_strategic_patches(original: Any, modified: Any, current: Any, patch: An
     assert three_way_strategic_patch(original, modified, current, node) == patch
 
 
-def test_conflicts_are_told_when_nothing_may_be_overwritten() -> None:
+def test_conflicts_are_reported_when_nothing_may_be_overwritten() -> None:
     with pytest.raises(PatchConflict) as told:
         three_way_strategic_patch({"data": {"a": 1}}, {"data": {"a": 2}}, {"data": {"a": 3}}, None, overwrite=False)
     assert (told.value.patch, told.value.changes) == ({"data": {"a": 2}}, {"data": {"a": 3}})

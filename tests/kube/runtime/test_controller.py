@@ -86,7 +86,7 @@ async def test_a_predicate_keeps_changes_away_that_do_not_matter(client: Client,
     await eventually(lambda: recorder.keys == ["a", "a", "b"])
 
 
-async def test_a_mapping_is_asked_for_the_old_and_the_new_object(client: Client, run: Any) -> None:
+async def test_a_mapping_is_called_with_the_old_and_the_new_object(client: Client, run: Any) -> None:
     recorder = Recorder(Watch(CONFIG_MAPS, when=deleted), Watch(PODS, map_to=config_of))
     await run(recorder)
     await client.create(PODS, pod("a", "one"))
@@ -249,7 +249,7 @@ async def test_its_metrics_carry_the_names_kubernetes_uses(client: Client, run: 
         assert line in text.splitlines()
 
 
-async def test_what_changes_now_is_looked_at_before_the_backlog(client: Client, run: Any) -> None:
+async def test_what_changes_now_is_reconciled_before_the_backlog(client: Client, run: Any) -> None:
     for number in range(5):
         await client.create(PODS, pod(f"old{number}"))
     recorder = Recorder(Watch(PODS))

@@ -27,7 +27,7 @@ async def recorder(client: Client, clock: FakeClock) -> AsyncIterator[EventRecor
     await recorder.stop()
 
 
-async def test_an_event_tells_what_happened_to_whom(recorder: EventRecorder, fake: FakeApi) -> None:
+async def test_an_event_reports_what_happened_to_whom(recorder: EventRecorder, fake: FakeApi) -> None:
     recorder.event(POD, WARNING, "Failed", "no room")
     await recorder.flush()
     (event,) = fake.listed(EVENTS)

@@ -29,7 +29,7 @@ async def test_liveness_does_not_wait_for_readiness(health: Health) -> None:
     assert body == "[+]ping ok\n[-]informer-sync failed: reason withheld\nreadyz check failed\n"
 
 
-async def test_checks_can_be_seen_excluded_and_asked_for_one_by_one(health: Health) -> None:
+async def test_checks_can_be_seen_excluded_and_requested_one_by_one(health: Health) -> None:
     code, body = await health.report("readyz", verbose=True, exclude=["informer-sync"])
     assert (code, body) == (200, "[+]ping ok\n[+]informer-sync excluded: ok\nreadyz check passed\n")
     assert await health.single("readyz", "ping") == (200, "ok")

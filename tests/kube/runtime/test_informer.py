@@ -79,7 +79,7 @@ async def test_it_keeps_the_objects_the_transport_returned(client: Client, fake:
         assert any(obj is stored for stored in fake.objects.values())
 
 
-async def test_a_handler_added_late_hears_of_what_is_there_and_can_be_taken_away(
+async def test_a_handler_added_late_gets_the_existing_objects_and_can_be_removed(
     client: Client, informer: Informer
 ) -> None:
     await client.create(CONFIG_MAPS, config_map("a"))

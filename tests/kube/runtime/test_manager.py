@@ -74,7 +74,7 @@ async def test_a_controller_converges_what_is_there_and_what_comes(client: Clien
     assert fake.watchers == []
 
 
-async def test_all_controllers_are_told_what_there_is_with_one_look_at_each_object(client: Client) -> None:
+async def test_the_initial_sync_of_all_controllers_visits_each_object_once(client: Client) -> None:
     looks: list[str] = []
 
     def shown(obj: Obj) -> Obj:
@@ -271,7 +271,7 @@ async def test_a_manager_that_loses_one_lease_stops_all_teams_and_gives_up_the_o
     assert (await client.get(LEASES, "scheduler", "ns"))["spec"]["holderIdentity"] == "thief"
 
 
-async def test_teams_whose_leases_are_free_are_told_together_what_there_is(client: Client, clock: FakeClock) -> None:
+async def test_teams_whose_leases_are_free_share_the_initial_sync(client: Client, clock: FakeClock) -> None:
     looks: list[str] = []
 
     def shown(obj: Obj) -> Obj:

@@ -46,5 +46,5 @@ ONE = obj(1, generation=1, labels={"a": "b"})
         (p.matching(lambda o: o["spec"] == 3), ONE, None, False),
     ],
 )
-def test_a_predicate_tells_whether_a_change_matters(predicate: Any, old: Any, new: Any, expected: bool) -> None:
+def test_a_predicate_reports_whether_a_change_matters(predicate: Any, old: Any, new: Any, expected: bool) -> None:
     assert predicate(old, new) is expected

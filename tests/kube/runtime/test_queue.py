@@ -54,7 +54,7 @@ async def test_adding_a_waiting_key_with_a_higher_priority_moves_it_up_and_a_low
     assert await drain(queue) == ["b", "a"]
 
 
-async def test_a_key_asked_for_again_while_worked_on_keeps_the_highest_priority_asked_for() -> None:
+async def test_a_key_requested_again_while_worked_on_keeps_the_highest_priority_requested() -> None:
     queue: Queue[str] = Queue()
     queue.add("a")
     await queue.get()
@@ -149,7 +149,7 @@ class Recorded:
         self.seen.append(("retried", 0))
 
 
-async def test_metrics_hear_of_depth_wait_and_work(clock: FakeClock) -> None:
+async def test_metrics_record_depth_wait_and_work(clock: FakeClock) -> None:
     metrics = Recorded()
     queue: Queue[str] = Queue(clock=clock, metrics=metrics)
     queue.add("a")

@@ -18,7 +18,7 @@ def lines(metrics: Metrics, *names: str) -> list[str]:
     return [line for line in metrics.expose()[0].decode().splitlines() if line.startswith(names)]
 
 
-async def test_queues_of_one_name_are_told_as_one(clock: FakeClock) -> None:
+async def test_queues_of_one_name_are_reported_as_one(clock: FakeClock) -> None:
     metrics = Metrics()
     first, second = (metrics.controller(name, "shared") for name in ("first", "second"))
     queues = [Queue[str](clock=clock, metrics=one.queue) for one in (first, second)]

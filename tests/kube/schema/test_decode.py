@@ -420,7 +420,7 @@ class TestCustomResources:
 
 class TestParseJson:
     @pytest.mark.parametrize("body", [b"", b"  ", b'{"a":', b'{"a":1', b'["a', b'{"a":tr'])
-    def test_a_cut_body_is_told_as_such(self, body: bytes) -> None:
+    def test_a_cut_body_is_reported_as_such(self, body: bytes) -> None:
         with pytest.raises(ValueError) as caught:
             parse_json(body)
         assert str(caught.value) == "couldn't get version/kind; json parse error: unexpected end of JSON input"

@@ -212,7 +212,7 @@ BAD: list[tuple[Obj, str, str]] = [
 
 
 @pytest.mark.parametrize(("schema", "field", "body"), BAD)
-def test_a_schema_that_is_not_structural_is_told_where_and_why(schema: Obj, field: str, body: str) -> None:
+def test_a_schema_that_is_not_structural_is_reported_with_path_and_cause(schema: Obj, field: str, body: str) -> None:
     errors = structural_errors(schema, "s")
     assert any(e.field == field and e.body.startswith(body) for e in errors), [str(e) for e in errors]
 

@@ -93,7 +93,7 @@ def test_merge_keys_and_aliases_are_followed_and_give_data_of_their_own() -> Non
     assert document["a"]["q"] is not document["b"]["q"]
 
 
-def test_repeated_keys_are_told_with_their_line_and_the_last_wins() -> None:
+def test_repeated_keys_are_reported_with_their_line_and_the_last_wins() -> None:
     document, errors = load_strict("a:\n  b: 1\n  b: 2\nc: 1\nc: 3\n")
     assert document == {"a": {"b": 2}, "c": 3}
     assert errors == [
@@ -101,7 +101,7 @@ def test_repeated_keys_are_told_with_their_line_and_the_last_wins() -> None:
     ]
 
 
-def test_repeated_keys_of_a_json_body_are_told_too() -> None:
+def test_repeated_keys_of_a_json_body_are_reported_too() -> None:
     assert load_strict(b'{"a":1,\n"a":2}') == (
         {"a": 2},
         ['yaml: unmarshal errors:\n  line 2: key "a" already set in map'],

@@ -111,7 +111,7 @@ def test_without_a_rule_a_pod_is_well() -> None:
     assert Behaviours().of(POD) is OK
 
 
-def test_listeners_hear_of_changes_and_only_of_changes() -> None:
+def test_listeners_are_notified_of_changes_only() -> None:
     behaviours = Behaviours()
     heard = []
     behaviours.subscribe(lambda: heard.append(behaviours.list()))

@@ -183,7 +183,7 @@ async def test_what_the_client_does_not_want_is_dropped_and_a_terminal_has_one_o
         ("v2.channel.k8s.io", failed(3, ["x"]), failed(3, ["x"])["message"].encode()),
     ],
 )
-async def test_the_error_channel_tells_how_it_ended(protocol: str, status: Obj, said: bytes) -> None:
+async def test_the_error_channel_reports_how_it_ended(protocol: str, status: Obj, said: bytes) -> None:
     sent = Sent()
     await Channels(Wanted(stdout=True), protocol, sent).finish(status)
     assert sent.text() == said
@@ -316,7 +316,7 @@ def test_serve_hostname_answers_with_the_pods_name() -> None:
     assert page(Answers(), pod, 9376, "/").body == b"web-1"
 
 
-def test_bodies_are_read_over_and_old_clients_are_let_go() -> None:
+def test_bodies_are_drained_and_old_clients_are_disconnected() -> None:
     posted = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"
     chunked = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
     old = b"GET / HTTP/1.0\r\n\r\n"
@@ -332,7 +332,7 @@ def test_what_is_no_http_gets_no_answer(junk: bytes) -> None:
     assert talk(junk) == (b"", "")
 
 
-def test_ports_answer_what_they_were_told_to() -> None:
+def test_ports_return_the_configured_response() -> None:
     answers = Answers()
     answers.set(
         "down", Http(port=80, path="^/health", status=503, body="{}", headers={"Content-Type": "application/json"})
@@ -352,5 +352,5 @@ def test_ports_must_be_ports(query: dict[str, str]) -> None:
         portforward.check_request(WEBSOCKET, Query.of(query))
 
 
-def test_several_ports_may_be_asked_for() -> None:
+def test_several_ports_may_be_requested() -> None:
     assert portforward.ports_of(Query.parse("ports=80,443&ports=8080")) == [80, 443, 8080]

@@ -182,7 +182,7 @@ async def test_a_time_is_missed_after_its_deadline(cluster: Harness, cron: Cron)
     await cron.until(lambda: cron.active == [name_at("2026-01-01T00:10:00Z")])
 
 
-async def test_too_many_missed_times_are_told_and_the_latest_is_started(cluster: Harness, cron: Cron) -> None:
+async def test_too_many_missed_times_are_reported_and_the_latest_is_started(cluster: Harness, cron: Cron) -> None:
     await cron.create(schedule="* * * * *", suspend=True)
     await cron.to("2026-01-01T03:00:00Z")
     await cluster.client.patch(CRONJOBS, "tick", "default", {"spec": {"suspend": False}})

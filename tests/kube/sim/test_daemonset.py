@@ -186,7 +186,7 @@ async def test_a_pod_that_waits_for_a_node_that_is_gone_is_removed(tmp_path: Pat
         await eventually(lambda: [target_node(pod) for pod in pods.list()] == ["a"])
 
 
-async def test_only_nodes_that_the_template_asks_for_get_a_pod(cluster: Cluster) -> None:
+async def test_only_nodes_that_the_template_selects_get_a_pod(cluster: Cluster) -> None:
     await cluster.create(daemon_set(pod={"nodeSelector": {"disk": "fast"}}))
     await eventually(lambda: cluster.status.get("observedGeneration") == 1)
     assert cluster.status["desiredNumberScheduled"] == 0
@@ -352,7 +352,7 @@ async def test_orphaned_pods_are_taken_over_by_a_set_that_matches_them(cluster: 
     assert {pod["metadata"]["uid"] for pod in cluster.pods} == before
 
 
-async def test_a_refused_pod_is_told_and_tried_again(cluster: Cluster) -> None:
+async def test_a_refused_pod_is_reported_and_retried(cluster: Cluster) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "default"}}
     await cluster.client.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
     await cluster.create(daemon_set())

@@ -261,7 +261,7 @@ async def test_old_replicasets_beyond_the_limit_are_deleted_by_revision(tmp_path
         await eventually(lambda: sorted(cluster.sizes()) == ["nginx:3", "nginx:5", "nginx:6"], show=cluster.sizes)
 
 
-async def test_no_history_at_all_may_be_asked_for(tmp_path: Path) -> None:
+async def test_no_history_at_all_may_be_requested(tmp_path: Path) -> None:
     async with cluster_of(tmp_path) as cluster:
         await cluster.run(1, revisionHistoryLimit=0)
         await cluster.update("nginx:2")

@@ -58,7 +58,7 @@ async def test_orphaned_replicasets_are_adopted_by_the_next_deployment(tmp_path:
         assert cluster.condition("Progressing")[1] == "NewReplicaSetAvailable"
 
 
-async def test_a_replicaset_with_other_labels_is_let_go(tmp_path: Path) -> None:
+async def test_a_replicaset_with_other_labels_is_released(tmp_path: Path) -> None:
     async with cluster_of(tmp_path) as cluster:
         await cluster.run(1)
         name = cluster.sets()[0]["metadata"]["name"]

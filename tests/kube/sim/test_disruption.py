@@ -158,7 +158,7 @@ async def test_what_cannot_be_calculated_allows_nothing(cluster: Harness) -> Non
     assert ("Warning", "CalculateExpectedPodCountFailed", told) in await cluster.events("b")
 
 
-async def test_pods_without_an_owner_are_told_about(cluster: Harness) -> None:
+async def test_pods_without_an_owner_are_reported(cluster: Harness) -> None:
     await pods(cluster, 2, 2)
     await budget(cluster, maxUnavailable=1)
     await until(cluster, (2, 0, 0, 0))

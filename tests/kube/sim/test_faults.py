@@ -602,7 +602,7 @@ async def test_a_cluster_with_a_fault_can_be_stopped_and_starts_without_it(tmp_p
         await eventually(lambda: whole.ready() == 3, show=whole.states)
 
 
-async def test_somebody_who_looks_at_leases_sees_nodes_alive_and_the_lost_one_not(whole: Whole) -> None:
+async def test_leases_show_live_nodes_renewed_and_the_lost_one_not(whole: Whole) -> None:
     leases = GVR("coordination.k8s.io", "v1", "leases")
 
     async def ages() -> dict[str, float]:

@@ -109,7 +109,7 @@ async def test_a_port_that_was_taken_meanwhile_is_replaced(tmp_path: Path) -> No
             await again.stop()
 
 
-async def test_a_cluster_that_does_not_start_is_told_of_and_leaves_the_others_alone(tmp_path: Path) -> None:
+async def test_a_cluster_that_does_not_start_is_reported_and_leaves_the_others_alone(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path)
     await fleet.start()
     for name in ("bad", "good"):
@@ -190,7 +190,7 @@ async def test_a_description_that_cannot_be_read_can_still_be_deleted(tmp_path: 
     await fleet.stop()
 
 
-async def test_nodes_of_a_real_cluster_that_is_gone_are_left_behind_and_that_is_told(tmp_path: Path) -> None:
+async def test_nodes_of_a_real_cluster_that_is_gone_are_left_behind_and_that_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "clusters/extra"
     folder.mkdir(parents=True)
     described = {"profile": {"name": "extra"}, "attach": str(tmp_path / "no.kubeconfig")}

@@ -22,7 +22,7 @@ async def leases(parts: Parts) -> dict[str, Obj]:
     return {lease["metadata"]["name"]: lease for lease in items}
 
 
-async def test_nothing_is_written_while_nobody_looks(tmp_path: Path) -> None:
+async def test_no_heartbeat_is_written_while_no_client_reads_it(tmp_path: Path) -> None:
     async with node_parts(tmp_path, pools=[NodePool(count=3)]) as parts:
         await parts.pass_time(300, 10)
         assert await leases(parts) == {}

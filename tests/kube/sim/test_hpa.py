@@ -319,7 +319,7 @@ async def test_resource_metrics_are_summed_over_containers() -> None:
 
 
 @pytest.mark.parametrize("missing", [NotFound.resource(), ApiError("404 page not found", code=404)])
-async def test_a_missing_metrics_api_is_told_as_kubernetes_does(missing: ApiError) -> None:
+async def test_a_missing_metrics_api_is_reported_as_kubernetes_does(missing: ApiError) -> None:
     client, transport = metrics_client({})
     transport.missing = missing
     with pytest.raises(MetricsError) as error:
@@ -550,7 +550,7 @@ async def test_a_target_at_zero_is_left_alone(scaled: Scaled) -> None:
     assert await scaled.replicas() == 0
 
 
-async def test_a_missing_metric_is_told_and_mends_itself(scaled: Scaled) -> None:
+async def test_a_missing_metric_is_reported_and_mends_itself(scaled: Scaled) -> None:
     await scaled.deployment(2)
     scaled.metrics.broken = {"resource"}
     await scaled.autoscaler()
@@ -622,7 +622,7 @@ async def test_a_behavior_bounds_each_step(scaled: Scaled) -> None:
     await scaled.until(lambda: scaled.status().get("desiredReplicas") == 4)
 
 
-async def test_a_missing_target_is_told(scaled: Scaled) -> None:
+async def test_a_missing_target_is_reported(scaled: Scaled) -> None:
     await scaled.autoscaler()
     problem = 'deployments.apps "web" not found'
     message = f"the HPA controller was unable to get the target's current scale: {problem}"
@@ -630,7 +630,7 @@ async def test_a_missing_target_is_told(scaled: Scaled) -> None:
     assert await scaled.told("FailedGetScale") == ("Warning", problem)
 
 
-async def test_an_unknown_kind_is_told(scaled: Scaled) -> None:
+async def test_an_unknown_kind_is_reported(scaled: Scaled) -> None:
     await scaled.autoscaler(target={"apiVersion": "example.com/v1", "kind": "Gizmo", "name": "g"})
     problem = 'no matches for kind "Gizmo" in group "example.com"'
     await scaled.until(lambda: (scaled.condition("AbleToScale") or ("",) * 3)[2].endswith(problem))

@@ -255,7 +255,7 @@ async def test_a_deadline_ends_the_job_and_its_pods(cluster: Harness, work: Work
     assert work.status["terminating"] == 0
 
 
-async def test_a_refused_pod_is_told_about_and_tried_again(cluster: Harness, work: Work) -> None:
+async def test_a_refused_pod_is_reported_and_retried(cluster: Harness, work: Work) -> None:
     template = {"spec": {**TEMPLATE["spec"], "serviceAccountName": "nobody"}}
     await work.create(template=template)
     await work.until(lambda: work.status.get("startTime"))
@@ -427,7 +427,7 @@ async def test_a_success_policy_ends_an_indexed_job_early(work: Work) -> None:
         ({"succeededIndexes": "0,2-3", "succeededCount": 1}, {1}, False),
     ],
 )
-def test_a_success_policy_asks_for_indexes_or_a_number(rule: Obj, completed: set[int], met: bool) -> None:
+def test_a_success_policy_requires_indexes_or_a_number(rule: Obj, completed: set[int], met: bool) -> None:
     job = {"spec": {"completions": 5, "successPolicy": {"rules": [rule]}}}
     assert (early_success(job, completed) is not None) is met
 
@@ -472,7 +472,7 @@ async def test_suspending_removes_the_pods_and_resuming_starts_anew(cluster: Har
     assert told == {("Suspended", "Job suspended"), ("Resumed", "Job resumed")}
 
 
-async def test_pods_of_a_deleted_job_are_let_go(cluster: Harness, work: Work) -> None:
+async def test_pods_of_a_deleted_job_are_released(cluster: Harness, work: Work) -> None:
     await work.create(parallelism=2, completions=2)
     await work.pods_live(2)
     await cluster.client.delete(JOBS, "j", "default", propagation="Background")

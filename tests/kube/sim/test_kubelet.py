@@ -42,7 +42,7 @@ def container(pod: Obj | None) -> Obj:
     return found
 
 
-async def test_a_start_and_an_end_are_told_step_by_step_and_no_write_is_wasted(tmp_path: Path) -> None:
+async def test_a_start_and_an_end_are_reported_step_by_step_and_no_write_is_wasted(tmp_path: Path) -> None:
     async with node_parts(tmp_path, latencies=Latencies()) as parts:
         seen: list[tuple[str, Obj]] = []
         watching = await watch_pod(parts, seen)
@@ -86,7 +86,7 @@ async def test_pods_that_start_all_at_once_take_two_writes_each_and_no_step_back
         assert set(map(tuple, steps.values())) == {("", "False", "True")}
 
 
-async def test_news_older_than_the_kubelets_own_writes_changes_nothing(
+async def test_events_older_than_the_kubelets_own_writes_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with node_parts(tmp_path, latencies=Latencies()) as parts:

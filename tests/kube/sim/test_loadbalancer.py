@@ -98,7 +98,7 @@ async def test_an_asked_address_is_given_or_refused_until_it_is_free(tmp_path: P
         assert (await addresses(cluster, "b"))[0]["ip"] == "172.18.255.9"
 
 
-async def test_an_empty_pool_is_told(tmp_path: Path) -> None:
+async def test_an_empty_pool_is_reported(tmp_path: Path) -> None:
     async with running(tmp_path, parts, profile=Profile("m1", load_balancer_cidr="172.18.255.0/30")) as cluster:
         assert await balanced(cluster, "a") != []
         assert await balanced(cluster, "b") == []

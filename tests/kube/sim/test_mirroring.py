@@ -32,7 +32,7 @@ async def mirrored(cluster: Harness) -> list[Obj]:
     return await slices(cluster)
 
 
-async def test_hand_made_endpoints_are_told_in_slices(tmp_path: Path) -> None:
+async def test_hand_made_endpoints_are_reported_in_slices(tmp_path: Path) -> None:
     async with running(tmp_path, parts) as cluster:
         await cluster.client.create(SERVICES, service(selector=None))
         annotations = {"note": "x", "kubectl.kubernetes.io/last-applied-configuration": "{}"}

@@ -149,7 +149,7 @@ async def test_a_restart_finds_its_nodes_and_removes_those_of_no_pool(tmp_path: 
             await controller.stop()
 
 
-async def test_a_node_that_somebody_deletes_stays_away_until_it_is_asked_for_again(tmp_path: Path) -> None:
+async def test_a_node_that_somebody_deletes_stays_away_until_it_is_requested_again(tmp_path: Path) -> None:
     async with node_parts(tmp_path, pools=[NodePool(count=2)]) as parts:
         await parts.cluster.client.delete(NODES, "t-node-2")
         await eventually(lambda: parts.nodes() == [NODE])

@@ -96,7 +96,7 @@ def test_a_toleration_covers_a_taint_by_key_value_and_effect(toleration: Obj, do
     assert tolerates(toleration, TAINT) is does
 
 
-def test_the_first_untolerated_taint_of_the_effects_asked_for_is_found() -> None:
+def test_the_first_untolerated_taint_of_the_effects_requested_is_found() -> None:
     taints = [{"key": "a", "effect": "PreferNoSchedule"}, {"key": "b", "effect": "NoSchedule"}, TAINT]
     assert untolerated(taints, [{"key": "b", "operator": "Exists"}], ("NoSchedule",)) is TAINT
     assert untolerated(taints, [{"operator": "Exists"}], ("NoSchedule",)) is None

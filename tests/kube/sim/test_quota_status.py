@@ -117,7 +117,7 @@ def config_map(name: str) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
 
 
-async def test_services_and_claims_count_by_what_they_ask_for(tmp_path: Path) -> None:
+async def test_services_and_claims_count_by_what_they_request(tmp_path: Path) -> None:
     async with running(tmp_path, parts) as cluster:
         gold = "gold.storageclass.storage.k8s.io/requests.storage"
         hard = {"services.loadbalancers": "2", "services.nodeports": "5", "requests.storage": "10Gi", gold: "5Gi"}
@@ -221,7 +221,7 @@ async def test_a_deleted_quota_made_anew_starts_anew(tmp_path: Path) -> None:
         ("bananas", None),
     ],
 )
-def test_a_quotas_names_tell_which_objects_count(name: str, resource: tuple[str, str] | None) -> None:
+def test_the_names_in_a_quota_select_the_objects_that_count(name: str, resource: tuple[str, str] | None) -> None:
     assert resource_of(name) == (GroupResource(*resource) if resource else None)
 
 
@@ -229,7 +229,7 @@ changes = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["100m", "1", "g
 
 
 @given(changes)
-def test_a_ledger_told_of_every_change_equals_a_full_count(steps: list[tuple[int, str, bool]]) -> None:
+def test_a_ledger_updated_with_every_change_equals_a_full_count(steps: list[tuple[int, str, bool]]) -> None:
     limits = {**quota({"pods": "9", "cpu": "9", "count/pods": "9"})}
     limits["metadata"] = {**limits["metadata"], "uid": "u"}
     ledger, live = Ledger(limits, {}, 0), dict[int, Obj]()

@@ -167,7 +167,7 @@ async def test_a_pod_is_available_only_after_having_been_ready_for_min_ready_sec
         await eventually(lambda: cluster.status().get("availableReplicas") == 2, show=cluster.status)
 
 
-async def test_matching_orphans_are_adopted_and_pods_that_match_no_more_are_let_go(tmp_path: Path) -> None:
+async def test_matching_orphans_are_adopted_and_pods_that_match_no_more_are_released(tmp_path: Path) -> None:
     async with cluster_of(tmp_path) as cluster:
         client = cluster.cluster.client
         orphan = {"apiVersion": "v1", "kind": "Pod", **pod_template()}

@@ -321,7 +321,7 @@ async def test_a_pod_that_somebody_else_placed_stays_there(tmp_path: Path) -> No
         assert {each.name: each.usage.pods for each in it.scheduler.state.nodes} == {chosen: 0, other: 1}
 
 
-async def test_a_binding_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_binding_that_fails_is_reported_and_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with cluster(tmp_path, node("n1", cpu="1")) as it:
         client = it.harness.context.client(SCHEDULER)
         bind, failures = client.create_subresource, [InternalError("the disk is full")]

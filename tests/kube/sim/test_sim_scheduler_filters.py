@@ -53,11 +53,11 @@ def refusal(view: View, wanted: Obj) -> str:
         ),
     ],
 )
-def test_a_refused_pod_is_told_why(there: Obj, wanted: Obj, reason: str) -> None:
+def test_why_a_pod_is_refused_is_reported(there: Obj, wanted: Obj, reason: str) -> None:
     assert refusal(View([there]), wanted) == f"0/1 nodes are available: 1 {reason}."
 
 
-def test_a_pod_on_a_cluster_without_nodes_is_told_so() -> None:
+def test_a_pod_on_a_cluster_without_nodes_reports_that() -> None:
     assert refusal(View([]), pod("p")) == "no nodes available to schedule pods"
 
 
@@ -152,7 +152,7 @@ def _pinned(*names: str) -> dict[str, Any]:
     return {"affinity": node_affinity({"matchFields": fields})}
 
 
-def test_a_pod_pinned_to_one_node_of_thousands_is_told_about_that_node() -> None:
+def test_a_pod_pinned_to_one_node_of_thousands_reports_that_node() -> None:
     view = View([node(f"n{number}") for number in range(2000)])
     assert view.place(pod("p", **_pinned("n1234"))) == "n1234"
     assert refusal(view, pod("q", cpu="9", **_pinned("n1"))) == (
@@ -187,7 +187,7 @@ def test_host_ports_are_given_out_once_per_node(taken: Obj, wanted: Obj, clash: 
     assert view.place(pod("c", ports=[{"hostPort": 99}])) == "n"
 
 
-def test_ports_are_looked_at_before_resources() -> None:
+def test_ports_are_checked_before_resources() -> None:
     view = View([node("n", cpu="1")])
     view.run(pod("a", ports=[{"hostPort": 80}]), "n")
     assert "free ports" in refusal(view, pod("b", cpu="2", ports=[{"hostPort": 80}]))
@@ -303,7 +303,7 @@ def test_the_emptier_node_is_preferred() -> None:
     assert view.place(pod("p", cpu="100m")) == "b"
 
 
-def test_pods_that_ask_for_nothing_are_spread_as_well() -> None:
+def test_pods_that_request_nothing_are_spread_as_well() -> None:
     view = View([node("a"), node("b")])
     assert Counter(view.place(pod(f"p{number}")) for number in range(10)) == {"a": 5, "b": 5}
 

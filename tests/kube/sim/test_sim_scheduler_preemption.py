@@ -90,7 +90,7 @@ def test_the_node_where_it_hurts_least_is_chosen(
     assert victims.node.name == chosen
 
 
-def test_why_nobody_can_be_removed_is_told_per_node() -> None:
+def test_why_preemption_does_not_help_is_reported_per_node() -> None:
     tainted = node("t", taints=[{"key": "k", "effect": "NoSchedule"}])
     view = View([node("a", cpu="2"), node("b", cpu="2"), tainted])
     view.run(pod("equal", cpu="2", priority=10), "a")

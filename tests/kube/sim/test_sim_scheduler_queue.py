@@ -98,7 +98,7 @@ async def test_a_pod_for_which_nothing_changes_is_tried_again_after_five_minutes
     assert bench.pop() == "p"
 
 
-async def test_a_pod_that_was_changed_is_looked_at_in_its_new_form(bench: Bench) -> None:
+async def test_a_pod_that_was_changed_is_checked_in_its_new_form(bench: Bench) -> None:
     bench.add("p")
     bench.add("p", priority=5)
     info = bench.queue.pop()

@@ -206,7 +206,7 @@ async def test_in_parallel_nobody_waits(cluster: Cluster) -> None:
     assert "readyReplicas" not in cluster.status
 
 
-async def test_ordinals_begin_where_asked_for_and_move_when_that_changes(cluster: Cluster) -> None:
+async def test_ordinals_begin_where_requested_and_move_when_that_changes(cluster: Cluster) -> None:
     await cluster.create(stateful_set(2, ordinals={"start": 5}))
     await cluster.at_rest(2)
     assert sorted(cluster.pods) == ["web-5", "web-6"]
@@ -214,7 +214,7 @@ async def test_ordinals_begin_where_asked_for_and_move_when_that_changes(cluster
     await eventually(lambda: sorted(cluster.pods) == ["web-6", "web-7"])
 
 
-async def test_what_happens_is_told(cluster: Cluster) -> None:
+async def test_what_happens_is_reported(cluster: Cluster) -> None:
     await cluster.create(stateful_set(1, claims=True))
     await cluster.at_rest(1)
     await cluster.change(replicas=0)
@@ -253,7 +253,7 @@ async def test_a_set_of_none_says_so_without_counts(cluster: Cluster) -> None:
     }
 
 
-async def test_claims_go_with_scaled_pods_if_asked_for(cluster: Cluster) -> None:
+async def test_claims_go_with_scaled_pods_if_requested(cluster: Cluster) -> None:
     policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
     await cluster.create(stateful_set(2, claims=True, persistentVolumeClaimRetentionPolicy=policy))
     await cluster.at_rest(2)
@@ -272,7 +272,7 @@ async def test_claims_go_with_scaled_pods_if_asked_for(cluster: Cluster) -> None
     await eventually(lambda: list(cluster.claims) == ["data-web-0"] or is_deleting(cluster.claims["data-web-1"]))
 
 
-async def test_claims_go_with_the_set_if_asked_for_and_follow_a_change_of_mind(cluster: Cluster) -> None:
+async def test_claims_go_with_the_set_if_requested_and_follow_a_change_of_mind(cluster: Cluster) -> None:
     policy = {"whenScaled": "Retain", "whenDeleted": "Delete"}
     made = await cluster.create(stateful_set(1, claims=True, persistentVolumeClaimRetentionPolicy=policy))
     await cluster.at_rest(1)
@@ -460,7 +460,7 @@ async def test_pods_of_others_are_left_alone(cluster: Cluster) -> None:
     assert all(controller_of(cluster.pods[name]) is None for name in ("web-7", "web-x"))
 
 
-async def test_a_refused_pod_is_told_and_tried_again(cluster: Cluster) -> None:
+async def test_a_refused_pod_is_reported_and_retried(cluster: Cluster) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "default"}}
     await cluster.client.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
     await cluster.create(stateful_set(1))

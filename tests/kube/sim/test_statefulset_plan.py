@@ -183,7 +183,7 @@ worlds = st.builds(
 
 
 @given(worlds)
-def test_from_any_state_a_set_comes_to_rest_as_asked_for(world: World) -> None:
+def test_from_any_state_a_set_comes_to_rest_as_requested(world: World) -> None:
     spec = world.workload["spec"]
     rolling = spec["updateStrategy"]["rollingUpdate"]
     for _ in range(200):

@@ -254,7 +254,7 @@ async def test_a_volume_the_scheduler_reserved_is_bound(tmp_path: Path) -> None:
     ("provisioner", "reason"),
     [("kubernetes.io/no-provisioner", "ProvisioningFailed"), ("example.com/unknown", "ExternalProvisioning")],
 )
-async def test_nobody_provisions_for_a_strangers_class(tmp_path: Path, provisioner: str, reason: str) -> None:
+async def test_a_class_of_another_provisioner_is_not_provisioned(tmp_path: Path, provisioner: str, reason: str) -> None:
     async with running(tmp_path, volume_controllers) as cluster:
         await cluster.client.create(CLASSES, storage_class("odd", provisioner))
         await cluster.client.create(CLAIMS, claim(storageClassName="odd"))

@@ -51,7 +51,7 @@ def test_an_empty_placement_is_remembered_as_such() -> None:
     assert placement_text({"clusterAffinity": {}}) == '{"clusterAffinity":{}}'
 
 
-def test_targets_are_told_in_the_order_of_the_result() -> None:
+def test_targets_are_reported_in_the_order_of_the_result() -> None:
     assert result_text([{"name": "m2", "replicas": 1}, {"name": "m1"}]) == "{m2:1, m1:0}"
     assert result_text([]) == "{}"
 
@@ -245,7 +245,7 @@ async def test_a_lost_connection_is_made_good(plane: Scheduling, part: str, how:
     assert found["status"]["lastScheduledTime"]
 
 
-async def test_the_group_is_told_even_if_the_connection_was_lost_before_that(plane: Scheduling) -> None:
+async def test_the_group_is_reported_even_if_the_connection_was_lost_before_that(plane: Scheduling) -> None:
     await plane.clusters("m2", pods=9)
     end = plane.intercept_writes(refusing(ConnectionFailed("gone"), "/status"))
     terms = [{"affinityName": f"g{n}", "clusterNames": [f"m{n}"]} for n in (1, 2)]
@@ -306,7 +306,7 @@ async def test_a_change_between_the_result_and_the_status_is_decided_anew(plane:
     assert made["status"]["schedulerObservedGeneration"] == meta.generation(made)
 
 
-async def test_a_binding_that_goes_meanwhile_is_let_go(plane: Scheduling) -> None:
+async def test_a_binding_that_is_deleted_meanwhile_is_dropped(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
     end = plane.intercept_writes(lambda _request: plane.client.delete(BINDINGS, "web-deployment", "default"))
     with pytest.raises(ApiError):

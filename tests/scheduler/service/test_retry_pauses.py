@@ -42,7 +42,7 @@ def test_with_priorities_pauses_are_short() -> None:
     assert [pauses.failed(A) for _ in range(6)] == [1, 2, 4, 8, 10, 10]
 
 
-def test_with_priorities_what_has_no_room_waits_for_news() -> None:
+def test_with_priorities_what_has_no_room_waits_for_a_change() -> None:
     pauses = Short()
     assert pauses.failed(A, no_room=True) == 300
     pauses.triggered(A)

@@ -160,7 +160,7 @@ def test_the_bounds_of_plug_ins_are_called_as_go_calls_them() -> None:
     assert bounds[-1] == pytest.approx(0.00001 * 1.5**19)
 
 
-async def test_which_version_it_is_is_told(scraped: Scraped) -> None:
+async def test_the_version_is_reported(scraped: Scraped) -> None:
     found = info()
     assert scraped.page().value("karmada_build_info", **found._asdict()) == 1
     assert list(found._fields) == [
@@ -198,7 +198,7 @@ async def test_what_no_cluster_fits_counts_as_scheduled(scraped: Scraped) -> Non
     assert steps == [{"schedule_step": "Filter"}]
 
 
-async def test_a_scale_that_fails_is_told_as_such(scraped: Scraped) -> None:
+async def test_a_scale_that_fails_is_reported_as_such(scraped: Scraped) -> None:
     await scraped.plane.clusters("m1", pods=9)
     await scraped.plane.bind("web-deployment", deployment(4, placement(DYNAMIC)))
     await scraped.plane.change("web-deployment", {"replicas": 40})
@@ -279,7 +279,7 @@ def pending(scraped: Scraped) -> tuple[float | None, ...]:
 
 
 @pytest.mark.parametrize("gates", ["", "PriorityBasedScheduling=true"])
-async def test_what_waits_is_told_by_what_it_waits_for(plane_folder: Path, gates: str) -> None:
+async def test_what_waits_is_reported_by_what_it_waits_for(plane_folder: Path, gates: str) -> None:
     async with scraping(plane_folder, gates=gates) as scraped:
         plane = scraped.plane
         assert pending(scraped) == (0, 0, 0)
@@ -299,7 +299,7 @@ async def nothing(_key: Key) -> None:
     """The work of a queue that is not started."""
 
 
-async def test_what_is_not_looked_at_yet_is_active(scraped: Scraped) -> None:
+async def test_what_is_not_checked_yet_is_active(scraped: Scraped) -> None:
     parts = scheduler_parts(scraped.plane.plane.context)
     for part, names in zip(parts, ("ab", "c"), strict=True):
         assert isinstance(part, BindingScheduler)

@@ -90,7 +90,7 @@ async def test_pauses_grow_and_start_anew_after_success(plane: Scheduling) -> No
     assert plane.delays("web-deployment") == 0.005
 
 
-async def test_a_failure_is_told_every_time_and_written_once(plane: Scheduling) -> None:
+async def test_a_failure_is_reported_every_time_and_written_once(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=1)
     made = await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
     await plane.wait(1)
@@ -144,7 +144,7 @@ async def test_what_failed_keeps_its_priority_and_its_pauses_are_short(ranked: S
     assert pauses == [1, 2, 4, 8, 10, 10]
 
 
-async def test_what_has_no_room_waits_for_five_minutes_or_for_news(ranked: Scheduling) -> None:
+async def test_what_has_no_room_waits_for_five_minutes_or_for_a_change(ranked: Scheduling) -> None:
     plane = ranked
     await plane.clusters("m1", pods=1)
     await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
@@ -159,7 +159,7 @@ async def test_what_has_no_room_waits_for_five_minutes_or_for_news(ranked: Sched
     assert await plane.targets("web-deployment") == {"m1": 3}
 
 
-async def test_news_start_the_pauses_anew(ranked: Scheduling) -> None:
+async def test_a_change_resets_the_back_off(ranked: Scheduling) -> None:
     plane = ranked
     await plane.clusters("m1", pods=9)
     await plane.bind("web-deployment", deployment(2, placement(DYNAMIC, spread("cluster", 2, 2))))
@@ -191,7 +191,7 @@ async def test_its_own_writing_is_no_reason_to_decide_again(plane: Scheduling) -
     assert attempts(plane, "scheduled") == 2
 
 
-async def test_a_fresh_start_asked_for_ahead_of_time_ends_once_that_time_has_come(plane: Scheduling) -> None:
+async def test_a_fresh_start_requested_ahead_of_time_ends_once_that_time_has_come(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
     await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
     await plane.change("web-deployment", {"rescheduleTriggeredAt": rfc3339(plane.clock.now() + 60)})

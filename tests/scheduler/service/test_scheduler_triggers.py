@@ -75,7 +75,7 @@ SUSPENDED: dict[str, Any] = {"suspension": {"scheduling": True}}
         (binding(1), binding(1, labels={}), False),
     ],
 )
-def test_it_is_looked_at_when_it_becomes_ours_and_when_its_spec_changes(
+def test_it_is_checked_when_it_becomes_ours_and_when_its_spec_changes(
     old: Obj | None, new: Obj | None, looked_at: bool
 ) -> None:
     assert OURS.should_schedule(old, new) is looked_at
@@ -131,7 +131,7 @@ def incoming(plane: Scheduling, event: str) -> float:
     return plane.sample("karmada_scheduler_queue_incoming_bindings_total", event=event)
 
 
-async def test_only_bindings_whose_affinity_selects_a_changed_cluster_are_looked_at(plane: Scheduling) -> None:
+async def test_only_bindings_whose_affinity_selects_a_changed_cluster_are_requeued(plane: Scheduling) -> None:
     await plane.clusters("m1", "m2")
     for name in ("m1", "m2"):
         where = placement(DUPLICATED, clusterAffinity={"clusterNames": [name]})
@@ -149,7 +149,7 @@ async def test_only_bindings_whose_affinity_selects_a_changed_cluster_are_looked
     assert await plane.targets("other-deployment") == {}
 
 
-async def test_what_no_cluster_fitted_is_looked_at_again_when_one_serves_its_kind(plane: Scheduling) -> None:
+async def test_what_no_cluster_fitted_is_requeued_when_one_serves_its_kind(plane: Scheduling) -> None:
     await plane.clusters("m1", "m2")
     book = {"apiVersion": "example.com/v1", "kind": "Book", "name": "b", "namespace": "default"}
     spec = {**deployment(1, placement(DUPLICATED)), "resource": book}
@@ -165,7 +165,7 @@ async def test_what_no_cluster_fitted_is_looked_at_again_when_one_serves_its_kin
     assert incoming(plane, "ClusterChanged") == 1
 
 
-async def test_bindings_that_a_changed_cluster_was_for_are_looked_at(plane: Scheduling) -> None:
+async def test_bindings_that_a_changed_cluster_was_for_are_requeued(plane: Scheduling) -> None:
     for name in ("m1", "m2"):
         await plane.cluster(name, labels={"env": "prod"})
     where = placement(DUPLICATED, clusterAffinity={"labelSelector": {"matchLabels": {"env": "prod"}}})

@@ -41,7 +41,7 @@ async def test_what_has_no_replicas_goes_to_every_cluster_of_the_affinity(plane:
     assert made["status"]["schedulerObservedGeneration"] == meta.generation(made)
 
 
-async def test_what_has_no_replicas_is_looked_at_again_whenever_a_cluster_changes(plane: Scheduling) -> None:
+async def test_what_has_no_replicas_is_requeued_whenever_a_cluster_changes(plane: Scheduling) -> None:
     await plane.clusters("m1")
     await plane.bind("settings-configmap", config_map({}))
     await plane.cluster("m2", taints=[{"key": "new", "effect": "NoSchedule"}])
@@ -226,7 +226,7 @@ async def test_scaled_to_nothing_a_workload_stays_where_empty_ones_are_wanted(pl
         assert changed["spec"]["clusters"] == [{"name": "m1"}, {"name": "m2"}]
 
 
-async def test_what_is_suspended_waits_until_it_is_let_go_on(plane: Scheduling) -> None:
+async def test_what_is_suspended_waits_until_it_is_resumed(plane: Scheduling) -> None:
     await plane.clusters("m1")
     made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED), suspension={"scheduling": True}))
     assert "status" not in made

@@ -109,7 +109,7 @@ def test_long_annotations_begin_below_their_key_and_end_in_dots() -> None:
     assert lines == ["Annotations:  a:", "x" * 138 + "...", "b:", "1", "2"]
 
 
-def test_events_tell_when_and_how_often() -> None:
+def test_events_report_when_and_how_often() -> None:
     once = {"type": "Normal", "reason": "Once", "message": " hm \n", "firstTimestamp": "2026-01-01T11:59:50Z"}
     often = {
         "type": "Warning",

@@ -140,7 +140,7 @@ def test_restarts_of_init_containers_count_only_until_they_are_done_unless_they_
     assert POD.cells(sidecar, NOW)[3] == "5 (30s ago)"
 
 
-def test_the_wide_cells_tell_where_a_pod_runs() -> None:
+def test_the_wide_cells_show_where_a_pod_runs() -> None:
     bare = pod("Pending")
     assert POD.cells(bare, NOW)[4:] == ["90s", "<none>", "<none>", "<none>", "<none>"]
     placed = pod("Running", UP, podIP="10.0.0.1", podIPs=[{"ip": "10.0.0.1"}], conditions={"x.io/lb": "True"})

@@ -483,7 +483,7 @@ def test_a_table_has_columns_and_a_row_with_metadata_for_every_object() -> None:
     ]
 
 
-def test_a_row_carries_what_is_asked_for() -> None:
+def test_a_row_carries_what_is_requested() -> None:
     pod = obj(status={"phase": "Succeeded"})
     with_object = table(resource("Pod", ""), [pod], now=NOW, list_meta={}, include="Object")["rows"][0]
     without = table(resource("Pod", ""), [pod], now=NOW, list_meta={}, include="None")["rows"][0]

@@ -347,7 +347,7 @@ def test_a_fault_is_shown_with_its_place() -> None:
     )
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(CompileError) as caught:
         compile_expression("one + two", set())
     assert str(caught.value).count("ERROR:") == 2
@@ -376,7 +376,7 @@ def test_deep_nesting_is_refused_instead_of_overflowing_the_stack() -> None:
         compile_expression("(" * 5000 + "1" + ")" * 5000, set())
 
 
-def test_a_program_tells_which_variables_it_uses() -> None:
+def test_a_program_reports_which_variables_it_uses() -> None:
     program = compile_expression("self.list.all(oldSelf, oldSelf > 0)", {"self", "oldSelf"})
     assert program.uses == {"self"}
 

@@ -57,13 +57,13 @@ async def test_two_servers_never_choose_the_same_address(fleet: Fleet) -> None:
     assert len(set(addresses)) == 12
 
 
-async def test_an_address_asked_for_by_name_is_refused_when_another_server_has_it(fleet: Fleet) -> None:
+async def test_an_address_requested_by_name_is_refused_when_another_server_has_it(fleet: Fleet) -> None:
     await fleet.server().reserve(service("first", clusterIP="10.0.0.5", clusterIPs=["10.0.0.5"]), None)
     with pytest.raises(Invalid, match="provided IP is already allocated"):
         await fleet.server().reserve(service("second", clusterIP="10.0.0.5", clusterIPs=["10.0.0.5"]), None)
 
 
-async def test_a_node_port_asked_for_by_name_is_refused_and_the_address_given_back(fleet: Fleet) -> None:
+async def test_a_node_port_requested_by_name_is_refused_and_the_address_given_back(fleet: Fleet) -> None:
     port = {"port": 80, "protocol": "TCP", "targetPort": 80, "nodePort": 30005}
     await fleet.server().reserve(service("first", type="NodePort", ports=[port]), None)
     with pytest.raises(Invalid, match="provided port is already allocated"):

@@ -57,7 +57,7 @@ def test_webhooks_have_their_places(reader: Any) -> None:
     assert names[-2:] == ["Mine", "ResourceQuota"]
 
 
-async def test_dynamic_plugins_are_asked_for_each_request(ask: Ask) -> None:
+async def test_dynamic_plugins_are_evaluated_for_each_request(ask: Ask) -> None:
     log: list[str] = []
     probe = Probe("MutatingAdmissionWebhook", log)
     chain = Chain([probe])
@@ -70,7 +70,7 @@ async def test_dynamic_plugins_are_asked_for_each_request(ask: Ask) -> None:
     assert log[-1] == f"{name}?"
 
 
-async def test_static_plugins_are_asked_once(ask: Ask, reader: Any) -> None:
+async def test_static_plugins_are_evaluated_once(ask: Ask, reader: Any) -> None:
     calls: list[str] = []
 
     class Static(BuiltinPlugin):
@@ -93,7 +93,7 @@ async def test_static_plugins_are_asked_once(ask: Ask, reader: Any) -> None:
     assert calls == ["CREATE"]
 
 
-async def test_a_plugin_that_comes_later_is_heard(ask: Ask) -> None:
+async def test_a_plugin_that_is_added_later_is_called(ask: Ask) -> None:
     log: list[str] = []
     chain = Chain([])
     await chain.admit(ask("CREATE", "pods", {}))
@@ -118,7 +118,7 @@ async def test_a_pod_goes_through_all_of_them(reader: Any, ask: Ask) -> None:
     assert len(spec["tolerations"]) == 2
 
 
-async def test_the_quota_hears_how_a_write_ended(reader: Any, ask: Ask) -> None:
+async def test_the_quota_is_notified_of_the_outcome_of_a_write(reader: Any, ask: Ask) -> None:
     status = {"hard": {"configmaps": "1"}, "used": {"configmaps": "0"}}
     quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"configmaps": "1"}}, "status": status}
     reader.put("", "resourcequotas", quota)
@@ -131,7 +131,7 @@ async def test_the_quota_hears_how_a_write_ended(reader: Any, ask: Ask) -> None:
     await chain.validate(ask("CREATE", "configmaps", {}, name="b"))
 
 
-async def test_only_plugins_that_wait_for_the_outcome_are_told_of_it(ask: Ask) -> None:
+async def test_only_plugins_that_wait_for_the_outcome_are_notified_of_it(ask: Ask) -> None:
     outcomes: list[bool | None] = []
 
     class Waits(Probe):

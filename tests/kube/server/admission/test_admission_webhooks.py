@@ -153,7 +153,7 @@ async def refusal(plugin: MutatingWebhooks | ValidatingWebhooks, attributes: Att
 # the question
 
 
-async def test_a_webhook_is_asked_with_everything_about_the_write(hooks: Hooks, validating: ValidatingWebhooks) -> None:
+async def test_a_review_has_everything_about_the_write(hooks: Hooks, validating: ValidatingWebhooks) -> None:
     hooks.configure("Validating", "a", hooks.hook("see"))
     old, new = config_map(), config_map(tier="gold")
     await run(validating, write(new, UPDATE, old, dry_run=True))
@@ -186,14 +186,16 @@ async def test_a_delete_has_no_object_and_a_create_no_old_one(hooks: Hooks, vali
     assert second["oldObject"]["data"] == {"a": "1"}
 
 
-async def test_a_namespace_is_asked_about_under_its_own_name(hooks: Hooks, validating: ValidatingWebhooks) -> None:
+async def test_the_review_of_a_namespace_has_its_own_name(hooks: Hooks, validating: ValidatingWebhooks) -> None:
     hooks.configure("Validating", "a", hooks.hook("see"))
     await run(validating, write({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
     [(_, review)] = hooks.requests
     assert review["request"]["namespace"] == "shop"
 
 
-async def test_a_webhook_that_knows_only_v1beta1_is_asked_in_it(hooks: Hooks, validating: ValidatingWebhooks) -> None:
+async def test_a_webhook_that_knows_only_v1beta1_is_called_with_it(
+    hooks: Hooks, validating: ValidatingWebhooks
+) -> None:
     def lax(review: Obj) -> Obj:
         return {"response": {"allowed": False, "status": {"message": "old and lax"}}}
 
@@ -668,7 +670,7 @@ async def test_webhooks_run_by_name_of_configuration_then_in_their_order_each_on
     assert labels == [set(), {"a"}, {"a", "b"}]
 
 
-async def test_earlier_webhooks_that_ask_for_it_see_later_changes_once_more(
+async def test_earlier_webhooks_are_reinvoked_after_later_changes_if_needed(
     hooks: Hooks, mutating: MutatingWebhooks
 ) -> None:
     again: dict[str, Any] = {"reinvocationPolicy": "IfNeeded"}
@@ -684,7 +686,7 @@ async def test_earlier_webhooks_that_ask_for_it_see_later_changes_once_more(
     assert hooks.requests[-1][1]["request"]["object"]["metadata"]["labels"] == {"app": "web", "a": "yes", "b": "yes"}
 
 
-async def test_nobody_is_asked_again_when_nothing_changed(hooks: Hooks, mutating: MutatingWebhooks) -> None:
+async def test_no_webhook_is_called_again_when_nothing_changed(hooks: Hooks, mutating: MutatingWebhooks) -> None:
     same = patching({"op": "replace", "path": "/metadata/labels/app", "value": "web"})
     again: dict[str, Any] = {"reinvocationPolicy": "IfNeeded"}
     hooks.configure("Mutating", "a", hooks.hook("one", **again), hooks.hook("two", same, **again))

@@ -138,7 +138,7 @@ async def test_without_quotas_nothing_is_refused(reader: Any, ask: Ask) -> None:
     await check(ResourceQuota(reader), ask("CREATE", "configmaps", {}))
 
 
-async def test_who_asks_for_too_much_is_told_what_is_there(reader: Any, ask: Ask) -> None:
+async def test_a_request_beyond_the_quota_is_refused_with_usage_and_limit(reader: Any, ask: Ask) -> None:
     put_quota(reader, {"pods": "10", "requests.cpu": "4"}, {"pods": "10", "requests.cpu": "4"})
     assert await refused(ResourceQuota(reader), ask("CREATE", "pods", pod("1"))) == (
         'pods "x" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=1, used: pods=10,requests.cpu=4, '
@@ -200,7 +200,7 @@ async def test_a_write_that_failed_gives_its_place_back(reader: Any, ask: Ask) -
     await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
 
 
-async def test_a_write_nobody_heard_of_again_gives_its_place_back_in_time(reader: Any, ask: Ask) -> None:
+async def test_a_write_with_unknown_outcome_releases_its_reservation_in_time(reader: Any, ask: Ask) -> None:
     put_quota(reader, {"configmaps": "1"})
     clock = FakeClock()
     plugin = ResourceQuota(reader, clock)

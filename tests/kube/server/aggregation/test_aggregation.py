@@ -232,7 +232,7 @@ async def test_a_backend_that_answers_is_available(server: ApiServer) -> None:
     }
 
 
-async def test_a_missing_service_is_told_and_its_arrival_noticed(
+async def test_a_missing_service_is_reported_and_its_arrival_noticed(
     server: ApiServer, client: Client, backend: TlsBackend
 ) -> None:
     await client.create(APISERVICES, api_service())
@@ -249,7 +249,7 @@ async def test_a_missing_service_is_told_and_its_arrival_noticed(
     await reason(server, "Passed")
 
 
-async def test_a_service_on_another_port_is_told(server: ApiServer, client: Client) -> None:
+async def test_a_service_on_another_port_is_reported(server: ApiServer, client: Client) -> None:
     await make_service(client, ports=[{"port": 443}])
     await client.create(APISERVICES, api_service(service={"namespace": "tools", "name": "toys", "port": 8443}))
     wrong = await reason(server, "ServicePortError")
@@ -291,7 +291,7 @@ async def test_a_backend_with_a_certificate_of_another_authority_fails_the_check
 
 
 @pytest.mark.usefixtures("served")
-async def test_availability_is_looked_at_again_and_lost_backends_are_stale(
+async def test_availability_is_checked_again_and_lost_backends_are_stale(
     server: ApiServer, toys: Toys, http: aiohttp.ClientSession
 ) -> None:
     toys.healthy = False
@@ -567,7 +567,7 @@ async def test_the_api_service_of_a_crd_comes_and_goes_with_it(server: ApiServer
 
 
 @pytest.mark.usefixtures("served")
-async def test_an_api_service_of_somebody_else_is_left_alone_and_wins_over_a_crd(
+async def test_an_api_service_of_another_owner_is_left_alone_and_wins_over_a_crd(
     server: ApiServer, client: Client, toys: Toys
 ) -> None:
     await client.create(CRDS, toy_crd())

@@ -146,7 +146,7 @@ def test_missing_roles_are_named_in_the_denial() -> None:
 
 
 @pytest.mark.parametrize("url", ["/healthz", "/livez/ping", "/readyz"])
-def test_health_can_be_asked_by_anyone(url: str) -> None:
+def test_health_can_be_read_by_anyone(url: str) -> None:
     access = authorizer(FakeReader())
     nobody = User("system:anonymous", groups=("system:unauthenticated",))
     assert access.authorize(nobody, path("get", url)).allowed

@@ -471,7 +471,7 @@ async def test_a_request_is_its_callers_whatever_it_says() -> None:
     assert caught.value.http_code == 403
 
 
-async def test_nobody_asks_for_a_cluster_administrator() -> None:
+async def test_requests_for_a_cluster_administrator_are_refused() -> None:
     attributes = write(CREATE, request(csrs.API_CLIENT, "x", ("system:masters",)))
     await guard().admit(attributes)
     with pytest.raises(ApiError) as caught:

@@ -100,7 +100,7 @@ async def grant(client: Client, rule: Obj) -> None:
 # --- rights
 
 
-async def test_rights_are_asked_for_with_everything_known_of_the_user(asking: Any, clock: FakeClock) -> None:
+async def test_access_reviews_have_everything_known_of_the_user(asking: Any, clock: FakeClock) -> None:
     rights = DelegatedAuthorizer(asking, clock)
     assert not (await rights.decide(JANE, LIST._replace(name="m1", subresource="proxy"))).allowed
     [question] = asking.requests
@@ -129,7 +129,7 @@ async def test_an_answer_is_remembered_for_a_while(server: ApiServer, asking: An
     assert len(asking.requests) == 2
 
 
-async def test_many_who_ask_the_same_get_one_answer(asking: Any, clock: FakeClock) -> None:
+async def test_concurrent_equal_reviews_share_one_request(asking: Any, clock: FakeClock) -> None:
     rights = DelegatedAuthorizer(asking, clock)
     asking.gate.clear()
     waiting = [asyncio.create_task(rights.decide(JANE, LIST)) for _ in range(20)]
@@ -142,7 +142,7 @@ async def test_many_who_ask_the_same_get_one_answer(asking: Any, clock: FakeCloc
     assert len(asking.requests) == 1
 
 
-async def test_a_failure_is_told_and_not_remembered(asking: Any, clock: FakeClock) -> None:
+async def test_a_failure_is_reported_and_not_remembered(asking: Any, clock: FakeClock) -> None:
     rights = DelegatedAuthorizer(asking, clock)
     asking.failure = ServiceUnavailable("not now")
     with pytest.raises(InternalError, match="not now"):
@@ -185,7 +185,7 @@ async def test_a_bad_token_is_refused(asking: Any, clock: FakeClock, authorizati
         await DelegatedAuthenticator(asking, clock).identify(headers(Authorization=authorization), None, [])
 
 
-async def test_a_token_that_cannot_be_asked_about_is_refused(asking: Any, clock: FakeClock) -> None:
+async def test_a_token_that_cannot_be_reviewed_is_refused(asking: Any, clock: FakeClock) -> None:
     asking.failure = Forbidden("you may not ask")
     with pytest.raises(Unauthorized):
         await DelegatedAuthenticator(asking, clock).identify(headers(Authorization="Bearer sesame"), None, [])

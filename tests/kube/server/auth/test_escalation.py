@@ -98,7 +98,7 @@ def test_missing_permissions_are_put_together_and_sorted() -> None:
     )
 
 
-def test_unresolved_roles_are_told_with_the_refusal() -> None:
+def test_unresolved_roles_are_reported_with_the_refusal() -> None:
     error = check(role("x", rule("get", "", "y")), HELD, more=(binding("broken", "ClusterRole/gone", "user:u"),))
     assert error is not None
     assert error.message.endswith('; resolution errors: [clusterrole.rbac.authorization.k8s.io "gone" not found]')

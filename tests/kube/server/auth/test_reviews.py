@@ -209,7 +209,7 @@ def test_a_token_review_says_whose_token_it_is() -> None:
         ),
     ],
 )
-def test_a_token_review_of_a_bad_token_tells_why(spec: Obj, error: str) -> None:
+def test_a_token_review_of_a_bad_token_reports_why(spec: Obj, error: str) -> None:
     assert ask("TokenReview", spec)["status"] == {"user": {}, "error": error}
 
 

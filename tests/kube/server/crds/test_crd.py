@@ -175,7 +175,7 @@ def test_a_changed_schema_applies_to_what_was_stored_before() -> None:
     assert stored["spec"] == {"gone": 1}
 
 
-def test_the_storage_version_decides_what_is_kept_and_the_version_asked_for_what_is_shown() -> None:
+def test_the_storage_version_decides_what_is_kept_and_the_version_requested_what_is_shown() -> None:
     def fields(**properties: Any) -> Obj:
         spec = {"type": "object", "properties": properties}
         return {"schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}

@@ -109,17 +109,19 @@ async def test_a_certificate_for_another_name_is_not_believed(client: WebhookCli
     assert text.endswith("x509: certificate is not valid for 127.0.0.1")
 
 
-async def test_a_bundle_without_certificates_is_told_as_such(client: WebhookClient) -> None:
+async def test_a_bundle_without_certificates_is_reported_as_such(client: WebhookClient) -> None:
     text = await failure(client, {"url": "https://127.0.0.1:1/", "caBundle": bundle(b"nonsense")})
     assert "unable to load root certificates" in text
 
 
-async def test_a_host_that_does_not_exist_is_told_as_such(client: WebhookClient) -> None:
+async def test_a_host_that_does_not_exist_is_reported_as_such(client: WebhookClient) -> None:
     text = await failure(client, {"url": "https://nowhere.invalid/x", "caBundle": CA})
     assert text == 'Post "https://nowhere.invalid/x?timeout=5s": dial tcp: lookup nowhere.invalid: no such host'
 
 
-async def test_an_error_answer_is_told_by_its_status_or_its_text(client: WebhookClient, backend: TlsBackend) -> None:
+async def test_an_error_answer_is_reported_by_its_status_or_its_text(
+    client: WebhookClient, backend: TlsBackend
+) -> None:
     async def broken(_raw: web.BaseRequest) -> web.Response:
         return web.Response(text="boom", status=500)
 
@@ -140,7 +142,7 @@ async def test_an_error_answer_is_told_by_its_status_or_its_text(client: Webhook
         (500, b'{"kind":"Status","message":"out of cheese"}', "out of cheese"),
     ],
 )
-def test_unexpected_answers_are_told_as_clients_tell_them(status: int, body: bytes, text: str) -> None:
+def test_unexpected_responses_are_reported_as_clients_do(status: int, body: bytes, text: str) -> None:
     assert unexpected_answer(status, body) == text
 
 

@@ -89,7 +89,7 @@ async def store(newer: NewerEtcd) -> AsyncIterator[EtcdStore]:
     await store.close()
 
 
-async def test_history_watches_no_more_than_its_prefix_and_asks_for_the_end(newer: NewerEtcd, store: EtcdStore) -> None:
+async def test_history_watches_no_more_than_its_prefix_and_requests_the_end(newer: NewerEtcd, store: EtcdStore) -> None:
     events = await store.history("core/pods/", since=10, until=LATEST)
     assert [(e.key, e.value, e.revision) for e in events] == [("core/pods/a/x", b"v", 12)]
     [watch] = newer.watches
@@ -98,7 +98,9 @@ async def test_history_watches_no_more_than_its_prefix_and_asks_for_the_end(newe
     assert newer.progress_requests == newer.unanswered + 1
 
 
-async def test_a_watch_asks_only_when_somebody_was_told_of_more(newer: NewerEtcd, store: EtcdStore) -> None:
+async def test_a_watch_requests_progress_only_when_a_newer_revision_was_reported(
+    newer: NewerEtcd, store: EtcdStore
+) -> None:
     watch = store.watch("", since=10)
     async with asyncio.timeout(30):
         [event] = await anext(watch)

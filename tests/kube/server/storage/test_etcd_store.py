@@ -162,7 +162,7 @@ async def test_a_try_that_arrives_late_is_not_taken_for_somebody_elses(
     assert [(e.value, e.revision) for e in events] == [(b"1", revision)]
 
 
-async def test_an_equal_write_of_somebody_else_is_not_taken_for_ones_own(
+async def test_an_equal_write_of_another_client_is_not_taken_for_an_own_one(
     store: EtcdStore, other: EtcdStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = await store.write("counter", b"5", expected=0)
@@ -270,9 +270,7 @@ async def _patiently(store: EtcdStore, key: str) -> int:
             await asyncio.sleep(0.05)
 
 
-async def test_a_watch_that_was_away_while_its_history_was_compacted_is_told(
-    own_etcd: EtcdCluster, tmp_path: Path
-) -> None:
+async def test_a_watch_that_resumes_after_compaction_gets_an_error(own_etcd: EtcdCluster, tmp_path: Path) -> None:
     store, other = EtcdStore(own_etcd.addresses), EtcdStore(own_etcd.addresses)
     await store.open()
     await other.open()
@@ -365,7 +363,7 @@ async def test_stores_with_other_prefixes_do_not_see_one_another(etcd: EtcdClust
     await longer.close()
 
 
-async def test_a_watch_tells_how_far_it_is_when_only_others_write(etcd: EtcdCluster, store: EtcdStore) -> None:
+async def test_a_watch_reports_how_far_it_is_when_only_others_write(etcd: EtcdCluster, store: EtcdStore) -> None:
     ours = await store.write("k", b"", expected=0)
     watch = store.watch("", since=ours - 1)
     await take(watch, 1)

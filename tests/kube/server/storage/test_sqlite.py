@@ -180,7 +180,7 @@ async def test_after_a_failed_sync_the_store_refuses_everything(
     await store.close()
 
 
-async def test_a_stranger_holding_the_lock_delays_nobody_else(tmp_path: Path) -> None:
+async def test_a_foreign_holder_of_one_lock_delays_no_other(tmp_path: Path) -> None:
     import sqlite3
 
     store = await opened(tmp_path / "s.db")

@@ -182,7 +182,7 @@ async def test_long_histories_come_in_pages(store: Store) -> None:
     assert some == [e for e in everything if e.key.startswith("core/pods/a/p0129")]
 
 
-async def test_listeners_hear_of_a_write_before_its_writer(local_store: Store) -> None:
+async def test_listeners_are_notified_of_a_write_before_its_writer(local_store: Store) -> None:
     store = local_store
     assert isinstance(store, LocalStore)
     heard: list[int] = []

@@ -309,7 +309,7 @@ async def test_progress_is_what_a_bookmark_may_say(cache: Cache, pods: Collectio
     assert subscription.progress == 3 == cache.revision
 
 
-async def test_a_reader_that_lags_too_far_is_let_go(pods: Collection, write: Writer) -> None:
+async def test_a_reader_that_lags_too_far_is_disconnected(pods: Collection, write: Writer) -> None:
     slow, quick = await pods.subscribe(buffer=5), await pods.subscribe(buffer=5)
     for i in range(6):
         await write.put("a", f"p{i}")
@@ -322,7 +322,7 @@ async def test_a_reader_that_lags_too_far_is_let_go(pods: Collection, write: Wri
     assert pods.watchers == 1
 
 
-async def test_a_reader_that_lags_by_too_many_bytes_is_let_go(
+async def test_a_reader_that_lags_by_too_many_bytes_is_disconnected(
     pods: Collection, write: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription_module, "MAX_PENDING_BYTES", 500)
