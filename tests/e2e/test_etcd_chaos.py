@@ -10,8 +10,7 @@ import asyncio
 import itertools
 import json
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,12 +21,17 @@ import pytest
 from tests.e2e.etcd_servers import start_servers
 from tests.e2e.wire_client import WireClient
 from tests.support.etcd_cluster import EtcdCluster
+from tests.support.eventually import eventually
 from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 OURS = f"{CONFIG_MAPS}?labelSelector=chaos%3Dyes"
-SECONDS = 60.0
+ROUNDS = 5
+"""Each kills a member and a server."""
+WRITES = 1000
+HANGS = 600.0
+"""Seconds; ends a run that does not, on however busy a machine."""
 WRITERS = 8
 WATCHERS = 8
 LOST = (aiohttp.ClientError, ConnectionError, asyncio.TimeoutError)
@@ -178,25 +182,23 @@ async def read(wires: list[WireClient], record: Record, stop: asyncio.Event) -> 
     raise AssertionError("unreachable")
 
 
-async def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        await asyncio.sleep(0.02)
+async def more_writes(record: Record, count: int) -> None:
+    """Until so many more were answered."""
+    wanted = len(record.answered) + count
+    await eventually(lambda: len(record.answered) >= wanted, show=lambda: (wanted, len(record.answered)))
 
 
 async def break_things(etcd: EtcdCluster, servers: list[ServerProcess], record: Record) -> dict[str, int]:
     """One thing at a time is down, and writes go on; a member is back before the next one falls."""
-    chance, ends = random.Random(4), time.monotonic() + SECONDS
+    chance = random.Random(4)
     kills = {"members": 0, "leaders": 0, "servers": 0}
-    while time.monotonic() < ends:
+    for _ in range(ROUNDS):
         leader = await asyncio.to_thread(etcd.leader)
         member = leader if kills["members"] % 2 == 0 else chance.choice(etcd.members)
         kills["members"] += 1
         kills["leaders"] += member is leader
         await asyncio.to_thread(member.kill)
-        answered = len(record.answered)
-        await until(lambda: len(record.answered) > answered + 50, 15, "50 writes with one member down")  # noqa: B023
+        await more_writes(record, 50)
         etcd.restart(member)
         await asyncio.to_thread(etcd.wait)
         server = servers[kills["servers"] % 2]
@@ -204,8 +206,8 @@ async def break_things(etcd: EtcdCluster, servers: list[ServerProcess], record: 
         await asyncio.to_thread(server.kill)
         await asyncio.sleep(chance.random())  # how long it is down
         await asyncio.to_thread(server.start)
-        answered = len(record.answered)
-        await until(lambda: len(record.answered) > answered + 20, 15, "20 writes after a restart")  # noqa: B023
+        await more_writes(record, 20)
+    await more_writes(record, max(0, WRITES - len(record.answered)))
     return kills
 
 
@@ -265,7 +267,7 @@ async def test_no_loss_of_one_process_loses_an_answered_write_or_an_event(
         code, listed = await a("GET", OURS)
         assert (code, listed["items"]) == (200, [])
         since = int(listed["metadata"]["resourceVersion"])
-        async with asyncio.timeout(SECONDS + 90), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(HANGS), asyncio.TaskGroup() as group:
             logs = [group.create_task(watch(wires, record, since, n)) for n in range(WATCHERS)]
             writers = [group.create_task(write(wires, record, n, stop)) for n in range(WRITERS)]
             reader = group.create_task(read(wires, record, stop))
@@ -285,6 +287,4 @@ async def test_no_loss_of_one_process_loses_an_answered_write_or_an_event(
             _, answer = await wire("GET", OURS)
             found = {o["metadata"]["name"]: state_of(o) for o in answer["items"]}
             assert found == {**final, "marker": state_of(marker)}
-        assert kills["members"] >= 4
-        assert kills["leaders"] >= 2
-        assert len(record.answered) > 1000
+        assert kills["leaders"] >= ROUNDS // 2
