@@ -281,7 +281,8 @@ def test_a_customization_of_the_server_is_edited(world: World, tmp_path: Path, m
     monkeypatch.setenv("KUBE_EDITOR", str(editor))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = world.run(interpret, "edited", "--edit")
-    assert said(result) == (0, "resourceinterpretercustomization.config.karmada.io/edited edited\n", "")
+    warning = "Warning: ResourceInterpreterCustomization: stored; nothing acts on it yet\n"
+    assert said(result) == (0, "resourceinterpretercustomization.config.karmada.io/edited edited\n", warning)
     changed = world.get(world.here, gvr, "edited")
     assert changed is not None
     script = changed["spec"]["customizations"]["healthInterpretation"]["luaScript"]

@@ -129,7 +129,7 @@ def test_a_file_that_was_requested_must_be_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: b: c", "yaml: line 1: mapping values are not allowed in this context"),
+        ("a: b: c", "yaml: mapping values are not allowed in this context"),
         ("clusters: 3", "clusters must be a list"),
         ("just words", "not a kubeconfig"),
     ],

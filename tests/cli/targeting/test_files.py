@@ -85,7 +85,7 @@ def test_braces_may_begin_yaml() -> None:
     [
         (
             "a: 1\nb: [\n",
-            "error parsing f: error converting YAML to JSON: yaml: line 3: did not find expected node content",
+            "error parsing f: error converting YAML to JSON: yaml: line 2: did not find expected node content",
         ),
         (
             f"{CONFIG % 'a'}---\nkind: A\n  b: c\n",

@@ -8,10 +8,10 @@ from karmada.controllers.detector.eligible import SkippedApis, SkippedNamespaces
 from karmada.kube.client.discovery import Mapping
 from karmada.kube.objects.gvk import GVK, GVR
 
-VERBS = frozenset({"get", "delete", "list", "watch"})
+VERBS = ("get", "delete", "list", "watch")
 
 
-def mapping(group: str, version: str, kind: str, verbs: frozenset[str] = VERBS) -> Mapping:
+def mapping(group: str, version: str, kind: str, verbs: tuple[str, ...] = VERBS) -> Mapping:
     return Mapping(GVR(group, version, kind.lower() + "s"), GVK(group, version, kind), True, verbs)
 
 
@@ -33,7 +33,7 @@ def test_the_control_planes_own_kinds_are_left_out(group: str, version: str, kin
 
 
 def test_what_cannot_be_watched_is_left_out() -> None:
-    assert not SkippedApis().propagates(mapping("apps", "v1", "Deployment", frozenset({"list", "delete"})))
+    assert not SkippedApis().propagates(mapping("apps", "v1", "Deployment", ("list", "delete")))
 
 
 @pytest.mark.parametrize(

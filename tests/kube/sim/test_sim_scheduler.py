@@ -110,7 +110,8 @@ async def test_a_pod_gets_a_node_a_condition_and_an_event(tmp_path: Path) -> Non
         assert await it.placed("p") == "n1"
         made = await it.get("p")
         assert made["status"]["phase"] == "Pending"
-        assert made["status"]["conditions"] == [{"type": "PodScheduled", "status": "True", "lastTransitionTime": FIRST}]
+        bound = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": FIRST}
+        assert made["status"]["conditions"] == [bound]
         assert await it.harness.events("p") == [("Normal", "Scheduled", "Successfully assigned default/p to n1")]
         event = (await it.client.list_all(GVR("", "v1", "events"), "default")).items[0]
         assert event["source"] == {"component": "default-scheduler"}
@@ -127,6 +128,7 @@ async def test_an_impossible_request_waits_and_a_larger_node_fixes_it(tmp_path: 
             "status": "False",
             "reason": "Unschedulable",
             "message": TOO_LARGE,
+            "lastProbeTime": None,
             "lastTransitionTime": FIRST,
             "observedGeneration": 1,
         }
@@ -424,6 +426,7 @@ async def test_a_more_important_pod_takes_the_place_of_a_lesser_one(tmp_path: Pa
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": "default-scheduler: preempting to accommodate a higher priority pod",
+            "lastProbeTime": None,
             "lastTransitionTime": FIRST,
         }
         assert ("Normal", "Preempted", f"Preempted by pod {vip['metadata']['uid']} on node n1") in (

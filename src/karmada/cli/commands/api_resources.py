@@ -143,7 +143,7 @@ def _row(mapping: Mapping, wide: bool) -> list[str]:
         "true" if mapping.namespaced else "false",
         mapping.gvk.kind,
     ]
-    return [*row, ",".join(sorted(mapping.verbs)), ",".join(mapping.categories)] if wide else row
+    return [*row, ",".join(mapping.verbs), ",".join(mapping.categories)] if wide else row
 
 
 def _document(mappings: list[Mapping]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _resource(mapping: Mapping) -> dict[str, Any]:
         "group": mapping.gvr.group,
         "version": mapping.gvr.version,
         "kind": mapping.gvk.kind,
-        "verbs": sorted(mapping.verbs),
+        "verbs": list(mapping.verbs),
         "shortNames": list(mapping.short_names),
         "categories": list(mapping.categories),
     }

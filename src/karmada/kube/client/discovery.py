@@ -38,14 +38,15 @@ class Mapping:
     gvr: GVR
     gvk: GVK
     namespaced: bool
-    verbs: frozenset[str] = frozenset()
+    verbs: tuple[str, ...] = ()
+    """In the server's order."""
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: frozenset[str] = frozenset()
 
     def allows(self, *verbs: str) -> bool:
-        return self.verbs.issuperset(verbs)
+        return all(verb in self.verbs for verb in verbs)
 
 
 @dataclass(slots=True)
@@ -182,7 +183,7 @@ def _read_aggregated(catalog: Catalog, item: Obj) -> None:
                     gvr=GVR(*group_version, resource["resource"]),
                     gvk=gvk,
                     namespaced=resource.get("scope") == "Namespaced",
-                    verbs=frozenset(resource.get("verbs") or ()),
+                    verbs=tuple(resource.get("verbs") or ()),
                     singular=resource.get("singularResource") or "",
                     short_names=tuple(resource.get("shortNames") or ()),
                     categories=tuple(resource.get("categories") or ()),
@@ -236,7 +237,7 @@ def _legacy_mappings(group_version: GroupVersion, resources: list[Obj]) -> Itera
                 resource["kind"],
             ),
             namespaced=bool(resource.get("namespaced")),
-            verbs=frozenset(resource.get("verbs") or ()),
+            verbs=tuple(resource.get("verbs") or ()),
             singular=resource.get("singularName") or "",
             short_names=tuple(resource.get("shortNames") or ()),
             categories=tuple(resource.get("categories") or ()),

@@ -129,6 +129,6 @@ async def csi_node(sheet: Sheet, obj: Obj, around: Around) -> None:
         if at(driver, "allocatable.count", None) is not None:
             sheet.row(3, "Allocatables:")
             sheet.field("Count", driver["allocatable"]["count"], 4)
-        if driver.get("topologyKeys") is not None:
+        if driver.get("topologyKeys"):  # stored by Kubernetes, an empty list is none
             sheet.field("Topology Keys", driver["topologyKeys"], 3)
     await around.write_events(sheet, obj)
