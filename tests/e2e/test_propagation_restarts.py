@@ -35,7 +35,7 @@ from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
 
-COUNT = 500
+COUNT = 250
 MANY = "many"
 MEMBERS = ("member1", "member2")
 WITHIN = 90.0

@@ -95,8 +95,8 @@ class Folder:
 
     def purge(self) -> None:
         """Remove the files of the programs; the folder stays if it holds other files."""
-        for name in ("state.db", "state.db-wal", "state.db-shm", "state.db.lock", "admin.kubeconfig", ".lock"):
-            (self.root / name).unlink(missing_ok=True)
+        for path in (*self._database_files(), self.root / "admin.kubeconfig", self.root / ".lock"):
+            path.unlink(missing_ok=True)
         for link in self._links:
             link.unlink(missing_ok=True)
         for folder in (self.sim, self.etcd, self.logs, self.root / "pki", self.run):
@@ -104,6 +104,12 @@ class Folder:
         self._choices.unlink(missing_ok=True)
         if self.root.is_dir() and not any(self.root.iterdir()):
             self.root.rmdir()
+
+    def _database_files(self) -> list[Path]:
+        """The database with what SQLite and the store write beside it."""
+        name = self.database.name
+        beside = [self.database.with_name(f"{name}{end}") for end in ("", "-wal", "-shm", "-acknowledged", ".lock")]
+        return [*beside, *self.root.glob(f"{name}.damaged-*"), *self.root.glob(f"{name}.salvaged*")]
 
 
 def shown(path: Path) -> str:
