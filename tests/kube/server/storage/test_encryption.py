@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -257,3 +260,18 @@ async def test_a_server_without_the_key_does_not_start_and_names_it(tmp_path: Pa
     with pytest.raises(Undecipherable, match=f'{KEY} is encrypted by aesgcm key "key-.*add this key'):
         async with Served(tmp_path):
             pass
+
+
+async def test_check_store_accepts_encrypted_values_and_finds_rubbish(etcd: EtcdCluster, tmp_path: Path) -> None:
+    url = f"{etcd.url}?prefix=/checked/{os.urandom(4).hex()}"
+    store = open_store(url, encryption=encryption(tmp_path, {"aesgcm": {"keys": [key("one")]}}))
+    await store.open()
+    await store.write(KEY, VALUE, expected=0)
+    command = [sys.executable, "-m", "karmada.cli.karmadactl", "check-store", "--storage", url]
+    checked = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stdout) == (0, f"{url} is in order\n"), checked.stderr
+    await store.write("core/configmaps/default/c", b"rubbish", expected=0)
+    await store.close()
+    checked = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 1
+    assert "core/configmaps/default/c at revision" in checked.stdout
