@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.objects.shared import Packed, Press, SharedObject, assert_unmutated
+from karmada.kube.objects.shared import Compressor, Packed, SharedObject, assert_unmutated
 from karmada.kube.objects.types import Obj
 
 
@@ -55,7 +55,7 @@ def test_a_plain_object_gets_bytes_of_its_own() -> None:
 
 def test_what_resembles_the_sample_becomes_a_small_difference() -> None:
     one = packed(deployment(2))
-    assert one.squeeze(orjson.dumps(deployment(1)))
+    assert one.compress(orjson.dumps(deployment(1)))
     assert len(one._bytes) < len(one.raw) // 8
     assert one.raw == orjson.dumps(deployment(2))
     assert one.object() == deployment(2)
@@ -63,49 +63,49 @@ def test_what_resembles_the_sample_becomes_a_small_difference() -> None:
 
 def test_squeezing_twice_changes_nothing() -> None:
     one = packed(deployment(2))
-    one.squeeze(orjson.dumps(deployment(1)))
-    one.squeeze(orjson.dumps(deployment(3)))
+    one.compress(orjson.dumps(deployment(1)))
+    one.compress(orjson.dumps(deployment(3)))
     assert one.raw == orjson.dumps(deployment(2))
 
 
 def test_what_cannot_be_made_smaller_stays_as_it_is() -> None:
     raw = orjson.dumps({"data": os.urandom(2_000).hex()})
     one = Packed(b"\xff" + os.urandom(4_000))
-    assert not one.squeeze(raw)
+    assert not one.compress(raw)
     assert one._bytes == one.raw
 
 
 @given(st.lists(st.binary(max_size=3_000), min_size=1, max_size=30), st.integers(1, 5))
 def test_a_press_loses_nothing(raws: list[bytes], recent: int) -> None:
-    press: Press[Packed] = Press(recent)
+    compressor: Compressor[Packed] = Compressor(recent)
     kept = [Packed(raw) for raw in raws]
     for one in kept:
-        press.add(one)
+        compressor.add(one)
     assert [one.raw for one in kept] == raws
 
 
 def test_the_most_recent_are_left_alone() -> None:
-    press: Press[Packed] = Press(10)
+    compressor: Compressor[Packed] = Compressor(10)
     kept = [packed(deployment(number)) for number in range(50)]
     for one in kept:
-        press.add(one)
+        compressor.add(one)
     assert [bool(one._sample) for one in kept] == [False] + [True] * 39 + [False] * 10  # the first is the sample
 
 
 def test_a_press_keeps_nothing_alive() -> None:
-    press: Press[Packed] = Press(10)
-    press.add(packed(deployment(1)))
+    compressor: Compressor[Packed] = Compressor(10)
+    compressor.add(packed(deployment(1)))
     gc.collect()
-    assert press._recent[0]() is None
+    assert compressor._recent[0]() is None
 
 
 def test_a_sample_of_the_past_gives_way_to_one_that_fits() -> None:
-    press: Press[Packed] = Press(0)
-    press.add(packed(deployment(1)))
+    compressor: Compressor[Packed] = Compressor(0)
+    compressor.add(packed(deployment(1)))
     common = random.Random(1).randbytes(1_000).hex()
     others = [Packed(orjson.dumps({"text": common, "x": number})) for number in range(600)]
     for one in others:
-        press.add(one)
+        compressor.add(one)
     assert len(others[-1]._bytes) < len(others[-1].raw) // 8
     assert len({id(one._sample) for one in others}) <= 3, "a sample stays as long as what was squeezed with it"
 
@@ -119,9 +119,9 @@ def test_shared_objects_can_be_written() -> None:
 
 def test_what_is_not_worth_it_is_not_squeezed() -> None:
     kept = [packed(deployment(number)) for number in range(20)]
-    press: Press[Packed] = Press(2, worth=lambda one: one is not kept[5])
+    compressor: Compressor[Packed] = Compressor(2, worth=lambda one: one is not kept[5])
     for one in kept:
-        press.add(one)
+        compressor.add(one)
     assert not kept[5]._sample
     assert kept[6]._sample
 

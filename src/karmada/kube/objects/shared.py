@@ -1,8 +1,8 @@
-"""Objects that are kept as bytes and parsed on demand, for all who hold them at the same time; and who changes them.
+"""Objects that are kept as bytes and parsed on demand, shared by all references; and detection of their mutation.
 
 A parsed object takes five times the memory of its bytes. So `Packed` keeps the bytes, parses them on access
 and drops the result when it is no longer referenced: a `SharedObject` is a plain dict that can be referred to weakly,
-and knows the bytes it came from. What has not changed for a while is compressed by a `Press`: objects of a kind
+and knows the bytes it came from. What has not changed for a while is compressed by a `Compressor`: objects of a kind
 resemble one another, so what differs from a sample of them is a few per cent (4 kB become 150 bytes in 16 µs, and are
 back in 5).
 
@@ -27,8 +27,8 @@ from karmada.kube.objects.types import Obj
 _WORTHWHILE = 512
 """Bytes below which nothing is gained."""
 _SAMPLE = 16 << 10
-_PATIENCE = 256
-"""How many objects may resemble the sample badly before another is taken. Each sample stays as long as they do."""
+_UNLIKE_LIMIT = 256
+"""How many objects may differ too much from the sample before it is replaced; compressed objects keep theirs."""
 _LEVEL, _WINDOW, _MEMORY = 3, -15, 5
 
 
@@ -54,13 +54,13 @@ class Packed:
         sample = self._sample
         return zlib.decompressobj(_WINDOW, sample).decompress(self._bytes) if sample else self._bytes
 
-    def squeeze(self, sample: bytes) -> bool:
+    def compress(self, sample: bytes) -> bool:
         """Store only the difference to this sample; False if the two differ too much for that."""
         raw = self._bytes
         if self._sample or len(raw) < _WORTHWHILE:
             return True
-        press = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, sample)
-        small = press.compress(raw) + press.flush()
+        compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, sample)
+        small = compressor.compress(raw) + compressor.flush()
         if len(small) < len(raw) * 3 // 4:
             self._bytes, self._sample = small, sample
         return len(small) < len(raw) // 4
@@ -93,10 +93,10 @@ class Packed:
 P = TypeVar("P", bound=Packed)
 
 
-class Press(Generic[P]):
-    """Squeezes objects when so many others have come after them.
+class Compressor(Generic[P]):
+    """Compresses objects once `recent` others were added after them.
 
-    Those that are gone by then, or that are no longer worth it, cost nothing.
+    Those that were dropped by then, or that `worth` rejects, cost nothing.
     """
 
     def __init__(self, recent: int = 2_048, worth: Callable[[P], bool] = lambda _packed: True) -> None:
@@ -111,13 +111,13 @@ class Press(Generic[P]):
         if len(self._recent) > self._most:
             oldest = self._recent.popleft()()
             if oldest is not None and self._worth(oldest):
-                self._squeeze(oldest)
+                self._compress(oldest)
 
-    def _squeeze(self, packed: P) -> None:
-        if self._sample and packed.squeeze(self._sample):
+    def _compress(self, packed: P) -> None:
+        if self._sample and packed.compress(self._sample):
             return
         self._unlike += 1
-        if not self._sample or self._unlike >= _PATIENCE:
+        if not self._sample or self._unlike >= _UNLIKE_LIMIT:
             self._sample = (self._sample + packed.raw)[-_SAMPLE:]
             self._unlike = 0
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from karmada.kube.objects.shared import Packed, Press, SharedObject
+from karmada.kube.objects.shared import Compressor, Packed, SharedObject
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 
@@ -140,7 +140,7 @@ class OnDemandCache(Cache):
         """`transform` is what is shown of an object."""
         self._transform = transform
         self._recent: deque[Obj] = deque(maxlen=_RECENT)
-        self._press: Press[Packed] = Press(_RECENT)
+        self._compressor: Compressor[Packed] = Compressor(_RECENT)
         super().__init__(indexes)
 
     def _hold(self, obj: Obj) -> Packed:
@@ -150,7 +150,7 @@ class OnDemandCache(Cache):
             obj = self._transform(obj)
         packed = Packed.of(obj)
         self._recent.append(packed.adopt(obj))
-        self._press.add(packed)
+        self._compressor.add(packed)
         return packed
 
     def _show(self, held: Packed) -> Obj:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.shared import Press
+from karmada.kube.objects.shared import Compressor
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.storage.interface import (
     Compacted,
@@ -200,14 +200,14 @@ class Cache:
     async def _read(self, revision: int) -> Sequence[Entry]:
         """Squeezed on the way: all of them at once, as they are stored, take many times the memory they take later."""
         entries: deque[Entry] = deque()
-        presses: defaultdict[tuple[str, ...], Press[Entry]] = defaultdict(Press)
+        compressors: defaultdict[tuple[str, ...], Compressor[Entry]] = defaultdict(Compressor)
         after, remaining = "", revision  # nothing is written before the first revision
         while remaining:
             page = await self.store.range(self._scope, after=after, limit=_PAGE, revision=revision)
             for stored in page.items:
                 entry = _entry(stored)
                 entries.append(entry)
-                presses[split_key(entry.key)[:2]].add(entry)
+                compressors[split_key(entry.key)[:2]].add(entry)
             remaining = page.remaining
             after = page.items[-1].key if page.items else ""
         return entries

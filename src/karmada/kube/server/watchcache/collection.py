@@ -18,7 +18,7 @@ from itertools import takewhile
 
 from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
-from karmada.kube.objects.shared import Press
+from karmada.kube.objects.shared import Compressor
 from karmada.kube.server.storage.interface import Compacted, Event, Store, StoreUnavailable
 from karmada.kube.server.watchcache.entry import DELETED, Change, Entry, change_of, entry_of, prefix
 from karmada.kube.server.watchcache.history import History
@@ -72,7 +72,7 @@ class Collection:
         self._subscribers = subscribers
         self._buckets: dict[str, _Bucket] = {}
         self._namespaces: list[str] = []
-        self._press: Press[Entry] = Press(worth=self._is_current)
+        self._compressor: Compressor[Entry] = Compressor(worth=self._is_current)
         self._history: deque[Change] = deque()
         self._history_bytes = 0
         self._floor = floor
@@ -185,7 +185,7 @@ class Collection:
             bucket = self._bucket(entry.namespace)
             bucket.entries[entry.name] = entry
             bucket.names.append(entry.name)
-            self._press.add(entry)
+            self._compressor.add(entry)
             self.count += 1
             self.changed = max(self.changed, entry.revision)
 
@@ -202,7 +202,7 @@ class Collection:
             if previous is None:
                 self.count += 1
             bucket.put(change.entry)
-            self._press.add(change.entry)
+            self._compressor.add(change.entry)
         self.changed = revision
         self._remember(change)
         self._subscribers.dispatch(change)
