@@ -108,8 +108,8 @@ class Folder:
     def _database_files(self) -> list[Path]:
         """The database with what SQLite and the store write beside it."""
         name = self.database.name
-        beside = [self.database.with_name(f"{name}{end}") for end in ("", "-wal", "-shm", "-acknowledged", ".lock")]
-        return [*beside, *self.root.glob(f"{name}.damaged-*"), *self.root.glob(f"{name}.salvaged*")]
+        beside = (f"{name}-*", f"{name}.lock", f"{name}.damaged-*", f"{name}.salvaged*")
+        return [self.database, *(path for pattern in beside for path in self.root.glob(pattern))]
 
 
 def shown(path: Path) -> str:
