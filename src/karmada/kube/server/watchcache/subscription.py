@@ -48,9 +48,12 @@ class Subscription:
         name: str,
         matches: Matches | None,
         buffer: int,
-        after: int = 0,
+        after: int = -1,
     ) -> None:
-        """`after` is a revision that may be still to come: changes up to it are left out."""
+        """`after` is a revision that may be still to come: changes up to it are left out.
+
+        By default none are, not even those of an aggregated server, whose revision is 0 here.
+        """
         self.namespace = namespace
         self.name = name
         self.buffer = buffer
