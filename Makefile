@@ -53,7 +53,7 @@ tools: $(TOOLS) ## Install what tests and lint need besides
 
 test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@echo "==> Unit and integration tests, on all cores"
-	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/e2e $(UNIT)
+	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore=tests/e2e $(UNIT)
 	@echo "==> End to end: real programs, four files at a time, since they mostly wait"
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(E2E)
 

@@ -293,6 +293,7 @@ WORDS = {
     "logs": ["p", "-C", "m1"],
     "patch": ["pods", "p", "-p", "{}"],
     "promote": ["deployments", "d", "-C", "m1"],
+    "rewrite": ["secrets"],
     "taint": ["clusters", "m1", "a=b:NoSchedule"],
     "token create": [],
     "token delete": ["abcdef"],
