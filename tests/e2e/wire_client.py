@@ -25,6 +25,7 @@ class WireClient:
     async def __aenter__(self) -> WireClient:
         connector = aiohttp.TCPConnector(ssl=self._tls, limit=0, force_close=not self._reuse)
         self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=20))
+        self._session._retry_connection = self._reuse  # else a lost PUT or DELETE that took effect is sent again
         return self
 
     async def __aexit__(self, *_: object) -> None:
