@@ -85,7 +85,7 @@ _SCHEMAS: Final[tuple[tuple[str, str, int, str, list[Obj], Obj], ...]] = (
     ("global-default", "global-default", 9900, "ByUser", [_group(name) for name in _EVERYBODY], _ALL),
     (CATCH_ALL, CATCH_ALL, 10000, "ByUser", [_group(name) for name in _EVERYBODY], _ALL),
 )  # fmt: skip
-"""Name, level, matching precedence, how requests are told apart, whose they are, and which."""
+"""Name, level, matching precedence, distinguisher method, subjects and rules."""
 
 
 def priority_levels() -> list[Obj]:
