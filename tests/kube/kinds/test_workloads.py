@@ -139,7 +139,8 @@ def test_deployment_rules(spec: dict[str, Any], wanted: str) -> None:
 
 
 def test_claims_of_a_statefulset_can_be_mounted() -> None:
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": "data"}, "spec": spec}
     found = workload(w.STATEFULSET, volumeClaimTemplates=[claim])
     found["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/d"}]
     assert w.STATEFULSET.validate(found) == []

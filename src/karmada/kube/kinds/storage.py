@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada.kube.kinds import checks
+from karmada.kube.kinds.claims import access_modes, claim_spec, default_claim_spec, share_data_source
 from karmada.kube.kinds.filling import fill, fill_text, part
 from karmada.kube.kinds.pod_rules import node_selector
 from karmada.kube.kinds.pod_warnings import VOLUME_PLUGINS, claim_warnings, fractional_bytes, node_selector_term
@@ -28,8 +29,6 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.types import Obj
 
-ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-VOLUME_MODES = ("Block", "Filesystem")
 CLAIM_IMMUTABLE = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
@@ -41,18 +40,10 @@ _MAX_PARAMETERS = 512
 _MAX_PARAMETERS_SIZE = 256 * 1024
 
 
-def default_claim_spec(spec: Obj) -> None:
-    fill_text(spec, "volumeMode", "Filesystem")
-    if spec.get("resources"):
-        checks.canonical_quantities(spec["resources"], "limits", "requests")
-    source = spec.get("dataSource") or spec.get("dataSourceRef")
-    if source and not source.get("namespace"):
-        fill(spec, "dataSource", dict(source))
-        fill(spec, "dataSourceRef", dict(source))
-
-
 def default_claim(obj: Obj) -> None:
-    default_claim_spec(part(obj, "spec"))
+    spec = part(obj, "spec")
+    default_claim_spec(spec)
+    share_data_source(spec)
 
 
 def default_volume(obj: Obj) -> None:
@@ -96,39 +87,6 @@ def pending_volume(obj: Obj) -> None:
 
 
 # --- claims
-
-
-def claim_spec(errors: list[FieldError], path: str, spec: Obj) -> None:
-    _access_modes(errors, path, spec)
-    checks.label_selector(errors, f"{path}.selector", spec.get("selector"))
-    resources = spec.get("resources") or {}
-    size = (resources.get("requests") or {}).get("storage")
-    if size is None:
-        errors.append(required(f"{path}.resources[storage]"))
-    else:
-        parsed = checks.quantity(size)
-        if parsed is None:
-            errors.append(invalid(f"{path}.resources[storage]", size, checks.BAD_QUANTITY))
-        elif parsed.nano <= 0:
-            errors.append(invalid(f"{path}.resources[storage]", str(parsed), "must be greater than zero"))
-    name = spec.get("storageClassName")
-    if name:
-        checks.add_invalid(errors, f"{path}.storageClassName", name, names.dns1123_subdomain(name))
-    if spec.get("volumeMode") is not None and spec["volumeMode"] not in VOLUME_MODES:
-        errors.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES))
-
-
-def _access_modes(
-    errors: list[FieldError], path: str, spec: Obj, missing: str = "at least 1 access mode is required"
-) -> None:
-    modes = spec.get("accessModes") or []
-    if not modes:
-        errors.append(required(f"{path}.accessModes", missing))
-    unknown = [mode for mode in modes if mode not in ACCESS_MODES]
-    errors.extend(not_supported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in unknown)
-    if "ReadWriteOncePod" in modes and len(modes) > 1:
-        detail = "may not use ReadWriteOncePod with other access modes"
-        errors.append(forbidden_field(f"{path}.accessModes", detail))
 
 
 def validate_claim(obj: Obj) -> list[FieldError]:
@@ -184,7 +142,7 @@ def source_of(spec: Obj) -> dict[str, Any]:
 def validate_volume(obj: Obj) -> list[FieldError]:
     errors = FieldErrors()
     spec = obj.get("spec") or {}
-    _access_modes(errors, "spec", spec, "")
+    access_modes(errors, "spec", spec, "")
     capacity = spec.get("capacity") or {}
     if not capacity:
         errors.append(required("spec.capacity"))

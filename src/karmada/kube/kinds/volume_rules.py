@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from karmada.kube.kinds import checks
+from karmada.kube.kinds.claims import claim_spec
 from karmada.kube.kinds.container_rules import field_reference, resource_reference
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, not_supported, required
@@ -147,11 +148,7 @@ def _ephemeral(errors: list[FieldError], path: str, source: Obj) -> None:
     if template is None:
         errors.append(required(f"{path}.volumeClaimTemplate"))
         return
-    spec = template.get("spec") or {}
-    place = f"{path}.volumeClaimTemplate.spec"
-    checks.needed(errors, f"{place}.accessModes", spec.get("accessModes"), "at least 1 access mode is required")
-    requests = (spec.get("resources") or {}).get("requests") or {}
-    checks.needed(errors, f"{place}.resources[storage]", requests.get("storage"))
+    claim_spec(errors, f"{path}.volumeClaimTemplate.spec", template.get("spec") or {})
 
 
 def needs(*keys: str) -> Rule:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada.kube.kinds import checks, pod_rules
+from karmada.kube.kinds.claims import claim_spec, default_claim_spec
 from karmada.kube.kinds.filling import fill, fill_text, part, set_zero
 from karmada.kube.kinds.pod_warnings import claim_warnings, for_template
 from karmada.kube.kinds.podspec import default_template
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.scale import WorkloadScale
-from karmada.kube.kinds.storage import default_claim_spec
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, not_supported, required
 from karmada.kube.objects.selectors import labels_from
@@ -237,6 +237,28 @@ def _daemon_strategy(errors: list[FieldError], path: str, strategy: Obj) -> None
 def validate_statefulset(obj: Obj) -> list[FieldError]:
     errors = FieldErrors()
     spec = obj.get("spec") or {}
+    _rollout(errors, spec)
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        claim_spec(errors, f"spec.volumeClaimTemplates[{index}].spec", claim.get("spec") or {})
+    _counts(errors, spec)
+    if spec.get("serviceName"):
+        checks.add_invalid(
+            errors, "spec.serviceName", spec["serviceName"], names.dns1123_subdomain(spec["serviceName"])
+        )
+    return [*errors, *_selector_and_pods(spec)]
+
+
+def validate_changed_statefulset(obj: Obj, old: Obj) -> list[FieldError]:
+    """Without what cannot change, and without the template while the stored one is invalid: older servers took them."""
+    errors = FieldErrors()
+    spec = obj.get("spec") or {}
+    _rollout(errors, spec)
+    _counts(errors, spec)
+    found = _selector_and_pods(spec)
+    return [*errors, *found] if found and not _selector_and_pods(old.get("spec") or {}) else errors
+
+
+def _rollout(errors: list[FieldError], spec: Obj) -> None:
     checks.one_of(errors, "spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
     strategy = spec.get("updateStrategy") or {}
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
@@ -252,12 +274,15 @@ def validate_statefulset(obj: Obj) -> list[FieldError]:
     for key in ("whenDeleted", "whenScaled"):
         path = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
         checks.one_of(errors, path, retention.get(key), ("Retain", "Delete"))
-    checks.non_negative(errors, "spec", spec, "replicas", "minReadySeconds", "revisionHistoryLimit")
+
+
+def _counts(errors: list[FieldError], spec: Obj) -> None:
+    checks.non_negative(errors, "spec", spec, "replicas", "minReadySeconds")
     checks.non_negative(errors, "spec.ordinals", spec.get("ordinals") or {}, "start")
-    if spec.get("serviceName"):
-        checks.add_invalid(
-            errors, "spec.serviceName", spec["serviceName"], names.dns1123_subdomain(spec["serviceName"])
-        )
+
+
+def _selector_and_pods(spec: Obj) -> list[FieldError]:
+    errors = FieldErrors()
     claims = spec.get("volumeClaimTemplates")
     selector_and_template(errors, _with_claims(spec, claims) if claims else spec, "statefulset")
     always_restarts(errors, spec.get("template") or {}, "StatefulSet")
@@ -431,6 +456,7 @@ STATEFULSET = Strategy(
     default=default_statefulset,
     prepare_create=lambda obj: set_zero(obj, "replicas", "availableReplicas"),
     validate=validate_statefulset,
+    validate_ratcheting=validate_changed_statefulset,
     validate_update=update_statefulset,
     validate_status=validate_status,
     generation=spec_generation,
