@@ -32,6 +32,24 @@ def is_reserved_namespace(namespace: str) -> bool:
     return namespace in (NAMESPACE_SYSTEM, NAMESPACE_CLUSTER) or namespace.startswith(EXECUTION_PREFIX)
 
 
+# Users, groups and rights by which clusters register in Pull mode and their agents work.
+
+BOOTSTRAP_GROUP = "system:bootstrappers:karmada:default-cluster-token"
+"""The group of bootstrap tokens that clusters register with."""
+AGENT_GROUP = "system:karmada:agents"
+AGENT_USER_PREFIX = "system:karmada:agent:"
+RBAC_GENERATOR = f"{AGENT_USER_PREFIX}rbac-generator"
+"""Creates the rights of an agent while its cluster registers."""
+APPROVE_AGENT, APPROVE_SELF = "clusteragent", "selfclusteragent"
+"""Subresources of signing requests: who may create them gets agents' certificates, or its own renewed."""
+AGENT = "karmada-agent"
+
+
+def agent_user(cluster: str) -> str:
+    """The user that the agent of a cluster is in the control plane."""
+    return AGENT_USER_PREFIX + cluster
+
+
 # Labels that carry the permanent id of an object, on itself and on what was made from it.
 
 POLICY_ID = "propagationpolicy.karmada.io/permanent-id"

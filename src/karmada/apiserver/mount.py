@@ -21,6 +21,7 @@ from karmada.apiserver.cluster_proxy import ClusterProxy
 from karmada.apiserver.cluster_resource import CLUSTERS, cluster_resource
 from karmada.apiserver.fan_out import FanOut, Local
 from karmada.apiserver.members import SECRETS, FindSecret, Members
+from karmada.apiserver.registration import cluster_info, registration_rights
 from karmada.apiserver.tenant_roles import tenant_roles
 from karmada.features import default_gates
 from karmada.kube.objects.types import Obj
@@ -51,7 +52,14 @@ def mount(
 ) -> None:
     """Before the server starts."""
     gates = gates or default_gates()
-    server.more_defaults += [*_namespaces(), *crd_manifests(), *_proxy_rights(), *tenant_roles()]
+    server.more_defaults += [
+        *_namespaces(),
+        *crd_manifests(),
+        *_proxy_rights(),
+        *tenant_roles(),
+        *registration_rights(),
+    ]
+    server.published.append(lambda: cluster_info(server.url, server.credentials.root_pem))
     server.custom_resources.converters |= {
         f"{plural}.work.karmada.io": convert_all for plural in ("resourcebindings", "clusterresourcebindings")
     }

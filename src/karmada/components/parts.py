@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from karmada.controllers.agent_csr_approving import AgentCsrApproving
 from karmada.controllers.binding.controller import Binding
 from karmada.controllers.binding.kinds import KINDS
 from karmada.controllers.binding_status.controller import BindingStatus
@@ -44,7 +45,6 @@ Part: TypeAlias = Reconciler | Component
 EVERYTHING = "*"
 NOT_BUILT = frozenset(
     {
-        "agentcsrapproving",
         "applicationFailover",
         "clustertaintpolicy",
         "cronFederatedHorizontalPodAutoscaler",
@@ -147,6 +147,7 @@ CONTROLLERS: Sequence[Row] = (
     Row("clusterApi", _cluster_api, optional=False, when=lambda context: bool(context.settings.cluster_api_kubeconfig)),
     Row("cluster", lambda shared: [Clusters(shared.context), ClusterMonitor(shared.context)]),
     Row("clusterStatus", lambda shared: [ClusterStatus(shared.context)]),
+    Row("agentcsrapproving", lambda shared: [AgentCsrApproving(shared.context)]),
     Row("unifiedAuth", lambda shared: [UnifiedAuth(shared.context)]),
     Row("namespace", lambda shared: [NamespaceSync(shared.context, shared.override)]),
     Row("detector", lambda shared: detector_parts(shared.context, shared.interpreter), optional=False),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -82,6 +83,8 @@ class ApiServer(ServerCore):
         self.controllers = BuiltinControllers(self, elect=config.shares_storage) if config.controllers else None
         self.more_defaults: list[Obj] = []
         """Objects that parts plugged in before the start want to be there from the first second."""
+        self.published: list[Callable[[], Obj]] = [self._published_authorities]
+        """Objects with the server's address or authorities: made at the start and when certificates change."""
 
     def _security(self) -> None:
         config, now = self.config, self.clock.now
@@ -230,7 +233,7 @@ class ApiServer(ServerCore):
         self._peers.trust(self.credentials.client_ca_pem, self.pki.front_proxy_ca.cert_pem)
         self.aggregator.reload_certificate()
         self._write_kubeconfig()
-        await ensure_defaults(self.client(), self.registry, self.cache, [self._published_authorities()])
+        await ensure_defaults(self.client(), self.registry, self.cache, [publish() for publish in self.published])
 
     def _published_authorities(self) -> Obj:
         """By which aggregated servers know this server's users and this server itself."""
@@ -244,7 +247,7 @@ class ApiServer(ServerCore):
             service_cidr=self.config.service_cidr,
             definitions=self.definitions,
         )
-        return [*objects, self._published_authorities(), *self.more_defaults]
+        return [*objects, *(publish() for publish in self.published), *self.more_defaults]
 
     async def _openid(self, _request: Request) -> Result:
         return RawResult(orjson.dumps(openid_configuration(self.issuer.issuer, self.keys, self.url)))

@@ -10,11 +10,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from multidict import CIMultiDict
 
+from karmada.kube.objects.base64url import b64url
 from karmada.kube.objects.errors import Unauthorized
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file
 from karmada.kube.server.auth.frontproxy import authentication_config, remote_headers
 from karmada.kube.server.auth.headers import carries_identity, escape_key, without_identity
-from karmada.kube.server.auth.jwt import KeySet, SigningKey, b64url
+from karmada.kube.server.auth.jwt import KeySet, SigningKey
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import DAY, SERVER_USAGES, CertificateAuthority, general_names, subject_name
 from karmada.kube.server.auth.pki import generate_key_pem as new_key

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.bootstrap_tokens import BootstrapToken, detached_signature
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.bootstrap_tokens import (
     authenticate,
-    detached_signature,
     seconds_left,
     sign_cluster_info,
 )
@@ -80,7 +80,7 @@ def test_the_cleaner_knows_how_long_a_token_lives(expiration: str, left: float |
 def test_a_detached_signature_has_the_known_form() -> None:
     content = "apiVersion: v1\nkind: Config\n"
     expected = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9..vH_kT4yiol-nrAWgjfCYqvum5wsKETXe0S7OOp1VgnE"
-    assert detached_signature(content, "abcdef", "0123456789abcdef") == expected
+    assert detached_signature(content, BootstrapToken("abcdef", "0123456789abcdef")) == expected
 
 
 def cluster_info(**data: str) -> Obj:
@@ -91,7 +91,7 @@ def test_cluster_info_gets_the_signatures_of_good_tokens_and_loses_the_others() 
     info = cluster_info(kubeconfig="k", note="stays", **{"jws-kubeconfig-gone00": "old"})
     signed = sign_cluster_info(info, [token_secret(GOOD)], NOW)
     assert signed is not None
-    expected = detached_signature("k", "abcdef", "0123456789abcdef")
+    expected = detached_signature("k", BootstrapToken("abcdef", "0123456789abcdef"))
     assert signed["data"] == {"kubeconfig": "k", "note": "stays", "jws-kubeconfig-abcdef": expected}
     assert info["data"]["jws-kubeconfig-gone00"] == "old"
     assert sign_cluster_info(signed, [token_secret(GOOD)], NOW) is None

@@ -9,8 +9,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karmada.kube.objects.base64url import b64url, b64url_decode
 from karmada.kube.server.auth.cache import GenerationCache
-from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, TokenError, b64url, b64url_decode
+from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, TokenError
 from karmada.kube.server.auth.pki import generate_key_pem
 
 EC = SigningKey(generate_key_pem())

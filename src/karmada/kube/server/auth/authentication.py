@@ -18,12 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from karmada.kube.kinds.resource import Reader
+from karmada.kube.objects.base64url import b64url_decode
 from karmada.kube.objects.errors import Unauthorized
 from karmada.kube.server.auth import bootstrap_tokens
 from karmada.kube.server.auth.frontproxy import FrontProxy, remote_user
 from karmada.kube.server.auth.headers import Headers
 from karmada.kube.server.auth.identity import authenticated
-from karmada.kube.server.auth.jwt import TokenError, b64url_decode
+from karmada.kube.server.auth.jwt import TokenError
 from karmada.kube.server.auth.peer import PeerCertificates
 from karmada.kube.server.auth.pki import FRONT_PROXY_CLIENT
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens

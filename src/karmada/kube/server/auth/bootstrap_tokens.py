@@ -9,33 +9,33 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import re
 from collections.abc import Iterable
 
-import orjson
-
 from karmada.kube.kinds.resource import Reader
+from karmada.kube.objects.bootstrap_tokens import (
+    INFO_KEY,
+    NAME_PREFIX,
+    NAMESPACE,
+    SECRET_TYPE,
+    SIGNATURE_PREFIX,
+    BootstrapToken,
+    detached_signature,
+)
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.auth.jwt import TokenError, b64url
+from karmada.kube.server.auth.jwt import TokenError
 from karmada.kube.server.auth.user import User
 
-NAMESPACE = "kube-system"
-SECRET_TYPE = "bootstrap.kubernetes.io/token"
-NAME_PREFIX = "bootstrap-token-"
-SIGNATURE_PREFIX = "jws-kubeconfig-"
-
 _SECRETS = GroupResource("", "secrets")
-_TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
 _DEFAULT_GROUP = "system:bootstrappers"
 
 
 def looks_like_bootstrap_token(token: str) -> bool:
-    return _TOKEN.fullmatch(token) is not None
+    return BootstrapToken.parse(token) is not None
 
 
 def _data(secret: Obj, key: str) -> str:
@@ -70,10 +70,10 @@ def _expired(secret: Obj, now: float) -> bool:
 
 def authenticate(token: str, reader: Reader, now: float) -> User:
     """The user of a bootstrap token; TokenError if it is not (or no longer) good."""
-    match = _TOKEN.fullmatch(token)
-    if match is None:
+    parsed = BootstrapToken.parse(token)
+    if parsed is None:
         raise TokenError("not a bootstrap token")
-    token_id, token_secret = match.groups()
+    token_id, token_secret = parsed
     secret = reader.get(_SECRETS, NAMESPACE, NAME_PREFIX + token_id)
     if secret is None or secret["metadata"].get("deletionTimestamp") or not is_bootstrap_token(secret):
         raise TokenError("unknown bootstrap token")
@@ -98,35 +98,28 @@ def _groups(secret: Obj) -> tuple[str, ...]:
     return tuple(sorted(groups))
 
 
-def detached_signature(content: str, token_id: str, token_secret: str) -> str:
-    """JWS (HS256) over the content, without the content: `<header>..<signature>`."""
-    header = b64url(orjson.dumps({"alg": "HS256", "kid": token_id}))
-    message = f"{header}.{b64url(content.encode())}".encode()
-    return f"{header}..{b64url(hmac.new(token_secret.encode(), message, hashlib.sha256).digest())}"
-
-
-def _signing_token(secret: Obj, now: float) -> tuple[str, str] | None:
-    """Id and secret of a token that signs cluster-info."""
+def _signing_token(secret: Obj, now: float) -> BootstrapToken | None:
+    """The token, if it signs cluster-info."""
     meta = secret["metadata"]
     if not is_bootstrap_token(secret) or meta.get("deletionTimestamp"):
         return None
-    token_id, token_secret = _data(secret, "token-id"), _data(secret, "token-secret")
-    if meta["name"] != NAME_PREFIX + token_id or not looks_like_bootstrap_token(f"{token_id}.{token_secret}"):
+    token = BootstrapToken.parse(f"{_data(secret, 'token-id')}.{_data(secret, 'token-secret')}")
+    if token is None or meta["name"] != NAME_PREFIX + token.id:
         return None
     if _expired(secret, now) or _data(secret, "usage-bootstrap-signing") != "true":
         return None
-    return token_id, token_secret
+    return token
 
 
 def sign_cluster_info(config_map: Obj, secrets: Iterable[Obj], now: float) -> Obj | None:
     """cluster-info with exactly the signatures it should have; None if there is nothing to change."""
     data: dict[str, str] = config_map.get("data") or {}
-    kubeconfig = data.get("kubeconfig")
+    kubeconfig = data.get(INFO_KEY)
     if kubeconfig is None:
         return None
     wanted = {key: value for key, value in data.items() if not key.startswith(SIGNATURE_PREFIX)}
     for secret in secrets:
         token = _signing_token(secret, now)
         if token is not None:
-            wanted[SIGNATURE_PREFIX + token[0]] = detached_signature(kubeconfig, *token)
+            wanted[SIGNATURE_PREFIX + token.id] = detached_signature(kubeconfig, token)
     return None if wanted == data else {**config_map, "data": wanted}

@@ -7,8 +7,6 @@ than its key has is refused. Parsing of keys, and with it the import of the cryp
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Iterable
@@ -16,6 +14,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import orjson
+
+from karmada.kube.objects.base64url import b64url, b64url_decode
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
@@ -26,21 +26,6 @@ _PEM_KEY = re.compile(rb"-----BEGIN ([A-Z ]*KEY)-----.+?-----END \1-----", re.DO
 
 class TokenError(Exception):
     """A token that is not accepted, and why; the message never holds the token."""
-
-
-def b64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
-
-
-def b64url_decode(text: str) -> bytes:
-    """Canonical unpadded base64url; ValueError for anything else, so that no two texts mean the same token."""
-    try:
-        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise ValueError("not unpadded base64url") from error
-    if b64url(data) != text:
-        raise ValueError("not unpadded base64url")
-    return data
 
 
 class PublicKey:

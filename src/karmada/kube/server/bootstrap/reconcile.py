@@ -1,6 +1,6 @@
 """The objects a server has from its first second, made when they are missing and mended when they are not right.
 
-Namespaces, its own Service and endpoints, priority classes, local APIServices, the front-proxy settings, and RBAC's
+Namespaces, its own Service and endpoints, priority classes, local APIServices, what it publishes of itself, and RBAC's
 default roles and bindings. Roles are mended as Kubernetes does: what they lack is added, what somebody added stays,
 and a role whose autoupdate annotation is not "true" is left alone.
 """
@@ -37,6 +37,14 @@ def _replace(*keys: str) -> Mend:
     return mend
 
 
+def _set_data(existing: Obj, wanted: Obj) -> Obj | None:
+    """The keys that are wanted must be as wanted; others belong to others, such as the signatures of cluster-info."""
+    data = existing.get("data") or {}
+    if data.items() >= wanted["data"].items():
+        return None
+    return {**copy_json(existing), "data": {**data, **wanted["data"]}}
+
+
 def _bring_up_to_date(existing: Obj, wanted: Obj) -> Obj | None:
     """What is wanted must be there as it is wanted; what a server fills in besides does not count."""
     if _covers(existing.get("spec"), wanted["spec"]):
@@ -59,7 +67,7 @@ _MENDERS: dict[str, Mend] = {
     "ClusterRoleBinding": reconcile,
     "Role": reconcile,
     "RoleBinding": reconcile,
-    "ConfigMap": _replace("data"),
+    "ConfigMap": _set_data,
     "CustomResourceDefinition": _bring_up_to_date,
 }
 

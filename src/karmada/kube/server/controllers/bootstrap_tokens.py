@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from karmada.kube.client.client import Client
+from karmada.kube.objects.bootstrap_tokens import INFO_NAME, INFO_NAMESPACE, SECRET_TYPE
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import NotFound
@@ -11,11 +12,11 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
-from karmada.kube.server.auth.bootstrap_tokens import SECRET_TYPE, seconds_left, sign_cluster_info
+from karmada.kube.server.auth.bootstrap_tokens import seconds_left, sign_cluster_info
 
 SECRETS = GVR("", "v1", "secrets")
 CONFIG_MAPS = GVR("", "v1", "configmaps")
-CLUSTER_INFO = Key("kube-public", "cluster-info")
+CLUSTER_INFO = Key(INFO_NAMESPACE, INFO_NAME)
 _TOKENS = f"type={SECRET_TYPE}"
 _INFO = f"metadata.name={CLUSTER_INFO.name}"
 
@@ -28,13 +29,13 @@ class BootstrapSigner(Reconciler):
     name = "bootstrapsigner"
     watches = (
         Watch(SECRETS, namespace="kube-system", field_selector=_TOKENS, map_to=_info_key),
-        Watch(CONFIG_MAPS, namespace="kube-public", field_selector=_INFO),
+        Watch(CONFIG_MAPS, namespace=INFO_NAMESPACE, field_selector=_INFO),
     )
 
     def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
         self._client = client
         self._secrets = informers.of(SECRETS, "kube-system", field_selector=_TOKENS)
-        self._config_maps = informers.of(CONFIG_MAPS, "kube-public", field_selector=_INFO)
+        self._config_maps = informers.of(CONFIG_MAPS, INFO_NAMESPACE, field_selector=_INFO)
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Result:
