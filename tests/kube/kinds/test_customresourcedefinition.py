@@ -314,6 +314,18 @@ def test_an_update_does_not_judge_an_unchanged_schema_again() -> None:
     assert len(texts(changed, bad)) == 2
 
 
+def test_an_expensive_rule_of_an_unchanged_schema_stays_accepted() -> None:
+    rule = {"rule": "self.all(x, self.all(y, x != y))"}
+    names = {"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": [rule]}
+    crd = make(versions=[version("v1", storage=True, schema={"type": "object", "properties": {"names": names}})])
+    assert any("estimated rule cost exceeds budget" in text for text in texts(crd))
+    changed = copy_json(crd)
+    changed["spec"]["names"]["shortNames"] = ["w"]
+    assert texts(changed, crd) == []
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "Widgets."
+    assert any("estimated rule cost exceeds budget" in text for text in texts(changed, crd))
+
+
 def created(**spec: Any) -> Obj:
     crd = make(**spec)
     CUSTOM_RESOURCE_DEFINITION.prepare_create(crd)

@@ -406,7 +406,7 @@ def _judge(schema: Obj, selectable: list[Obj], at: str, path: str) -> list[Field
     node = compile_schema(schema)
     errors = list(_default_errors(node, at))
     if node.checks.has_rules:
-        from karmada.kube.schema.cel.rules import rule_errors
+        from karmada.kube.schema.cel.rule_check import rule_errors
 
         errors.extend(rule_errors(node, at))
     errors.extend(_selectable_errors(selectable, node, f"{path}.selectableFields"))

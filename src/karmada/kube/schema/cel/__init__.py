@@ -9,7 +9,7 @@ variables. This one checks rules against the schema, binds objects as they are, 
 
 Text → syntax (tokens, tree) → checker (types, slots, overloads) → compiler (closures) → Program. The functions live in
 the registry: standard (the language), extensions (strings, lists, sets), kubernetes (quantity, url, ip, semver, ...).
-`rules` applies x-kubernetes-validations to an object.
+`rules` applies x-kubernetes-validations to an object, `rule_check` and `estimate` judge them when a CRD is written.
 """
 
 from karmada.kube.schema.cel.program import BudgetExceeded, CelError, CompileError, Program, compile_expression

@@ -128,6 +128,7 @@ class Checker:
             qualified = self.qualified(target)
             if qualified and (f"{qualified}.{name}", False) in FUNCTIONS:
                 expr.target, target, name = None, None, f"{qualified}.{name}"
+                expr.name = name
         if name == "format":
             for arg in expr.args:
                 if isinstance(arg, MakeList):

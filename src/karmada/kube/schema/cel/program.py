@@ -19,9 +19,11 @@ MAX_LENGTH = 100 * 1024
 class Program:
     """`type` is the static type of the result, `uses` the variables that the expression refers to."""
 
-    __slots__ = ("_run", "_size", "_slots", "text", "type", "uses")
+    __slots__ = ("_run", "_size", "_slots", "text", "tree", "type", "uses")
 
-    def __init__(self, text: str, variables: Mapping[str, Type], *, patches: bool = False) -> None:
+    def __init__(
+        self, text: str, variables: Mapping[str, Type], *, patches: bool = False, keep_tree: bool = False
+    ) -> None:
         if len(text) > MAX_LENGTH:
             raise CompileError(f"expression is longer than {MAX_LENGTH} characters")
         try:
@@ -30,6 +32,8 @@ class Program:
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
         self.text = text
+        self.tree = tree if keep_tree else None
+        """The checked tree, for those who look at an expression before it runs."""
         self.type = tree.type
         self.uses = frozenset(checker.used)
         self._size = checker.size

@@ -1,4 +1,4 @@
-"""x-kubernetes-validations: rules of a schema, checked when the CRD is written and applied when an object is.
+"""x-kubernetes-validations: the rules of a schema, applied when an object is written (`rule_check` has the CRD's side).
 
 `self` is the value at the rule's place. A rule that uses `oldSelf` is about a change: it runs on updates only, and
 only where the old value of the same place can be found (through properties, map keys and the items of map-like lists,
@@ -9,7 +9,6 @@ changed. All rules of an object share one budget of steps.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,21 +19,18 @@ from karmada.kube.objects.errors import (
     duplicate,
     forbidden_field,
     invalid,
-    not_supported,
     required,
     short_path,
 )
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.cel import types as t
 from karmada.kube.schema.cel.declarations import Convert, converter, declare
-from karmada.kube.schema.cel.program import CALL_BUDGET, BudgetExceeded, CelError, CompileError, Program
+from karmada.kube.schema.cel.program import CALL_BUDGET, BudgetExceeded, CelError, Program
 from karmada.kube.schema.cel.values import NONE, NoOverload, Opt
 from karmada.kube.schema.node import Node
-from karmada.kube.schema.structural import VALIDATIONS
 from karmada.kube.schema.validation import MISSING, list_index, list_key, same
 
 OBJECT_BUDGET = 2 * CALL_BUDGET
-REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 MAX_MESSAGE = 5 * 1024
 _OMITTED = object()
 
@@ -89,14 +85,14 @@ def parse_field_path(text: str, node: Node) -> str:
     return shown
 
 
-def _variables(kind: t.Type, optional_old: bool) -> dict[str, t.Type]:
+def rule_variables(kind: t.Type, optional_old: bool) -> dict[str, t.Type]:
     return {"self": kind, "oldSelf": t.optional_of(kind) if optional_old else kind}
 
 
 def compile_rule(raw: Obj, node: Node, kind: t.Type) -> Rule:
     """Raises CompileError or ValueError."""
     optional_old = bool(raw.get("optionalOldSelf"))
-    variables = _variables(kind, optional_old)
+    variables = rule_variables(kind, optional_old)
     expression = (raw.get("messageExpression") or "").strip()
     return Rule(
         text=raw["rule"].strip(),
@@ -238,79 +234,3 @@ def _failure(reason: str, path: str, shown: Any, detail: str) -> FieldError:
     if shown is _OMITTED:
         return FieldError(path, "FieldValueInvalid", f"Invalid value: {detail}")
     return invalid(path, shown, detail)
-
-
-def rule_errors(node: Node, path: str) -> list[FieldError]:
-    """What is wrong with the rules of a compiled schema whose openAPIV3Schema is at `path`."""
-    return list(_rule_errors(node, path, "", root=True))
-
-
-def _rule_errors(node: Node, path: str, blind: str, root: bool = False) -> Iterator[FieldError]:
-    """`blind` is the path of the list whose items cannot be correlated, when there is one above."""
-    if node.checks is None or not node.checks.has_rules:
-        return
-    path = short_path(path)
-    if node.checks.rules:
-        kind = declare(node, root) or t.DYN
-        for index, raw in enumerate(node.checks.rules):
-            yield from _one_rule(raw, node, kind, f"{path}.{VALIDATIONS}[{index}]", blind)
-    for name, child in node.properties.items():
-        yield from _rule_errors(child, f"{path}.properties[{name}]", blind)
-    if node.values is not None:
-        yield from _rule_errors(node.values, f"{path}.additionalProperties", blind)
-    if node.items is not None:
-        yield from _rule_errors(node.items, f"{path}.items", blind or ("" if node.list_type == "map" else path))
-
-
-def _one_rule(raw: Obj, node: Node, kind: t.Type, path: str, blind: str) -> Iterator[FieldError]:
-    text = (raw.get("rule") or "").strip()
-    if not text:
-        yield required(f"{path}.rule", "rule is not specified")
-        return
-    yield from _attribute_errors(raw, node, text, path)
-    variables = _variables(kind, bool(raw.get("optionalOldSelf")))
-    try:
-        program = Program(raw["rule"], variables)
-    except CompileError as error:
-        yield invalid(f"{path}.rule", raw, f"compilation failed: {error}")
-        return
-    if program.type.name not in ("bool", "dyn"):
-        yield invalid(f"{path}.rule", raw, "cel expression must evaluate to a bool")
-    uses_old = "oldSelf" in program.uses
-    if uses_old and blind and not raw.get("optionalOldSelf"):
-        message = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {blind}"
-        yield invalid(f"{path}.rule", raw["rule"], message)
-    if raw.get("optionalOldSelf") is not None and not uses_old:
-        message = "may not be set if oldSelf is not used in rule"
-        yield invalid(f"{path}.optionalOldSelf", raw["optionalOldSelf"], message)
-    expression = (raw.get("messageExpression") or "").strip()
-    if expression:
-        yield from _message_errors(raw, expression, variables, path)
-
-
-def _attribute_errors(raw: Obj, node: Node, text: str, path: str) -> Iterator[FieldError]:
-    message = raw.get("message")
-    if message and not message.strip():
-        yield invalid(f"{path}.message", message, "message must be non-empty if specified")
-    elif message and "\n" in message.strip():
-        yield invalid(f"{path}.message", message, "message must not contain line breaks")
-    elif "\n" in text and not message:
-        yield required(f"{path}.message", "message must be specified if rule contains line breaks")
-    if raw.get("reason") and raw["reason"] not in REASONS:
-        yield not_supported(f"{path}.reason", raw["reason"], REASONS)
-    field_path = raw.get("fieldPath")
-    if field_path:
-        try:
-            parse_field_path(field_path, node)
-        except ValueError as error:
-            yield invalid(f"{path}.fieldPath", field_path, f"fieldPath must be a valid path: {error}")
-
-
-def _message_errors(raw: Obj, expression: str, variables: dict[str, t.Type], path: str) -> Iterator[FieldError]:
-    try:
-        program = Program(expression, variables)
-    except CompileError as error:
-        yield invalid(f"{path}.messageExpression", raw, f"messageExpression compilation failed: {error}")
-        return
-    if program.type.name not in ("string", "dyn"):
-        yield invalid(f"{path}.messageExpression", raw, "messageExpression must evaluate to a string")
