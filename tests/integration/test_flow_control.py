@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from karmada.kube.objects.meta import get_condition
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
+from karmada.kube.server.controllers.flow_schemas import MANAGER
 from karmada.kube.server.flowcontrol.levels import Levels
 from karmada.kube.server.http import front
 from tests.integration.samples import CONFIGMAPS, configmap, ok
@@ -30,6 +33,53 @@ async def test_a_response_names_the_schema_and_the_level_of_its_request(http: Ht
     answer = await http("GET", CONFIGMAPS)
     schema = ok(await http("GET", f"{SCHEMAS}/exempt"))
     assert answer.headers["X-Kubernetes-Pf-Flowschema-Uid"] == schema["metadata"]["uid"]
+
+
+def _dangling(schema: Obj) -> tuple[str, ...]:
+    condition = get_condition((schema.get("status") or {}).get("conditions"), "Dangling") or {}
+    return tuple(str(condition.get(key)) for key in ("status", "reason", "message"))
+
+
+_REFERENCE = 'This FlowSchema references the PriorityLevelConfiguration object named "own"'
+MISSING = ("True", "NotFound", f"{_REFERENCE} but there is no such object")
+PRESENT = ("False", "Found", f"{_REFERENCE} and it exists")
+
+
+async def test_a_flow_schema_reports_whether_its_level_is_missing(http: Http) -> None:
+    schema = {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": {"name": "own"},
+        "spec": {"priorityLevelConfiguration": {"name": "own"}, "matchingPrecedence": 500},
+    }
+    level = {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "PriorityLevelConfiguration",
+        "metadata": {"name": "own"},
+        "spec": {"type": "Exempt"},
+    }
+
+    async def reports(wanted: tuple[str, ...]) -> None:
+        async def check() -> bool:
+            return _dangling(ok(await http("GET", f"{SCHEMAS}/own"))) == wanted
+
+        await eventually(check)
+
+    ok(await http("POST", SCHEMAS, schema), 201)
+    await reports(MISSING)
+    ok(await http("POST", LEVELS, level), 201)
+    await reports(PRESENT)
+    entries = ok(await http("GET", f"{SCHEMAS}/own"))["metadata"]["managedFields"]
+    assert (MANAGER, "Apply", "status") in [(e["manager"], e["operation"], e.get("subresource")) for e in entries]
+    await http("DELETE", f"{LEVELS}/own")
+    await reports(MISSING)
+
+
+async def test_no_flow_schema_of_the_server_lacks_its_level(http: Http) -> None:
+    async def check() -> bool:
+        return {_dangling(schema)[0] for schema in ok(await http("GET", SCHEMAS))["items"]} == {"False"}
+
+    await eventually(check)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from karmada.kube.objects.errors import Forbidden, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.volumes import volume_controllers
+from karmada.kube.sim.controllers.volumes_protection import attributes_classes_of
 from karmada.kube.sim.profile import INSTANT, Profile, StorageClass
 from tests.kube.sim.harness import PODS, Harness, running
 from tests.kube.sim.passing import after, settled
@@ -17,6 +18,7 @@ from tests.kube.sim.service_objects import NODES, pod
 CLAIMS = GVR("", "v1", "persistentvolumeclaims")
 VOLUMES = GVR("", "v1", "persistentvolumes")
 CLASSES = GVR("storage.k8s.io", "v1", "storageclasses")
+ATTRIBUTES_CLASSES = GVR("storage.k8s.io", "v1", "volumeattributesclasses")
 NETWORK = "sim.io/network"
 PROFILE = Profile("m1", storage_classes=(StorageClass(), StorageClass("net", provisioner=NETWORK)))
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -38,6 +40,11 @@ def storage_class(name: str, provisioner: str = "sim.io/local", **fields: Any) -
     metadata: Obj = {"name": name, "annotations": fields.pop("annotations", {})}
     made: Obj = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata}
     return {**made, "provisioner": provisioner, **fields}
+
+
+def attributes_class(name: str) -> Obj:
+    made: Obj = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": {"name": name}}
+    return {**made, "driverName": "disk.example.com", "parameters": {"iops": "100"}}
 
 
 async def get_claim(cluster: Harness, name: str = "data") -> Obj:
@@ -352,6 +359,55 @@ async def test_a_bound_volume_cannot_be_deleted_before_its_claim(tmp_path: Path)
         await cluster.client.delete(CLAIMS, "data", "default")
         with pytest.raises(NotFound):
             await get_volume(cluster, "v")
+
+
+async def test_a_class_of_attributes_in_use_stays_until_claim_and_volume_have_none_or_another(tmp_path: Path) -> None:
+    async with running(tmp_path, volume_controllers) as cluster:
+        for name in ("gold", "silver"):
+            made = await cluster.client.create(ATTRIBUTES_CLASSES, attributes_class(name))
+            assert made["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+        await cluster.client.create(VOLUMES, volume("v", storageClassName="none", volumeAttributesClassName="gold"))
+        await cluster.client.create(CLAIMS, claim(storageClassName="other", volumeAttributesClassName="gold"))
+        await settled(cluster)
+        for name in ("gold", "silver"):
+            await cluster.client.delete(ATTRIBUTES_CLASSES, name)
+        await settled(cluster)
+        [held] = (await cluster.client.list_all(ATTRIBUTES_CLASSES)).items
+        assert (held["metadata"]["name"], "deletionTimestamp" in held["metadata"]) == ("gold", True)
+        await cluster.client.delete(CLAIMS, "data", "default")
+        await settled(cluster)
+        assert len((await cluster.client.list_all(ATTRIBUTES_CLASSES)).items) == 1
+        other = {"spec": {"volumeAttributesClassName": "bronze"}}
+        await cluster.client.patch(VOLUMES, "v", "", other, type="merge")
+        await settled(cluster)
+        assert (await cluster.client.list_all(ATTRIBUTES_CLASSES)).items == []
+
+
+@pytest.mark.parametrize(
+    ("holder", "wanted"),
+    [
+        ({"spec": {}}, set()),
+        ({"spec": {"volumeAttributesClassName": ""}, "status": {}}, set()),
+        ({"spec": {"volumeAttributesClassName": "a"}}, {"a"}),
+        (
+            {
+                "spec": {"volumeAttributesClassName": "a"},
+                "status": {
+                    "currentVolumeAttributesClassName": "b",
+                    "modifyVolumeStatus": {"targetVolumeAttributesClassName": "c"},
+                },
+            },
+            {"a", "b", "c"},
+        ),
+    ],
+)
+def test_a_claim_holds_the_class_it_has_and_the_one_it_is_to_get(holder: Obj, wanted: set[str]) -> None:
+    assert attributes_classes_of(holder) == wanted
+
+
+async def test_an_old_cluster_without_classes_of_attributes_runs(tmp_path: Path) -> None:
+    async with running(tmp_path, volume_controllers, profile=Profile("m1", version="1.30")) as cluster:
+        assert (await bound_claim(cluster, "Retain")) == "v"
 
 
 async def test_a_claim_that_lost_its_volume_says_so(tmp_path: Path) -> None:

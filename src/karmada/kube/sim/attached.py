@@ -34,7 +34,7 @@ from karmada.kube.sim.kubelet.kubelet import Kubelet
 from karmada.kube.sim.kubelet.managed import pool_of
 from karmada.kube.sim.kubelet.registration import NodeRegistration
 from karmada.kube.sim.metrics.load import LoadModel
-from karmada.kube.sim.profile import FAKE_NODE_LABEL, FAKE_NODE_VALUE, NodePool, Profile, Taint
+from karmada.kube.sim.profile import FAKE_NODE_LABEL, FAKE_NODE_VALUE, VERSIONS, NodePool, Profile, Taint
 from karmada.kube.sim.scheduler.scheduler import Scheduler
 
 TAINT = Taint("sim.io/node", "NoSchedule", "true")
@@ -74,6 +74,7 @@ class AttachedCluster:
         return len(self.context.informers.of(PODS))
 
     async def start(self) -> None:
+        await self._take_version()
         self.runs = tuple([name for name in (CONTROLLER_MANAGER, SCHEDULER) if not await self._has(name)])
         context = self.context
         kubelet = Kubelet(context, self.behaviours, self.heartbeats)
@@ -91,6 +92,13 @@ class AttachedCluster:
         for recorder in context.recorders.values():
             self.manager.add_component(recorder)
         await self.manager.start()
+
+    async def _take_version(self) -> None:
+        """Controllers watch only kinds that the target serves: an older target has fewer than the profile's version."""
+        served = await self.context.client(KUBELET).raw("GET", "/version")
+        version = ".".join(str(served["gitVersion"]).lstrip("v").split(".")[:2])
+        if version in VERSIONS and VERSIONS.index(version) < VERSIONS.index(self.profile.version):
+            self.context.profile = msgspec.structs.replace(self.profile, version=version)
 
     async def _has(self, component: str) -> bool:
         """Whether the target runs this component itself: its Lease was renewed recently."""

@@ -11,10 +11,15 @@ from karmada.kube.server.admission.plugin import BuiltinPlugin, is_create_of, re
 STORAGE_CLASSES = GroupResource("storage.k8s.io", "storageclasses")
 CLAIMS = GroupResource("", "persistentvolumeclaims")
 VOLUMES = GroupResource("", "persistentvolumes")
+ATTRIBUTES_CLASSES = GroupResource("storage.k8s.io", "volumeattributesclasses")
 IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 BETA_IS_DEFAULT = "storageclass.beta.kubernetes.io/is-default-class"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
-_PROTECTION = {CLAIMS: "kubernetes.io/pvc-protection", VOLUMES: "kubernetes.io/pv-protection"}
+_PROTECTION = {
+    CLAIMS: "kubernetes.io/pvc-protection",
+    VOLUMES: "kubernetes.io/pv-protection",
+    ATTRIBUTES_CLASSES: "kubernetes.io/vac-protection",
+}
 NOT_EXPANDABLE = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )

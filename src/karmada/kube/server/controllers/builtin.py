@@ -26,6 +26,7 @@ from karmada.kube.server.controllers.certificates import CertificateSigning
 from karmada.kube.server.controllers.cluster_roles import ClusterRoleAggregation
 from karmada.kube.server.controllers.definitions import DefaultDefinitions
 from karmada.kube.server.controllers.expiry import EventExpiry, TtlAfterFinished
+from karmada.kube.server.controllers.flow_schemas import SCHEMAS, FlowSchemaStatus
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
 from karmada.kube.server.controllers.namespaces import NamespaceController
 from karmada.kube.server.controllers.service_accounts import NamespaceDefaults, TokenSecrets
@@ -109,6 +110,8 @@ class BuiltinControllers:
         definitions = [obj for obj in server.more_defaults if obj["kind"] == "CustomResourceDefinition"]
         if definitions:
             reconcilers.append(DefaultDefinitions(shared, informers, definitions))
+        if server.registry.get(SCHEMAS) is not None:
+            reconcilers.append(FlowSchemaStatus(client("kube-apiserver"), informers, clock))
         if server.config.namespace_defaults:
             reconcilers.append(NamespaceDefaults(shared, informers, server.credentials.root_pem))
         for reconciler in reconcilers:

@@ -7,7 +7,7 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.volumes_binder import VolumeBinder
 from karmada.kube.sim.controllers.volumes_ephemeral import EphemeralVolumes
 from karmada.kube.sim.controllers.volumes_expansion import VolumeExpansion
-from karmada.kube.sim.controllers.volumes_protection import VolumeProtection
+from karmada.kube.sim.controllers.volumes_protection import protections
 from karmada.kube.sim.controllers.volumes_provisioner import VolumeProvisioner
 
 
@@ -15,7 +15,7 @@ def volume_controllers(context: Context) -> list[Reconciler]:
     return [
         VolumeBinder(context),
         VolumeProvisioner(context),
-        VolumeProtection(context),
+        *protections(context),
         VolumeExpansion(context),
         EphemeralVolumes(context),
     ]

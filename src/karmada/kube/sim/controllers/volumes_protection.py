@@ -1,26 +1,77 @@
-"""Storage in use is not deleted: finalizers hold a claim while a pod uses it, and a volume while it is bound.
+"""Storage in use is not deleted: a finalizer holds it while something refers to it.
 
-A pod uses its claims from the moment it has a node until it has ended; one that waits for a node will not be started
-with a claim that is going away.
+A claim is held by the pods that use it, from the moment they have a node until they have ended (one that waits for a
+node will not be started with a claim that is going away); a volume is held while it is bound; a class of attributes by
+the claims and volumes that have it, had it last or are to get it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import finalizers, is_deleting
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import Predicate
 from karmada.kube.runtime.writes import add_finalizer, remove_finalizer
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.controllers.podstate import is_terminal, node_name
-from karmada.kube.sim.controllers.volumes_model import BOUND, CLAIMS, VOLUMES, phase_of
+from karmada.kube.sim.controllers.volumes_model import ATTRIBUTES_CLASSES, BOUND, CLAIMS, VOLUMES, phase_of, spec_of
 
 CLAIM_FINALIZER, VOLUME_FINALIZER = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
-BY_MOUNTED_CLAIM = "mounted claim"
+CLASS_FINALIZER = "kubernetes.io/vac-protection"
+BY_MOUNTED_CLAIM, BY_ATTRIBUTES_CLASS = "mounted claim", "attributes class"
+CLASSES_SINCE = 34
+"""The minor version from which on classes of attributes are served."""
+
+
+class Protection(Reconciler):
+    """Gives a finalizer to every object of a resource, and takes it from a deleted one that is not in use."""
+
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        resource: GVR,
+        finalizer: str,
+        in_use: Callable[[Obj], bool],
+        *releases: Watch,
+    ) -> None:
+        self.name = name
+        self._client = context.client()
+        self._resource, self._finalizer, self._in_use = resource, finalizer, in_use
+        self._objects = context.informers.of(resource)
+        self.watches = (Watch(resource, when=_needs_finalizer_change(finalizer)), *releases)
+
+    async def reconcile(self, key: Key) -> Result:
+        obj = self._objects.get(key)
+        if obj is None:
+            return Done
+        if not is_deleting(obj):
+            await add_finalizer(self._client, self._resource, obj, self._finalizer)
+        elif not self._in_use(obj):
+            await remove_finalizer(self._client, self._resource, obj, self._finalizer)
+        return Done
+
+
+def _needs_finalizer_change(finalizer: str) -> Predicate:
+    """An object that is being deleted, or that lacks the finalizer."""
+
+    def concerns(_old: Obj | None, new: Obj | None) -> bool:
+        return new is not None and is_deleting(new) == (finalizer in finalizers(new))
+
+    return concerns
+
+
+def protections(context: Context) -> list[Reconciler]:
+    found: list[Reconciler] = [claim_protection(context), volume_protection(context)]
+    return [*found, class_protection(context)] if context.profile.minor >= CLASSES_SINCE else found
+
+
+# --- claims, held by pods
 
 
 def claims_of(pod: Obj) -> Iterator[Key]:
@@ -44,43 +95,55 @@ def _releases_claims(old: Obj | None, new: Obj | None) -> bool:
     return old is not None and holds_claims(old) and (new is None or not holds_claims(new))
 
 
-def _needs_finalizer_change(finalizer: str) -> Predicate:
-    """An object that is being deleted, or that lacks the finalizer."""
+def claim_protection(context: Context) -> Protection:
+    pods = context.informers.of(PODS, indexes={BY_MOUNTED_CLAIM: index_by_mounted_claim})
 
-    def concerns(_old: Obj | None, new: Obj | None) -> bool:
-        return new is not None and is_deleting(new) == (finalizer in finalizers(new))
+    def mounted(claim: Obj) -> bool:
+        return any(map(holds_claims, pods.by_index(BY_MOUNTED_CLAIM, str(key_of(claim)))))
 
-    return concerns
+    released = Watch(PODS, when=_releases_claims, map_to=claims_of)
+    return Protection(context, "claim-protection", CLAIMS, CLAIM_FINALIZER, mounted, released)
 
 
-class VolumeProtection(Reconciler):
-    """Claims and volumes alike; a volume's key has no namespace."""
+def volume_protection(context: Context) -> Protection:
+    def bound(volume: Obj) -> bool:
+        return phase_of(volume) == BOUND
 
-    name = "volume-protection"
+    return Protection(context, "volume-protection", VOLUMES, VOLUME_FINALIZER, bound)
 
-    def __init__(self, context: Context) -> None:
-        self._client = context.client()
-        self._claims = context.informers.of(CLAIMS)
-        self._volumes = context.informers.of(VOLUMES)
-        self._pods = context.informers.of(PODS, indexes={BY_MOUNTED_CLAIM: index_by_mounted_claim})
-        self.watches = (
-            Watch(CLAIMS, when=_needs_finalizer_change(CLAIM_FINALIZER)),
-            Watch(VOLUMES, when=_needs_finalizer_change(VOLUME_FINALIZER)),
-            Watch(PODS, when=_releases_claims, map_to=claims_of),
-        )
 
-    async def reconcile(self, key: Key) -> Result:
-        if key.namespace:
-            resource, finalizer, obj = CLAIMS, CLAIM_FINALIZER, self._claims.get(key)
-        else:
-            resource, finalizer, obj = VOLUMES, VOLUME_FINALIZER, self._volumes.get(key)
-        if obj is None:
-            return Done
-        if not is_deleting(obj):
-            await add_finalizer(self._client, resource, obj, finalizer)
-        elif not (self._mounted(key) if key.namespace else phase_of(obj) == BOUND):
-            await remove_finalizer(self._client, resource, obj, finalizer)
-        return Done
+# --- classes of attributes, held by claims and volumes
 
-    def _mounted(self, claim: Key) -> bool:
-        return any(map(holds_claims, self._pods.by_index(BY_MOUNTED_CLAIM, str(claim))))
+
+def attributes_classes_of(holder: Obj) -> set[str]:
+    """Of a claim the class that it wants, the one it has and the one it is being changed to; of a volume its class."""
+    status = holder.get("status") or {}
+    modify = status.get("modifyVolumeStatus") or {}
+    names = (
+        spec_of(holder).get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        modify.get("targetVolumeAttributesClassName"),
+    )
+    return {found for found in names if found}
+
+
+def _releases_classes(old: Obj | None, new: Obj | None) -> bool:
+    return old is not None and bool(attributes_classes_of(old) - (attributes_classes_of(new) if new else set()))
+
+
+def _class_keys(holder: Obj) -> Iterator[Key]:
+    for found in attributes_classes_of(holder):
+        yield Key("", found)
+
+
+def class_protection(context: Context) -> Protection:
+    holders = [
+        context.informers.of(resource, indexes={BY_ATTRIBUTES_CLASS: attributes_classes_of})
+        for resource in (CLAIMS, VOLUMES)
+    ]
+
+    def referred(found: Obj) -> bool:
+        return any(informer.by_index(BY_ATTRIBUTES_CLASS, found["metadata"]["name"]) for informer in holders)
+
+    released = [Watch(resource, when=_releases_classes, map_to=_class_keys) for resource in (CLAIMS, VOLUMES)]
+    return Protection(context, "class-protection", ATTRIBUTES_CLASSES, CLASS_FINALIZER, referred, *released)
