@@ -479,3 +479,14 @@ class TestDuplicates:
     def test_ordinary_bodies_have_none(self, value: Any) -> None:
         for body in (json.dumps(value).encode(), json.dumps(value, indent=1, ensure_ascii=False).encode()):
             assert duplicate_fields(body, json.loads(body)) == []
+
+
+def test_members_of_an_object_in_form_are_passed_over_and_all_others_are_not() -> None:
+    known: Obj = {"apiVersion": "v1", "kind": "Pod", "spec": {"odd": 1}, "status": None}
+    changed = {**known, "metadata": {"name": "p", "odd": 1}}
+    node = DEFS.node_for(GVK("", "v1", "Pod"))
+    assert node is not None
+    assert normalize(node, changed, known=known) == ["metadata.odd"]
+    assert changed["spec"] is known["spec"]
+    assert changed["status"] == {}, "a null is never in form"
+    assert normalize(node, {**known, "spec": {"odd": 1}}, known=known) == ["spec.odd"]

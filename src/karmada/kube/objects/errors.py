@@ -62,12 +62,8 @@ class FieldErrors(list[FieldError]):
     All others are one and the same, so that its length still shows whether a rule has found something.
     """
 
+    __slots__ = ()
     MOST: ClassVar[int] = 1000
-
-    def __init__(self, errors: Iterable[FieldError] = ()) -> None:
-        super().__init__()
-        if errors:
-            self.extend(errors)
 
     @property
     def full(self) -> bool:
@@ -78,13 +74,12 @@ class FieldErrors(list[FieldError]):
         super().append(error if len(self) < self.MOST else _MORE)
 
     def extend(self, errors: Iterable[FieldError]) -> None:
-        if isinstance(errors, list) and not errors:
-            return  # nearly always
         for error in errors:
             self.append(error)
 
     def __iadd__(self, errors: Iterable[FieldError]) -> Self:  # type: ignore[override,misc]
-        self.extend(errors)
+        if errors:  # nearly always there are none
+            self.extend(errors)
         return self
 
 

@@ -73,10 +73,10 @@ def normalize(node: Node, obj: Obj, *, custom: bool = False, known: Obj | None =
 
     Built-in types: nulls and empty optional values go, structs held by value appear, numbers, quantities, times and
     base64 become canonical; a value of the wrong type raises DecodeError. Custom resources are only pruned: what their
-    schema says of types and nulls is for validation; their metadata is treated as a built-in. What they share with an
-    object that is `known` to be in form is passed over.
+    schema says of types and nulls is for validation; their metadata is treated as a built-in. Members that are the very
+    ones of an object that is `known` to be in form are passed over.
     """
-    path = Path()
+    path = Path(None if custom else known)
     try:
         if custom:
             _prune_resource(node, obj, path, _settled(node, obj, known))

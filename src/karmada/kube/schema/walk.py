@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -67,12 +67,23 @@ MOST_UNKNOWN = 100
 
 
 class Path(list[str | int]):
-    """The keys down to the value in hand, and the first unknown fields met so far."""
+    """The keys down to the value in hand, and the first unknown fields met so far.
 
-    __slots__ = ("unknown",)
+    Members of the root that are the very ones of a `known` object, which is in form, are not walked.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("known", "unknown")
+
+    def __init__(self, known: Mapping[str, Any] | None = None) -> None:
+        self.known = known
         self.unknown: list[str] = []
+
+    def changed(self, obj: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+        """The members of the root that have to be walked."""
+        known = self.known
+        if known is None:
+            return obj.items()
+        return [(key, value) for key, value in obj.items() if value is None or known.get(key) is not value]
 
     def note_unknown(self, key: str) -> None:
         if len(self.unknown) < MOST_UNKNOWN:
@@ -152,7 +163,7 @@ def _struct(node: Node) -> Walk:
             raise Mismatch(obj, node.go_type)
         gone = []
         try:
-            for key, value in obj.items():
+            for key, value in obj.items() if path else path.changed(obj):
                 if plain_class(key) is value.__class__:
                     if not value and key in omit:
                         gone.append(key)

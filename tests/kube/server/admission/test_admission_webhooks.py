@@ -133,7 +133,7 @@ def write(
     user = User("ann", uid="7", groups=("devs",), extra={"team": ("a", "b")})
     return Attributes(
         operation, resource_of(one), subresource, meta.get("namespace", ""), meta["name"], obj, old, user,
-        dry_run=dry_run, options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        dry_run=dry_run, options=lambda: {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
     )  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def test_a_deletion_carries_the_last_content_under_its_own_revision() -> None:
     change = change_of(old.key, None, 9, old)
     assert (change.type, change.revision, change.previous) == (DELETED, 9, old)
     assert change.entry.object() == {**old.object(), "metadata": {**old.object()["metadata"], "resourceVersion": "9"}}
-    assert change_of("core/pods/a/p", encode_value(pod()), 1, None).type == ADDED
+    assert change_of("core/pods/a/p", entry(1), 1, None).type == ADDED
     with pytest.raises(ValueError, match="did not exist"):
         change_of("core/pods/a/p", None, 1, None)
 
@@ -179,3 +179,17 @@ def test_the_detector_finds_changes_of_objects_that_are_gone() -> None:
         shared.assert_unmutated()
     entry().object()
     shared.assert_unmutated()
+
+
+@pytest.mark.parametrize("siblings", [0, 300])
+def test_an_object_is_stored_only_if_lists_and_reviews_can_be_written_around_it(siblings: int) -> None:
+    def deep(levels: int) -> dict[str, Any]:
+        value: Any = {}
+        for _ in range(levels - 2):
+            value = [value]
+        return {**pod(), "spec": value, "others": [{}] * siblings}
+
+    storable = 254 - 50
+    assert orjson.loads(encode_value(deep(storable)))["others"] == [{}] * siblings
+    with pytest.raises(ValueError, match="cannot be stored"):
+        encode_value(deep(storable + 1))

@@ -125,6 +125,13 @@ class Chain:
             plugin.finish(attributes, stored)
 
     def _for(self, attributes: Attributes) -> _Steps:
+        """What handles this write, found when it is admitted and kept with it."""
+        steps: _Steps | None = attributes.steps
+        if steps is None:
+            steps = attributes.steps = self._steps_of(attributes)
+        return steps
+
+    def _steps_of(self, attributes: Attributes) -> _Steps:
         key = (attributes.resource.group_resource, attributes.subresource, attributes.operation)
         steps = self._steps.get(key)
         if steps is None:

@@ -7,8 +7,9 @@ A refusal is an ApiError. `handles` selects requests, so that a request pays onl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.gvk import GroupResource
@@ -60,11 +61,14 @@ class Attributes:
     old: Obj | None
     user: User
     dry_run: bool = False
-    options: Obj = field(default_factory=dict)
+    options: Callable[[], Obj] = dict
+    """Makes the options of the request as webhooks and policies see them; most writes are seen by none."""
     warnings: list[str] = field(default_factory=Warnings)
     annotations: dict[str, str] = field(default_factory=dict)
     """What plug-ins add to the audit event."""
 
+    steps: Any = None
+    """Of the chain: the plug-ins that handle this write."""
     _rounds: Rounds | None = None
 
     @property

@@ -177,7 +177,7 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
         self._names_matter = False
 
     def handles(self, attributes: Attributes) -> bool:
-        return bool(self._bindings.get()) and bool(self._concerned(attributes))
+        return bool(self._bindings.get() and self._concerned(attributes))
 
     def is_exempt(self, attributes: Attributes) -> bool:
         """Whether no policy applies to this write."""

@@ -104,6 +104,8 @@ class ResourceQuota(BuiltinPlugin):
 
         While the outcome is unknown, the reservation stays.
         """
+        if not self._reservations:
+            return
         reservations = self._reservations.get(_place(attributes), {})
         reservation = reservations.get(_name(attributes))
         if stored is not None and reservation is not None and reservation.obj is attributes.obj:

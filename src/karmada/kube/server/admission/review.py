@@ -93,7 +93,7 @@ def admission_request(attributes: Attributes, resource: Resource, uid: str) -> O
         "operation": attributes.operation,
         "userInfo": attributes.user.info(),
         "dryRun": attributes.dry_run,
-        "options": attributes.options or None,
+        "options": attributes.options() or None,
     }
     if sub:
         request["subResource"] = request["requestSubResource"] = sub

@@ -71,7 +71,7 @@ class Deletes:
     ) -> None:
         attributes = Attributes(
             DELETE, resource, "", namespace, name, None, live, request.user,
-            dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
+            dry_run=options.dry_run, options=options.body, warnings=request.warnings,
         )  # fmt: skip
         await self._admission.admit(attributes)
         await self._admission.validate(attributes)

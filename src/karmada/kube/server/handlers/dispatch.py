@@ -16,7 +16,7 @@ from karmada.kube.objects.gvk import GVK, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import Reset
 from karmada.kube.schema.node import Node
-from karmada.kube.server.handlers.aside import aside
+from karmada.kube.server.handlers.aside import aside, is_large
 from karmada.kube.server.handlers.deletes import Deletes
 from karmada.kube.server.handlers.patching import APPLY, Patcher, patch_or_create, patch_type, update_or_create
 from karmada.kube.server.handlers.reads import Reads
@@ -25,7 +25,6 @@ from karmada.kube.server.handlers.subresources import projection, reset_for
 from karmada.kube.server.handlers.writes import Change, Writes, check_uid
 from karmada.kube.server.http.bodies import Bodies
 from karmada.kube.server.http.options import (
-    DEFAULT_WRITE,
     DeleteOptions,
     WriteOptions,
     delete_options,
@@ -143,8 +142,11 @@ class Handlers:
         return read
 
     async def _create(self, request: Request, resource: Resource) -> Result:
-        options = write_options(request.query, "CreateOptions") if request.query else DEFAULT_WRITE
-        obj = await aside(request, lambda: self.body(request, resource, options))
+        options = write_options(request.query, "CreateOptions")
+        if is_large(request):
+            obj = await aside(request, self.body, request, resource, options)
+        else:
+            obj = self.body(request, resource, options)
         namespace = self.namespace(request, resource)
         place(obj, resource, namespace)
         return await self.writes.create(request, resource, namespace, obj, options)
@@ -174,7 +176,7 @@ class Handlers:
 
     async def _patch(self, request: Request, resource: Resource) -> Result:
         namespace, name = self.namespace(request, resource), request.info.name
-        patcher, options = await aside(request, lambda: self._resource_patcher(request, resource))
+        patcher, options = await aside(request, self._resource_patcher, request, resource)
 
         async def update(change: Change, owned: bool) -> Result:
             async def placed(live: Obj) -> Obj:
@@ -280,7 +282,7 @@ class Handlers:
             return await self.writes.update(
                 request, resource, namespace, info.name, options, replace, subresource=info.subresource
             )
-        patcher, options = await aside(request, lambda: self._resource_patcher(request, resource))
+        patcher, options = await aside(request, self._resource_patcher, request, resource)
 
         async def update(change: Change, owned: bool) -> Result:
             async def projected(live: Obj) -> Obj:

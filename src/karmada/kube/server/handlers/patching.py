@@ -30,7 +30,7 @@ from karmada.kube.patch.mergepatch import apply_merge_patch
 from karmada.kube.patch.strategic import apply_strategic_merge_patch
 from karmada.kube.schema.decode import DecodeError, parse_json
 from karmada.kube.schema.node import Node
-from karmada.kube.server.handlers.aside import aside
+from karmada.kube.server.handlers.aside import aside, is_large
 from karmada.kube.server.http.bodies import Bodies, repeated, strict_text
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
@@ -130,26 +130,35 @@ class Patcher:
 
     async def change(self, live: Obj) -> Obj:
         """`live` and the result may share unchanged parts; the result shares nothing with the patch itself."""
-        return await aside(self.request, lambda: self._checked(self._apply(live), live))
+        if is_large(self.request):
+            return await aside(self.request, self._checked, self._apply, live, live)
+        return self._checked(self._apply, live, live)
 
-    def _checked(self, patched: Obj, live: Obj | None = None) -> Obj:
-        """The result must still be an object of this kind; unknown fields are handled as the client requests."""
+    def _checked(self, apply: Callable[[Obj], Obj], to: Obj, known: Obj | None = None) -> Obj:
+        """The result must still be an object of this kind; unknown fields are handled as the client requests.
+
+        An error quotes the result as it was before it was pruned: only then the patch is applied once more.
+        """
+        patched = self._typed(apply(to))
+        try:
+            complaints = self._bodies.pruned(patched, self._node, custom=self._custom, known=known)
+        except DecodeError as error:
+            raise self._refusal(orjson.dumps(self._typed(apply(to))), error) from None
+        complaints += self._complaints
+        if complaints and self._options.validation == "Strict":
+            raise self._refusal(orjson.dumps(self._typed(apply(to))), ValueError(strict_text(complaints)))
+        if complaints and self._options.validation == "Warn":
+            for text in complaints:
+                self.request.warn(text)
+        return patched
+
+    def _typed(self, patched: Obj) -> Obj:
+        """In place: fill in the type of the endpoint; refuse another."""
         if not isinstance(patched, dict):
             raise BadRequest("the patch does not leave an object")
         for key, wanted in (("apiVersion", self._gvk.api_version), ("kind", self._gvk.kind)):
             if patched.setdefault(key, wanted) != wanted:
                 raise BadRequest(f"the {key} of the object may not be changed by a patch")
-        shown = orjson.dumps(patched)
-        try:
-            complaints = self._bodies.pruned(patched, self._node, custom=self._custom, known=live)
-        except DecodeError as error:
-            raise self._refusal(shown, error) from None
-        complaints += self._complaints
-        if complaints and self._options.validation == "Strict":
-            raise self._refusal(shown, ValueError(strict_text(complaints)))
-        if complaints and self._options.validation == "Warn":
-            for text in complaints:
-                self.request.warn(text)
         return patched
 
     def refuse_uid_of_nothing(self, config: Obj) -> None:
@@ -204,7 +213,7 @@ class Patcher:
             custom=self._custom,
             reset=self._reset,
         )
-        return self._checked(copy_json(merged))
+        return self._checked(copy_json, merged)
 
 
 def _unknown_members(operations: list[Any]) -> list[str]:

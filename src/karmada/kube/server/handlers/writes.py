@@ -37,7 +37,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.patch.managedfields import after_admission, entries_of, same_but_times, same_value, update_managers
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
-from karmada.kube.server.handlers.aside import aside
+from karmada.kube.server.handlers.aside import aside, is_large
 from karmada.kube.server.handlers.subresources import projection, reset_for
 from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.http.options import WriteOptions
@@ -98,22 +98,19 @@ class Writes:
             meta.pop(key, None)
         _dedupe_owners(request, meta)
         strategy = resource.strategy
-
-        def complete() -> None:
-            strategy.default(obj)
-            if not owned:
-                self._track(request, resource, None, obj, options, "")
-
-        await aside(request, complete)
+        if is_large(request):
+            await aside(request, self._complete, strategy.default, request, resource, None, obj, options, "", owned)
+        else:
+            self._complete(strategy.default, request, resource, None, obj, options, "", owned)
         attributes = Attributes(
             CREATE, resource, "", namespace, meta.get("name") or "", obj, None, request.user,
-            dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
+            dry_run=options.dry_run, options=options.body, warnings=request.warnings,
             annotations=request.annotations,
         )  # fmt: skip
         entries = entries_of(obj)
         if await self._admission.admit(attributes):
             _repair(request, obj, entries)
-            await aside(request, lambda: strategy.default(obj))
+            await aside(request, strategy.default, obj)
         meta["uid"] = names.random_uuid()
         meta["creationTimestamp"] = rfc3339(self._clock.now())
         if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
@@ -133,16 +130,22 @@ class Writes:
     ) -> ObjectResult:
         meta = obj["metadata"]
         given, prefix = meta.get("name") or "", meta.get("generateName") or ""
-        tries = 1 if given or not prefix else GENERATE_TRIES
+        tries, large = 1 if given or not prefix else GENERATE_TRIES, is_large(request)
         for attempt in range(tries):
             if not given and prefix:
                 meta["name"] = attributes.name = prefix[:_MAX_GENERATED] + names.random_suffix()
-            if attempt == 0:
-                await aside(request, lambda: resource.strategy.prepare_create(obj))
-            reservation = await self._reserve(resource, obj, None)
+            if attempt == 0 and large:
+                await aside(request, resource.strategy.prepare_create, obj)
+            elif attempt == 0:
+                resource.strategy.prepare_create(obj)
+            reserve = resource.strategy.reserve
+            reservation = await reserve(obj, None) if reserve is not None else None
             stored: bool | None = False
             try:
-                await aside(request, lambda: self._validate_create(request, resource, namespace, obj))
+                if large:
+                    await aside(request, self._validate_create, request, resource, namespace, obj)
+                else:
+                    self._validate_create(request, resource, namespace, obj)
                 resource.strategy.canonicalize(obj)
                 await self._admission.validate(attributes)
                 if options.dry_run:
@@ -274,16 +277,14 @@ class Writes:
             default = strategy.default
         else:
             default = (strategy.default_status if subresource == "status" else None) or strategy.default
-
-        def complete() -> None:
-            default(new)
-            if not owned:
-                self._track(request, resource, old, new, options, subresource)
-
-        await aside(request, complete)
+        large = is_large(request)
+        if large:
+            await aside(request, self._complete, default, request, resource, old, new, options, subresource, owned)
+        else:
+            self._complete(default, request, resource, old, new, options, subresource, owned)
         attributes = Attributes(
             UPDATE, resource, subresource, namespace, entry.name, new, old, request.user,
-            dry_run=options.dry_run, options=options.body(), warnings=request.warnings,
+            dry_run=options.dry_run, options=options.body, warnings=request.warnings,
             annotations=request.annotations,
         )  # fmt: skip
         entries = entries_of(new)
@@ -291,15 +292,21 @@ class Writes:
             meta = _restore_rest(resource, subresource, new, old)
             _repair(request, new, entries)
             strategy.default(new)
-        if not subresource:
-            await aside(request, lambda: strategy.prepare_update(new, old))
+        if not subresource and large:
+            await aside(request, strategy.prepare_update, new, old)
+        elif not subresource:
+            strategy.prepare_update(new, old)
         generation = strategy.generation if subresource != "status" else None
         if generation is not None and not same_value(generation(old), generation(new)):
             meta["generation"] = int(old["metadata"].get("generation") or 0) + 1
-        reservation = await self._reserve(resource, new, old) if not subresource else None
+        reserve = strategy.reserve if not subresource else None
+        reservation = await reserve(new, old) if reserve is not None else None
         stored: bool | None = False
         try:
-            await aside(request, lambda: self._validate_update(request, resource, new, old, subresource))
+            if large:
+                await aside(request, self._validate_update, request, resource, new, old, subresource)
+            else:
+                self._validate_update(request, resource, new, old, subresource)
             strategy.canonicalize(new)
             await self._admission.validate(attributes)
             if _completes_deletion(resource, new, old):
@@ -344,6 +351,22 @@ class Writes:
         _refuse(resource, old["metadata"]["name"], errors)
         _warn(request, strategy, new, old)
 
+    def _complete(
+        self,
+        default: Callable[[Obj], None],
+        request: Request,
+        resource: Resource,
+        old: Obj | None,
+        new: Obj,
+        options: WriteOptions,
+        subresource: str,
+        owned: bool,
+    ) -> None:
+        """Fill in defaults and, unless an apply has done it, record who owns which field."""
+        default(new)
+        if not owned:
+            self._track(request, resource, old, new, options, subresource)
+
     def _track(
         self, request: Request, resource: Resource, old: Obj | None, new: Obj, options: WriteOptions, subresource: str
     ) -> None:
@@ -362,10 +385,6 @@ class Writes:
             new["metadata"]["managedFields"] = managers
         else:
             new["metadata"].pop("managedFields", None)
-
-    async def _reserve(self, resource: Resource, obj: Obj, old: Obj | None) -> Reservation | None:
-        reserve = resource.strategy.reserve
-        return await reserve(obj, old) if reserve is not None else None
 
     async def _verify_unchanged(self, resource: Resource, namespace: str, entry: Entry) -> None:
         """Before a no-op update succeeds, verify in the store that no other server has changed the object."""
@@ -386,8 +405,11 @@ class Writes:
             value = encode_value(stored)
         except ValueError as error:
             raise BadRequest(str(error)) from None
-        with self._cache.announced(value, stored):
+        self._cache.announce(value, stored)
+        try:
             revision = await self._write(resource, namespace, name, value, expected)
+        finally:
+            self._cache.withdraw(value)
         entry = self._cache.collection(resource.storage_resource).get(namespace, name)
         if entry is not None and entry.revision == revision:
             return entry

@@ -73,7 +73,7 @@ class ListOptions:
     send_initial_events: bool | None = None
 
 
-DEFAULT_WRITE = WriteOptions()
+_WITHOUT_QUERY = {kind: WriteOptions(kind) for kind in ("CreateOptions", "UpdateOptions", "PatchOptions")}
 DEFAULT_DELETE = DeleteOptions()
 
 
@@ -87,6 +87,8 @@ def _dry_run_errors(values: list[str]) -> list[FieldError]:
 
 
 def write_options(query: Query, kind: str, *, applying: bool = False) -> WriteOptions:
+    if not query and not applying:
+        return _WITHOUT_QUERY[kind]
     dry_run = query.all("dryRun")
     manager = query.get("fieldManager")
     validation = query.get("fieldValidation") or "Warn"

@@ -64,7 +64,7 @@ class Query:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Query:
-        return cls({key: [value] for key, value in values.items()})
+        return cls({key: [value] for key, value in values.items()}) if values else _EMPTY_QUERY
 
     def get(self, key: str, default: str = "") -> str:
         values = self._values.get(key)

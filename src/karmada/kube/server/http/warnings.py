@@ -10,15 +10,15 @@ _TOTAL, _EACH = 4096, 256
 
 
 class Warnings(list[str]):
-    """A list to which each text is appended once."""
+    """A list to which each text is appended once. Nearly every request has an empty one, so that costs nothing."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: set[str] = set()
-        self._length = 0
-        self._cut = False
+    _seen: set[str] | None = None
+    _length = 0
+    _cut = False
 
     def append(self, text: str) -> None:
+        if self._seen is None:
+            self._seen = set()
         if not text or self._length >= _TOTAL or text in self._seen:
             return
         self._seen.add(text)

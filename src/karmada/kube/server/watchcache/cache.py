@@ -14,8 +14,7 @@ import heapq
 import itertools
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ServiceUnavailable
@@ -107,17 +106,16 @@ class Cache:
 
     # Writing
 
-    @contextmanager
-    def announced(self, value: bytes, obj: Obj) -> Iterator[None]:
-        """Around a write of these bytes: `obj`, which they are made from, need not be parsed from them.
+    def announce(self, value: bytes, obj: Obj) -> None:
+        """Before a write of these bytes: `obj`, which they are made from, need not be parsed from them.
 
         Nobody may change it from now on.
         """
         self._announced[id(value)] = obj
-        try:
-            yield
-        finally:
-            self._announced.pop(id(value), None)
+
+    def withdraw(self, value: bytes) -> None:
+        """After the write of announced bytes, whether it succeeded or not."""
+        self._announced.pop(id(value), None)
 
     # Reading
 

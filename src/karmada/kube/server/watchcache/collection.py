@@ -20,7 +20,7 @@ from karmada.kube.objects.errors import Expired, ServiceUnavailable
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.shared import Compressor
 from karmada.kube.server.storage.interface import Compacted, Event, Store, StoreUnavailable
-from karmada.kube.server.watchcache.entry import DELETED, Change, Entry, change_of, entry_of, prefix
+from karmada.kube.server.watchcache.entry import DELETED, Change, Entry, change_of, entry_of, prefix, with_revision
 from karmada.kube.server.watchcache.history import History
 from karmada.kube.server.watchcache.subscription import Matches, Revisions, Subscribers, Subscription
 
@@ -165,7 +165,8 @@ class Collection:
         while position < until:
             events = await self._history_page(since, position, until)
             for key, value, revision, old in events:
-                changes.append(change_of(key, value, revision, entry_of(*old) if old is not None else None))
+                entry = entry_of(key, value, revision) if value is not None else None
+                changes.append(change_of(key, entry, revision, entry_of(*old) if old is not None else None))
             position = events[-1].revision if len(events) == _HISTORY_PAGE else until
         return changes + recent
 
@@ -193,7 +194,8 @@ class Collection:
         """A write happened: change the state, add it to the history, notify the subscribers."""
         bucket = self._buckets.get(namespace)
         previous = bucket.entries.get(name) if bucket is not None else None
-        change = change_of(key, value, revision, previous, time)
+        entry = Entry(key, namespace, name, revision, with_revision(value, revision)) if value is not None else None
+        change = change_of(key, entry, revision, previous, time)
         if change.type == DELETED:
             self._remove(namespace, name)
         else:

@@ -23,20 +23,27 @@ class Followed(Generic[T]):
         self._resource = resource
         self._make = make
         self._seen: object = None
+        self._changed, self._count = -1, -1
         self._collection = reader.collection(resource) if isinstance(reader, Cache) else None
         self.generation = 0
         """Rises whenever the value was made again."""
 
-    def _version(self) -> object:
-        if self._collection is not None:
-            return self._collection.changed, self._collection.count
-        objects = self._reader.list(self._resource)
-        return tuple((o["metadata"]["name"], o["metadata"].get("resourceVersion")) for o in objects)
-
     def get(self) -> T:
-        version = self._version()
-        if version != self._seen:
-            self._value = self._make(self._reader.list(self._resource))
-            self._seen = version
-            self.generation += 1
+        collection = self._collection
+        if collection is None:
+            self._follow_reader()
+        elif collection.changed != self._changed or collection.count != self._count:
+            self._changed, self._count = collection.changed, collection.count
+            self._remake(self._reader.list(self._resource))
         return self._value
+
+    def _follow_reader(self) -> None:
+        objects = self._reader.list(self._resource)
+        version = tuple((o["metadata"]["name"], o["metadata"].get("resourceVersion")) for o in objects)
+        if version != self._seen:
+            self._seen = version
+            self._remake(objects)
+
+    def _remake(self, objects: list[Obj]) -> None:
+        self._value = self._make(objects)
+        self.generation += 1

@@ -27,6 +27,8 @@ ADDED: Literal["ADDED"] = "ADDED"
 MODIFIED: Literal["MODIFIED"] = "MODIFIED"
 DELETED: Literal["DELETED"] = "DELETED"
 
+_DEEPEST = 254
+"""Levels that orjson writes."""
 _MARGIN = 50
 """Levels that lists, tables and reviews may put around an object before it is too deep to be written again."""
 _METADATA = b'"metadata":{'
@@ -66,13 +68,20 @@ def encode_value(obj: Obj) -> bytes:
     ordered: Obj = {"apiVersion": None, "kind": None, "metadata": None}
     ordered.update(obj)
     ordered["metadata"] = metadata
-    wrapped: Any = ordered
-    for _ in range(_MARGIN):
-        wrapped = [wrapped]
     try:
-        return orjson.dumps(wrapped)[_MARGIN:-_MARGIN]
+        value = orjson.dumps(ordered)
+        if value.count(b"{") + value.count(b"[") > _DEEPEST - _MARGIN:  # only then it can be too deep
+            _check_depth(ordered)
     except TypeError as error:
         raise ValueError(f"the object cannot be stored: {error}") from error
+    return value
+
+
+def _check_depth(obj: Any) -> None:
+    """TypeError unless the object can be written within `_MARGIN` more levels."""
+    for _ in range(_MARGIN):
+        obj = [obj]
+    orjson.dumps(obj)
 
 
 def with_revision(value: bytes, revision: int) -> bytes:
@@ -181,10 +190,10 @@ def entry_of(key: str, value: bytes, revision: int) -> Entry:
     return Entry(key, parts.namespace, parts.name, revision, with_revision(value, revision))
 
 
-def change_of(key: str, value: bytes | None, revision: int, previous: Entry | None, time: float = 0.0) -> Change:
-    """The change a write made to `previous` (None: there was nothing)."""
-    if value is not None:
-        return Change(ADDED if previous is None else MODIFIED, entry_of(key, value, revision), previous, time)
+def change_of(key: str, entry: Entry | None, revision: int, previous: Entry | None, time: float = 0.0) -> Change:
+    """The change from `previous` (None: there was nothing) to `entry` (None: a deletion)."""
+    if entry is not None:
+        return Change(ADDED if previous is None else MODIFIED, entry, previous, time)
     if previous is None:
         raise ValueError(f"{key}: deleted at revision {revision}, but it did not exist")
     return Change(DELETED, previous.at(revision), previous, time)

@@ -190,21 +190,19 @@ class Subscribers:
         if not filed:
             return
         namespace, name = change.entry.namespace, change.entry.name
-        self._give(change, filed.get(("", "")))
-        self._give(change, filed.get(("", name)))
-        if namespace:
-            self._give(change, filed.get((namespace, "")))
-            self._give(change, filed.get((namespace, name)))
+        places = (("", ""), ("", name), (namespace, ""), (namespace, name)) if namespace else (("", ""), ("", name))
+        for place in places:
+            if place in filed:
+                self._give(change, filed[place])
 
-    def _give(self, change: Change, subscriptions: Iterable[Subscription] | None) -> None:
-        if subscriptions:
-            for subscription in list(subscriptions):
-                try:
-                    if subscription.push(change):
-                        self._wake_later(subscription)
-                except Exception:  # a selector that fails must not keep the change from the others
-                    log.exception("a watcher's selector failed on %s", change)
-                    subscription.close()
+    def _give(self, change: Change, subscriptions: Iterable[Subscription]) -> None:
+        for subscription in list(subscriptions):
+            try:
+                if subscription.push(change):
+                    self._wake_later(subscription)
+            except Exception:  # a selector that fails must not keep the change from the others
+                log.exception("a watcher's selector failed on %s", change)
+                subscription.close()
 
     def end(self) -> None:
         """End all of them: their clients have to start again."""

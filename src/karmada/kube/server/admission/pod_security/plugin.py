@@ -15,7 +15,13 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
-from karmada.kube.server.admission.pod_security.policy import Configuration, LevelVersion, Policy, policy_of
+from karmada.kube.server.admission.pod_security.policy import (
+    Configuration,
+    LevelVersion,
+    Policy,
+    is_labelled,
+    policy_of,
+)
 from karmada.kube.server.admission.pod_security.standards import (
     PRIVILEGED,
     SECCOMP_CONTAINER_ANNOTATION,
@@ -60,15 +66,15 @@ class PodSecurity(BuiltinPlugin):
         )
 
     async def validate(self, attributes: Attributes) -> None:
-        obj = attributes.obj
+        obj, resource = attributes.obj, attributes.group_resource
         if obj is None:
             return
-        if attributes.group_resource == NAMESPACES:
-            self._namespace(attributes, obj)
-        elif attributes.group_resource == PODS:
+        if resource in TEMPLATES:
+            self._workload(attributes, obj)
+        elif resource == PODS:
             self._pod(attributes, obj)
         else:
-            self._workload(attributes, obj)
+            self._namespace(attributes, obj)
 
     def _namespace(self, attributes: Attributes, namespace: Obj) -> None:
         name, labels = namespace["metadata"]["name"], namespace["metadata"].get("labels") or {}
@@ -92,7 +98,7 @@ class PodSecurity(BuiltinPlugin):
             attributes.warnings += self._warnings_of_pods(name, enforce)
 
     def _warn_of_exemption(self, attributes: Attributes, name: str, policy: Policy, labels: Mapping[str, str]) -> None:
-        if not policy.allows_everything() and policy != self._configuration.defaults:
+        if not policy.allows_everything and policy != self._configuration.defaults:
             said = policy.labelled(labels)
             text = f'namespace "{name}" is exempt from Pod Security, and the policy ({said}) will be ignored'
             attributes.warnings.append(text)
@@ -118,7 +124,7 @@ class PodSecurity(BuiltinPlugin):
         if self._is_exempt(attributes):
             return
         policy = self._policy(attributes)
-        if policy.allows_everything() or (attributes.old is not None and not _is_significant(pod, attributes.old)):
+        if policy.allows_everything or (attributes.old is not None and not _is_significant(pod, attributes.old)):
             return
         spec, annotations = pod["spec"], pod["metadata"].get("annotations")
         if self._is_exempt_class(spec):
@@ -130,7 +136,7 @@ class PodSecurity(BuiltinPlugin):
         if self._is_exempt(attributes):
             return
         policy = self._policy(attributes)
-        if policy.allows_everything("audit", "warn"):
+        if policy.reports_nothing:
             return
         template = workload
         for key in TEMPLATES[attributes.group_resource]:
@@ -161,8 +167,9 @@ class PodSecurity(BuiltinPlugin):
             attributes.warnings.append(f"would violate {warned}")
 
     def _policy(self, attributes: Attributes) -> Policy:
-        namespace = self.reader.get(NAMESPACES, "", attributes.namespace) or {}
-        labels = (namespace.get("metadata") or {}).get("labels")
+        namespace = self.reader.get(NAMESPACES, "", attributes.namespace)
+        if namespace is None or not is_labelled(labels := namespace["metadata"].get("labels")):
+            return self._configuration.defaults
         policy, errors = policy_of(labels, self._configuration.defaults)
         if errors:
             attributes.annotations[_AUDIT + "error"] = f"Failed to parse policy: {errors[0]}"

@@ -18,6 +18,7 @@ from karmada.kube.server.admission.pod_security.standards import LEVELS, PRIVILE
 PREFIX = "pod-security.kubernetes.io/"
 GROUP = "pod-security.admission.config.k8s.io"
 MODES = ("enforce", "audit", "warn")
+LABELS = frozenset(PREFIX + label for mode in MODES for label in (mode, f"{mode}-version"))
 LATEST = "latest"
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
 _BAD_LEVEL = f"must be one of {', '.join(LEVELS)}"
@@ -50,13 +51,23 @@ class Policy:
     audit: LevelVersion = _EVERYTHING
     warn: LevelVersion = _EVERYTHING
 
-    def allows_everything(self, *modes: str) -> bool:
-        return all(getattr(self, mode).level == PRIVILEGED for mode in modes or MODES)
+    @property
+    def allows_everything(self) -> bool:
+        return self.reports_nothing and self.enforce.level == PRIVILEGED
+
+    @property
+    def reports_nothing(self) -> bool:
+        return self.audit.level == PRIVILEGED and self.warn.level == PRIVILEGED
 
     def labelled(self, labels: Mapping[str, str]) -> str:
         """The modes that labels set to something stricter than privileged, in short."""
         said = [m for m in MODES if PREFIX + m in labels or f"{PREFIX}{m}-version" in labels]
-        return ", ".join(f"{mode}={getattr(self, mode)}" for mode in said if not self.allows_everything(mode))
+        return ", ".join(f"{mode}={getattr(self, mode)}" for mode in said if getattr(self, mode).level != PRIVILEGED)
+
+
+def is_labelled(labels: Mapping[str, str] | None) -> bool:
+    """Whether a namespace sets anything of its own."""
+    return labels is not None and not LABELS.isdisjoint(labels)
 
 
 def policy_of(labels: Mapping[str, str] | None, defaults: Policy) -> tuple[Policy, list[FieldError]]:
@@ -65,7 +76,7 @@ def policy_of(labels: Mapping[str, str] | None, defaults: Policy) -> tuple[Polic
     An unreadable level to enforce counts as restricted, one to warn or audit about as privileged.
     """
     errors = FieldErrors()
-    if not labels or not any(key.startswith(PREFIX) for key in labels):
+    if labels is None or not is_labelled(labels):
         return defaults, errors
     found = {mode: _mode(labels, mode, getattr(defaults, mode), errors) for mode in MODES}
     policy = Policy(**found)
