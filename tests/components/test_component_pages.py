@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src/karmada"
 PROGRAMS = {
     "karmada": "karmada",
+    "karmada-agent": "agent",
     "karmada-apiserver": "apiserver",
     "karmada-aggregated-apiserver": "aggregated_apiserver",
     "karmada-controller-manager": "controller_manager",

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from karmada.components.parts import CONTROLLERS, check, is_enabled, names
+from karmada.components.parts import CONTROLLERS, check, names
+from karmada.components.rows import is_enabled
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from karmada.components import (
+    agent,
     aggregated_apiserver,
     apiserver,
     controller_manager,
@@ -88,6 +89,22 @@ DOCUMENTED = {
         "--leader-elect=true --leader-elect-resource-namespace=karmada-system --v=4",
         "",
     ),
+    "agent of karmadactl register": (
+        agent.main,
+        "--karmada-kubeconfig=/nowhere --cluster-name=m1 --cluster-api-endpoint=https://10.0.0.1:6443 "
+        "--cluster-provider= --cluster-region= --cluster-zones= --controllers=* --proxy-server-address= "
+        "--leader-elect-resource-namespace=karmada-system --cluster-namespace=karmada-cluster "
+        "--cluster-status-update-frequency=10s --metrics-bind-address=:8080 --health-probe-bind-address=0.0.0.0:10357 "
+        "--v=2 --kubeconfig=/nowhere",
+        "",
+    ),
+    "agent of a manifest": (
+        agent.main,
+        "--karmada-kubeconfig=/nowhere --karmada-context=karmada-apiserver --cluster-name=m1 --kubeconfig=/nowhere "
+        "--cluster-status-update-frequency=10s --report-secrets=KubeImpersonator --concurrent-work-syncs=10 "
+        "--feature-gates=CustomizedClusterResourceModeling=true,MultiClusterService=true --logging-format=json --v=4",
+        "--concurrent-work-syncs",
+    ),
     "API server of the installer": (
         apiserver.main,
         "--data-dir=/dev/null/x --allow-privileged=true --authorization-mode=Node,RBAC --client-ca-file=/dev/null "
@@ -159,8 +176,69 @@ def test_the_health_address_has_an_older_form(arguments: list[str], address: tup
     assert flags.health_address_from(given(*arguments)) == address
 
 
+@pytest.mark.parametrize(
+    ("flag", "default"),
+    {
+        "karmada_kubeconfig": "",
+        "karmada_context": "",
+        "kubeconfig": "",
+        "cluster_name": "",
+        "cluster_namespace": "karmada-cluster",
+        "cluster_api_endpoint": "",
+        "proxy_server_address": "",
+        "cluster_provider": "",
+        "cluster_region": "",
+        "cluster_zones": (),
+        "report_secrets": ("KubeCredentials", "KubeImpersonator"),
+        "cluster_status_update_frequency": 10.0,
+        "cluster_lease_duration": 40.0,
+        "cluster_lease_renew_interval_fraction": 0.25,
+        "cluster_success_threshold": 30.0,
+        "cluster_failure_threshold": 30.0,
+        "cluster_cache_sync_timeout": 120.0,
+        "enable_cluster_resource_modeling": True,
+        "controllers": ("*",),
+        "leader_elect": True,
+        "leader_elect_resource_namespace": "karmada-system",
+        "leader_elect_lease_duration": 15.0,
+        "leader_elect_renew_deadline": 10.0,
+        "leader_elect_retry_period": 2.0,
+        "rate_limiter_base_delay": 0.005,
+        "rate_limiter_max_delay": 1000.0,
+        "metrics_bind_address": ("0.0.0.0", 8080),
+        "health_probe_bind_address": ("0.0.0.0", 10357),
+        "logging_format": "text",
+    }.items(),
+)
+def test_an_agent_has_the_defaults_of_karmada(flag: str, default: object) -> None:
+    assert given(program=agent.main)[flag] == default
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], 'Options.ClusterName: Invalid value: "": must be not empty'),
+        (["--cluster-name=M1"], 'Options.ClusterName: Invalid value: "M1": a lowercase RFC 1123 label'),
+        (
+            ["--cluster-name=m1", "--cluster-lease-renew-interval-fraction=1"],
+            "Options.ClusterLeaseRenewIntervalFraction: Invalid value: 1.0: must be greater than 0 and less than 1",
+        ),
+        (
+            ["--cluster-name=m1", "--cluster-lease-duration=0s"],
+            'Options.ClusterLeaseDuration: Invalid value: "0s": must be greater than 0',
+        ),
+        (["--cluster-name=m1", "--controllers=*,detector"], '"detector" is not in the list of known controllers'),
+        (["--cluster-name=m1", "extra"], "Got unexpected extra argument (extra)"),
+    ],
+)
+def test_flags_of_an_agent_that_make_no_sense_are_refused(arguments: list[str], problem: str) -> None:
+    result = CliRunner().invoke(agent.main, arguments)
+    assert result.exit_code != 0
+    assert problem in result.output
+
+
 SERVERS = (aggregated_apiserver.main, apiserver.main, karmada.main, sim.main)
-PROGRAMS = (*SERVERS, controller_manager.main, scheduler.main, webhook.main)
+PROGRAMS = (*SERVERS, agent.main, controller_manager.main, scheduler.main, webhook.main)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

@@ -15,7 +15,8 @@ from typing import Any
 from karmada.api import well_known
 from karmada.api.policy import ClusterOverridePolicy, OverridePolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
-from karmada.components.parts import PROPAGATION, Shared, parts_named
+from karmada.components.parts import PROPAGATION, parts_named
+from karmada.components.rows import Shared
 from karmada.controllers.context import Context, Settings
 from karmada.kube.client.client import Client
 from karmada.kube.objects import meta

@@ -50,6 +50,13 @@ def agent_user(cluster: str) -> str:
     return AGENT_USER_PREFIX + cluster
 
 
+def cluster_of_agent(user: str) -> str | None:
+    """The cluster whose agent a user is; None for other users."""
+    if user == RBAC_GENERATOR or not user.startswith(AGENT_USER_PREFIX):
+        return None
+    return user.removeprefix(AGENT_USER_PREFIX)
+
+
 # Labels that carry the permanent id of an object, on itself and on what was made from it.
 
 POLICY_ID = "propagationpolicy.karmada.io/permanent-id"

@@ -10,26 +10,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from karmada.api.cluster import Cluster
+from karmada.api.well_known import execution_namespace
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
-from karmada.controllers.context import CONTROLLER_MANAGER, Context, Settings
+from karmada.controllers.context import CONTROLLER_MANAGER, Context, OwnCluster, Settings
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import without_managed_fields
 from karmada.kube.runtime.controller import BackOff, Reconciler
 from karmada.kube.runtime.features import FeatureGates, FeatureMetrics
 from karmada.kube.runtime.health import Health
+from karmada.kube.runtime.informers import Limit
 from karmada.kube.runtime.manager import Component, Manager
 from karmada.kube.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
     from karmada.components.election import Election
-    from karmada.components.parts import Part
+    from karmada.components.rows import Part
     from karmada.scheduler.estimators.protocol import RemoteEstimator
     from karmada.scheduler.service.core import Options
 
 MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
 """The most numerous kinds, of which few objects are read at a time: kept as bytes, parsed on read."""
+
+
+def _limits(own: OwnCluster) -> dict[GVR | GVK, Limit]:
+    """What an agent has a right to list: its own Cluster and Works."""
+    return {
+        Work.gvr: Limit(namespace=execution_namespace(own.name)),
+        Cluster.gvr: Limit(field_selector=f"metadata.name={own.name}"),
+    }
 
 
 class Assembly:
@@ -46,7 +58,9 @@ class Assembly:
         metrics: Metrics | None = None,
         health: Health | None = None,
         back_off: BackOff | None = None,
+        own: OwnCluster | None = None,
     ) -> None:
+        """`own` is an agent's cluster: nothing of others is watched."""
         clock = clock or RealClock()
         self.metrics = metrics or Metrics()
         self.manager = Manager(
@@ -57,14 +71,24 @@ class Assembly:
             back_off=back_off,
             transform=without_managed_fields,
             on_demand=MANY,
+            limits=_limits(own) if own is not None else None,
         )
-        self.context = Context(connect, self.manager.informers, clock, gates or default_gates(), settings or Settings())
+        self.context = Context(
+            connect,
+            self.manager.informers,
+            clock,
+            gates or default_gates(),
+            settings or Settings(),
+            component=CONTROLLER_MANAGER if own is None else name,
+            own=own,
+        )
         self.metrics.registry.register(FeatureMetrics(self.context.gates))
         self._added: set[Component] = set()
 
     def add_controllers(self, election: Election | None = None) -> None:
         """Every controller that settings and gates enable."""
-        from karmada.components.parts import Shared, all_parts
+        from karmada.components.parts import all_parts
+        from karmada.components.rows import Shared
 
         self.add(all_parts(Shared(self.context)), election)
 

@@ -7,7 +7,7 @@ A program puts its flags together from these groups; what was given comes as a d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -136,10 +136,11 @@ def gates_from(given: Given) -> FeatureGates:
 
 # programs that are clients of an API server
 
+kube_api_flags = ignored("--kube-api-qps --kube-api-burst", "the rate of requests adapts to the API server.")
 client_flags = together(
     click.option("--kubeconfig", default="", help="Kubeconfig of the control plane.  [default: as kubectl]"),
     click.option("--master", default="", help="Address of the control plane, in place of the one in the kubeconfig."),
-    ignored("--kube-api-qps --kube-api-burst", "the rate of requests adapts to the API server."),
+    kube_api_flags,
 )
 
 
@@ -222,14 +223,14 @@ _WORKERS = {
     "resource-template": (5, "resource templates"),
 }
 
-controller_flags = together(
-    click.option(
-        "--controllers",
-        default="*",
-        callback=lambda _ctx, _param, value: words(value),
-        help="Comma-separated controllers: * enables all that are on by default, NAME enables one, -NAME disables one; "
-        "the first entry that names a controller decides.",
-    ),
+controllers_flag = click.option(
+    "--controllers",
+    default="*",
+    callback=lambda _ctx, _param, value: words(value),
+    help="Comma-separated controllers: * enables all that are on by default, NAME enables one, -NAME disables one; "
+    "the first entry that names a controller decides.",
+)
+cluster_status_flags = together(
     duration("--cluster-status-update-frequency", "10s", "How often the status of a member cluster is collected."),
     duration(
         "--cluster-success-threshold", "30s", "How long a cluster must pass its health check before it is marked ready."
@@ -239,6 +240,16 @@ controller_flags = together(
         "30s",
         "How long a cluster must fail its health check before it is marked not ready.",
     ),
+    duration("--cluster-cache-sync-timeout", "2m", "How long the first list of a member's objects may take."),
+    switch("--enable-cluster-resource-modeling", True, "Count the nodes of every cluster by resource model."),
+    ignored("--concurrent-work-syncs", "the objects of every namespace of every cluster are applied side by side."),
+    ignored("--cluster-api-qps --cluster-api-burst", "the rate of requests adapts to the member."),
+    ignored("--resync-period", "changes are never missed, so nothing is resynced."),
+)
+
+controller_flags = together(
+    controllers_flag,
+    cluster_status_flags,
     duration("--cluster-monitor-period", "5s", "How often the leases of clusters in Pull mode are checked."),
     duration(
         "--cluster-monitor-grace-period",
@@ -248,8 +259,6 @@ controller_flags = together(
     duration(
         "--cluster-startup-grace-period", "60s", "How long a new cluster may be silent before its readiness is Unknown."
     ),
-    duration("--cluster-cache-sync-timeout", "2m", "How long the first list of a member's objects may take."),
-    switch("--enable-cluster-resource-modeling", True, "Count the nodes of every cluster by resource model."),
     insecure_members_flag,
     click.option(
         "--skipped-propagating-apis",
@@ -272,10 +281,7 @@ controller_flags = together(
         click.option(f"--concurrent-{name}-syncs", default=count, help=f"Number of {what} that are reconciled at once.")
         for name, (count, what) in _WORKERS.items()
     ),
-    ignored("--concurrent-work-syncs", "the objects of every namespace of every cluster are applied side by side."),
     ignored("--concurrent-dependent-resource-syncs", "dependencies are synced together with their bindings."),
-    ignored("--cluster-api-qps --cluster-api-burst", "the rate of requests adapts to the member."),
-    ignored("--resync-period", "changes are never missed, so nothing is resynced."),
     ignored(
         "--enable-taint-manager --graceful-eviction-timeout --enable-no-execute-taint-eviction "
         "--no-execute-taint-eviction-purge-mode --resource-eviction-rate",
@@ -295,19 +301,33 @@ controller_flags = together(
 def settings_from(given: Given) -> Settings:
     """Raises click.ClickException with the fields that cannot be, as Karmada names them."""
     from karmada.components.parts import check
+
+    refuse(_not_positive(given))
+    check_controllers(check, given)
+    return settings_of(given)
+
+
+def settings_of(given: Given) -> Settings:
+    """Those settings that the program has flags for; the others have their defaults."""
     from karmada.controllers.context import Settings
 
-    wrong = _wrong(given)
-    if wrong:
-        raise click.ClickException("; ".join(map(str, wrong)))
+    return Settings(**{field.name: given[field.name] for field in fields(Settings) if field.name in given})
+
+
+def check_controllers(check: Callable[[Sequence[str]], None], given: Given) -> None:
     try:
         check(given["controllers"])
     except ValueError as error:
         raise click.ClickException(str(error)) from None
-    return Settings(**{field.name: given[field.name] for field in fields(Settings)})
 
 
-def _wrong(given: Given) -> list[FieldError]:
+def refuse(wrong: Sequence[FieldError]) -> None:
+    """click.ClickException if there are any."""
+    if wrong:
+        raise click.ClickException("; ".join(map(str, wrong)))
+
+
+def _not_positive(given: Given) -> list[FieldError]:
     from karmada.kube.objects.errors import invalid
 
     positive = [

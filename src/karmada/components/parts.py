@@ -7,12 +7,11 @@ them needs it, so that a process that runs few controllers watches only what tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
 
+from karmada.components import rows
+from karmada.components.rows import Part, Row, Shared, is_enabled
 from karmada.controllers.agent_csr_approving import AgentCsrApproving
 from karmada.controllers.binding.controller import Binding
 from karmada.controllers.binding.kinds import KINDS
@@ -22,27 +21,16 @@ from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import ClusterMonitor
 from karmada.controllers.cluster_api import ClusterApi
 from karmada.controllers.cluster_status.controller import ClusterStatus
-from karmada.controllers.context import Context
 from karmada.controllers.dependencies import dependency_parts
 from karmada.controllers.detector.parts import detector_parts
 from karmada.controllers.execution.controller import Execution
 from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
 from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer
-from karmada.controllers.templates import Templates
 from karmada.controllers.unified_auth import UnifiedAuth
-from karmada.interpreter.interpreter import Interpreter
-from karmada.interpreter.native.layer import Native
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Reconciler
-from karmada.kube.runtime.manager import Component
-from karmada.overrides.engine import Overrides
-from karmada.overrides.hook import COMPONENT, Override, override_with
 from karmada.overrides.triggers import Triggers
 
-Part: TypeAlias = Reconciler | Component
-
-EVERYTHING = "*"
 NOT_BUILT = frozenset(
     {
         "applicationFailover",
@@ -64,55 +52,10 @@ NOT_BUILT = frozenset(
     }
 )
 """Controllers of Karmada that do not exist here yet; their names are accepted."""
-WITH_EXECUTION = "workStatus"
-"""Runs as a part of `execution`: one controller applies a Work and reports the status of what it applied."""
-
-
-class Shared:
-    """What several controllers use, made when the first of them needs it."""
-
-    def __init__(
-        self, context: Context, *, interpreter: Interpreter | None = None, override: Override | None = None
-    ) -> None:
-        self.context = context
-        self._interpreter = interpreter
-        self._override = override
-
-    @cached_property
-    def interpreter(self) -> Interpreter:
-        return self._interpreter or Interpreter(native=Native(self.context.clock, self.context.gates))
-
-    @cached_property
-    def overrides(self) -> Overrides:
-        return Overrides(self.context.informers)
-
-    @cached_property
-    def override(self) -> Override:
-        return self._override or override_with(self.overrides, self.context.recorder(COMPONENT))
-
-    @cached_property
-    def templates(self) -> Templates:
-        return Templates(self.context)
-
-
-def _always(_context: Context) -> bool:
-    return True
 
 
 def _nothing(_reference: Obj) -> bool:
     return False
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    name: str
-    make: Callable[[Shared], Iterable[Part]]
-    by_default: bool = True
-    """Whether `*` includes it; otherwise it runs only when --controllers names it."""
-    optional: bool = True
-    """Whether --controllers can leave it out."""
-    when: Callable[[Context], bool] = _always
-    """Further conditions: feature gates, other flags."""
 
 
 def _cluster_api(shared: Shared) -> list[Part]:
@@ -164,28 +107,12 @@ PROPAGATION = ("binding", "execution", "bindingStatus")
 
 def names() -> list[str]:
     """What --controllers may name, in alphabetical order."""
-    built = {row.name for row in CONTROLLERS if row.optional}
-    return sorted({*built, WITH_EXECUTION, *NOT_BUILT}, key=str.lower)
-
-
-def is_enabled(name: str, flag: Sequence[str], *, by_default: bool = True) -> bool:
-    """Whether --controllers enables a controller: the first entry that names it decides, else `*`."""
-    for entry in flag:
-        if entry == name:
-            return True
-        if entry == f"-{name}":
-            return False
-    return by_default and EVERYTHING in flag
+    return rows.names(CONTROLLERS, NOT_BUILT)
 
 
 def check(flag: Sequence[str]) -> None:
     """ValueError for an unknown entry of --controllers."""
-    known = {EVERYTHING, *names()}
-    for entry in flag:
-        if entry.removeprefix("-") not in known:
-            raise ValueError(f'--controllers: "{entry}" is not in the list of known controllers: {", ".join(names())}')
-    if is_enabled("execution", flag) != is_enabled(WITH_EXECUTION, flag):
-        raise ValueError("--controllers: execution and workStatus run as one; enable both or disable both")
+    rows.check(flag, names())
 
 
 def parts_named(shared: Shared, *wanted: str) -> list[Part]:
@@ -195,11 +122,4 @@ def parts_named(shared: Shared, *wanted: str) -> list[Part]:
 
 def all_parts(shared: Shared) -> list[Part]:
     """The parts of every controller that flags and gates enable."""
-    context = shared.context
-    flag = context.settings.controllers
-
-    def runs(row: Row) -> bool:
-        named = not row.optional or is_enabled(row.name, flag, by_default=row.by_default)
-        return named and row.when(context)
-
-    return [part for row in CONTROLLERS if runs(row) for part in row.make(shared)]
+    return rows.enabled_parts(CONTROLLERS, shared)

@@ -13,7 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from karmada.components.flags import Address, Given
-    from karmada.controllers.context import Settings
+    from karmada.controllers.context import OwnCluster, Settings
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
     from karmada.kube.runtime.controller import BackOff
@@ -34,7 +34,9 @@ class Process:
         back_off: BackOff | None = None,
         metrics_address: Address | None = None,
         health_address: Address | None = None,
+        own: OwnCluster | None = None,
     ) -> None:
+        """`own`: see Assembly."""
         from karmada.components.assembly import Assembly
         from karmada.kube.client.client import Client
         from karmada.kube.client.light import transport_for
@@ -43,7 +45,7 @@ class Process:
         self.client = Client(transport_for(replace(config, user_agent=name)), field_manager=name)
         self.health = Health()
         self.assembly = Assembly(
-            self._connect, name=name, gates=gates, settings=settings, health=self.health, back_off=back_off
+            self._connect, name=name, gates=gates, settings=settings, health=self.health, back_off=back_off, own=own
         )
         self.manager, self.metrics = self.assembly.manager, self.assembly.metrics
         self.endpoints = self._endpoints(metrics_address, health_address)
@@ -69,6 +71,13 @@ class Process:
             for (host, port), measured in found.items()
         ]
 
+    async def prepare(self) -> None:
+        """What must be done before anything is watched; subclasses have it."""
+
+    async def _work(self) -> None:
+        await self.prepare()
+        await self.manager.run()
+
     async def run(self, stopping: asyncio.Event) -> None:
         """Until `stopping`; LeadershipLost when another process took over."""
         from karmada.kube.runtime.waiting import cancel_and_wait
@@ -79,7 +88,7 @@ class Process:
             for endpoint in self.endpoints:
                 started.append(endpoint)
                 await endpoint.start()
-            working = asyncio.create_task(self.manager.run())
+            working = asyncio.create_task(self._work())
             try:
                 await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
                 if working.done():

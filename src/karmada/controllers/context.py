@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
+from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.features import FeatureGates
@@ -17,6 +18,14 @@ from karmada.members.members import Members
 _BUSY = 16
 """When this many events wait to be written, Normal ones are dropped."""
 CONTROLLER_MANAGER = "karmada-controller-manager"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCluster:
+    """The cluster of an agent, which sees and handles no other, and how it is reached from there."""
+
+    name: str
+    access: RestConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +67,29 @@ class Context:
     gates: FeatureGates = field(default_factory=default_gates)
     settings: Settings = field(default_factory=Settings)
     recorders: dict[str, EventRecorder] = field(default_factory=dict)
+    component: str = CONTROLLER_MANAGER
+    """The name under which controllers write."""
+    own: OwnCluster | None = None
     _client: Client | None = None
     _members: Members | None = None
 
     @property
     def client(self) -> Client:
         if self._client is None:
-            self._client = self.connect(CONTROLLER_MANAGER)
+            self._client = self.connect(self.component)
         return self._client
 
     @property
     def members(self) -> Members:
         """The member clusters; watched only in a process whose parts need them."""
         if self._members is None:
-            self._members = Members(self.informers, self.clock, allow_insecure=self.settings.allow_insecure_members)
+            self._members = Members(
+                self.informers,
+                self.clock,
+                user_agent=self.component,
+                allow_insecure=self.settings.allow_insecure_members,
+                own=self.own.access if self.own is not None else None,
+            )
         return self._members
 
     def components(self) -> Iterator[Component]:

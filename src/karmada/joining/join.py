@@ -92,10 +92,14 @@ async def cluster_id_of(member: Client) -> str:
     return meta.uid(await member.get(NAMESPACES, "kube-system"))
 
 
-async def check_unique(control: Client, name: str, cluster_id: str) -> None:
-    """JoinError when a cluster of this name, or this very cluster, is there already."""
+async def check_unique(control: Client, name: str, cluster_id: str, *, restarting: bool = False) -> None:
+    """JoinError when a cluster of this name, or this very cluster, is there already.
+
+    `restarting`: it may be there under this very name.
+    """
     for cluster in (await control.list_all(Cluster.gvr)).items:
-        if cluster["spec"].get("id") == cluster_id or meta.name(cluster) == name:
+        same = cluster["spec"].get("id") == cluster_id, meta.name(cluster) == name
+        if any(same) and not (restarting and all(same)):
             raise JoinError(f"the cluster ID {cluster_id} or the cluster name {name} has been registered")
 
 
@@ -105,6 +109,14 @@ async def check_unique(control: Client, name: str, cluster_id: str) -> None:
 async def prepare_member(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> tuple[Obj, Obj]:
     """The Secrets with the tokens: to impersonate with, and to work with."""
     await ensure_namespace(member, namespace, clock)
+    return await _both(
+        impersonator_token(member, cluster, namespace, clock=clock),
+        account_token(member, cluster, namespace, clock=clock),
+    )
+
+
+async def account_token(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> Obj:
+    """The Secret with the token of the account that may do everything."""
     account = well_known.service_account_name(cluster)
 
     async def working() -> Obj:
@@ -116,10 +128,8 @@ async def prepare_member(member: Client, cluster: str, namespace: str, *, clock:
         await ensure(member, objects.CLUSTER_ROLES, objects.everything_role(role))
         await ensure(member, objects.CLUSTER_ROLE_BINDINGS, objects.role_binding(role, namespace, account))
 
-    impersonator, (secret, _) = await _both(
-        impersonator_token(member, cluster, namespace, clock=clock), _both(working(), rights())
-    )
-    return impersonator, secret
+    secret, _ = await _both(working(), rights())
+    return secret
 
 
 async def impersonator_token(member: Client, cluster: str, namespace: str, *, clock: Clock = SYSTEM) -> Obj:
@@ -191,7 +201,7 @@ async def register(
     await _both(_ensure_credentials(control, spoken_for), _ensure_credentials(control, credentials))
     progress(f"the control plane has its credentials, in namespace {where}")
     try:
-        cluster = await control.create(Cluster.gvr, _cluster(joining, cluster_id))
+        cluster = await control.create(Cluster.gvr, cluster_of(joining, cluster_id, secrets=(credentials, spoken_for)))
     except AlreadyExists as error:
         raise JoinError(f"cluster({name}) already exist") from error
     await _both(_own(control, cluster, spoken_for), _own(control, cluster, credentials))
@@ -210,29 +220,32 @@ async def _ensure_credentials(control: Client, wanted: Obj) -> Obj:
     return await control.patch(SECRETS, meta.name(found), meta.namespace(found), whole, type="json")
 
 
-def _cluster(joining: Joining, cluster_id: str) -> Obj:
-    name, where = joining.name, joining.namespace
-    spec: Obj = {
-        "syncMode": "Push",
-        "id": cluster_id,
-        "apiEndpoint": joining.api_endpoint,
-        "secretRef": {"namespace": where, "name": name},
-        "impersonatorSecretRef": {"namespace": where, "name": well_known.impersonator_secret_name(name)},
-    }
+def cluster_of(
+    joining: Joining, cluster_id: str, *, mode: str = "Push", secrets: tuple[Obj | None, Obj | None] = (None, None)
+) -> Obj:
+    """The Cluster; `secrets` are those of the control plane to work with and to impersonate with."""
+    account, impersonator = secrets
     optional = {
+        "apiEndpoint": joining.api_endpoint,
+        "secretRef": _reference(account),
+        "impersonatorSecretRef": _reference(impersonator),
         "insecureSkipTLSVerification": joining.insecure,
         "proxyURL": joining.proxy_url,
         "provider": joining.provider,
         "region": joining.region,
         "zones": list(joining.zones),
     }
-    spec |= {field: value for field, value in optional.items() if value}
+    spec = {"syncMode": mode, "id": cluster_id} | {field: value for field, value in optional.items() if value}
     return {
         "apiVersion": Cluster.gvk.api_version,
         "kind": Cluster.gvk.kind,
-        "metadata": {"name": name},
+        "metadata": {"name": joining.name},
         "spec": spec,
     }
+
+
+def _reference(secret: Obj | None) -> Obj | None:
+    return None if secret is None else {"namespace": meta.namespace(secret), "name": meta.name(secret)}
 
 
 async def _own(control: Client, cluster: Obj, secret: Obj) -> Obj:

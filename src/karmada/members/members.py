@@ -84,11 +84,19 @@ class Members:
     name = "members"
 
     def __init__(
-        self, informers: Informers, clock: Clock, *, user_agent: str = USER_AGENT, allow_insecure: bool = False
+        self,
+        informers: Informers,
+        clock: Clock,
+        *,
+        user_agent: str = USER_AGENT,
+        allow_insecure: bool = False,
+        own: RestConfig | None = None,
     ) -> None:
+        """`own`, for an agent, is the way to its cluster, whatever the Cluster says; then no Secret is read."""
         self._allow_insecure = allow_insecure
+        self._own = own
         self._clusters = informers.of(Cluster.gvr)
-        self._secrets = informers.of(SECRETS)
+        self.secrets = informers.of(SECRETS) if own is None else None
         self._clock = clock
         self._agent = user_agent
         self._members: dict[str, Member] = {}
@@ -99,10 +107,9 @@ class Members:
         """Called with the name of a cluster that is no more."""
 
     async def start(self) -> None:
-        self._unsubscribe = [
-            self._clusters.add_handler(self._cluster_changed),
-            self._secrets.add_handler(self._secret_changed),
-        ]
+        self._unsubscribe = [self._clusters.add_handler(self._cluster_changed)]
+        if self.secrets is not None:
+            self._unsubscribe.append(self.secrets.add_handler(self._secret_changed))
 
     async def stop(self) -> None:
         self._stopped = True
@@ -122,8 +129,7 @@ class Members:
         cluster = self._clusters.get(Key("", name))
         if cluster is None:
             raise NoAccess(f'clusters.cluster.karmada.io "{name}" not found')
-        config = access_of(cluster, self._secret(cluster), allow_insecure=self._allow_insecure)
-        member = Member(name, SwitchingTransport(_named(config, self._agent)), self._clock)
+        member = Member(name, SwitchingTransport(self._access(cluster)), self._clock)
         self._members[name] = member
         return member
 
@@ -131,9 +137,12 @@ class Members:
         """The member, if it was used before."""
         return self._members.get(name)
 
-    def _secret(self, cluster: Obj) -> Obj | None:
-        key = secret_key(cluster)
-        return self._secrets.get(Key(*key)) if key is not None else None
+    def _access(self, cluster: Obj) -> RestConfig:
+        if self._own is not None:
+            return replace(self._own, user_agent=self._agent)
+        key, secrets = secret_key(cluster), self.secrets
+        secret = secrets.get(Key(*key)) if key is not None and secrets is not None else None
+        return replace(access_of(cluster, secret, allow_insecure=self._allow_insecure), user_agent=self._agent)
 
     # changes
 
@@ -165,7 +174,7 @@ class Members:
         if member is None:
             return
         try:
-            config = _named(access_of(cluster, self._secret(cluster), allow_insecure=self._allow_insecure), self._agent)
+            config = self._access(cluster)
         except NoAccess as error:
             log.info("The access to a cluster is broken", cluster=member.name, err=str(error))
             member.trouble = error
@@ -186,7 +195,3 @@ class Members:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("Work on a cluster's connections failed", task.exception(), task=task.get_name())
-
-
-def _named(config: RestConfig, agent: str) -> RestConfig:
-    return replace(config, user_agent=agent)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from karmada.api.work import ClusterResourceBinding
-from karmada.components.parts import Shared, parts_named
+from karmada.components.parts import parts_named
+from karmada.components.rows import Shared
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj

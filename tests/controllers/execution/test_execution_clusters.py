@@ -10,7 +10,8 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
-from karmada.components.parts import PROPAGATION, Part, Shared, parts_named
+from karmada.components.parts import PROPAGATION, parts_named
+from karmada.components.rows import Part, Shared
 from karmada.controllers.context import Context
 from karmada.kube.client.transport import Call
 from karmada.kube.objects import meta

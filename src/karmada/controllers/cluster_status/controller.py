@@ -6,8 +6,8 @@ update frequency, measured from start to start; when in that period a cluster is
 not all are probed at once. A member that does not respond keeps one worker busy until its probe times out; there are
 enough workers for the others.
 
-This is for clusters in mode Push. `handles` selects them; an agent, which reports one cluster in mode Pull, can pass
-another function and members of its own.
+The control plane does this for clusters in mode Push, an agent for its own in mode Pull: `handles` selects them. An
+agent has a `heartbeat` besides, which begins when its cluster is ready for the first time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from karmada.api.cluster import Cluster
 from karmada.api.well_known import CLUSTER_FINALIZER
 from karmada.controllers.cluster_status.collector import Collector, Facts
 from karmada.controllers.cluster_status.enablements import condition
+from karmada.controllers.cluster_status.heartbeat import Heartbeat
 from karmada.controllers.cluster_status.metrics import ClusterMetrics
 from karmada.controllers.cluster_status.probe import CONDITIONS, READY, Health, no_access, probe, timeout_for
 from karmada.controllers.cluster_status.summary import Summary
@@ -80,15 +81,18 @@ class ClusterStatus(Reconciler):
     workers = 512
     """An idle one costs two kilobytes; a busy one is mostly waiting for a member."""
 
-    def __init__(self, context: Context, *, handles: Callable[[Obj], bool] = is_pushed) -> None:
+    def __init__(
+        self, context: Context, *, handles: Callable[[Obj], bool] = is_pushed, heartbeat: Heartbeat | None = None
+    ) -> None:
         settings = context.settings
         self._client = context.client
         self._clock = context.clock
         self._members = context.members
         self._gates = context.gates
         self._clusters = context.informers.of(Cluster.gvr, indexes={_BY_SECRET: _secret_index})
-        self._secrets = context.informers.of(SECRETS)
+        self._secrets = context.members.secrets
         self._handles = handles
+        self._heartbeat = heartbeat
         self._frequency = settings.cluster_status_update_frequency
         self._timeout = timeout_for(self._frequency)
         self._thresholds = Thresholds(settings.cluster_success_threshold, settings.cluster_failure_threshold)
@@ -98,10 +102,9 @@ class ClusterStatus(Reconciler):
         self._add: Callable[[Key], None] = lambda _key: None
         self.metrics: ClusterMetrics = ClusterMetrics()
         changed = any_of(generation_changed, finalizers_changed, field_changed("metadata", "uid"))
-        self.watches: Sequence[Watch] = [
-            Watch(Cluster.gvr, when=all_of(matching(handles), changed)),
-            Watch(SECRETS, when=field_changed("data"), map_to=self._clusters_with),
-        ]
+        self.watches: Sequence[Watch] = [Watch(Cluster.gvr, when=all_of(matching(handles), changed))]
+        if self._secrets is not None:
+            self.watches = [*self.watches, Watch(SECRETS, when=field_changed("data"), map_to=self._clusters_with)]
 
     def _clusters_with(self, secret: Obj) -> Iterable[Key]:
         """Clusters whose credentials are in it: they are probed as soon as these change."""
@@ -110,6 +113,10 @@ class ClusterStatus(Reconciler):
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add
+
+    async def stop(self) -> None:
+        if self._heartbeat is not None:
+            await self._heartbeat.stop()
 
     async def reconcile(self, key: Key) -> Result:
         cluster = self._clusters.get(key)
@@ -148,6 +155,8 @@ class ClusterStatus(Reconciler):
         known = self._known.pop(name, None)
         if known is not None and known.collector is not None:
             known.collector.stop()
+        if self._heartbeat is not None:
+            self._heartbeat.end(name)
         self.metrics.forget(name)
 
     async def _secret_not_cached(self, cluster: Obj) -> bool:
@@ -156,7 +165,7 @@ class ClusterStatus(Reconciler):
         if ref is None or get_condition((cluster.get("status") or {}).get("conditions"), READY) is not None:
             return False
         namespace, name = ref
-        if self._secrets.get(Key(namespace, name)) is not None:
+        if self._secrets is None or self._secrets.get(Key(namespace, name)) is not None:
             return False
         try:
             await self._client.get(SECRETS, name, namespace, metadata_only=True)
@@ -197,6 +206,8 @@ class ClusterStatus(Reconciler):
         if health is not Health.HEALTHY or ready["status"] != "True":
             await self._write(cluster, partial(self._with_ready, ready))
             return
+        if self._heartbeat is not None:
+            self._heartbeat.begin(member.name)
         collector = self._collector(known, member, cluster)
         try:
             facts = await with_timeout(self._clock, collector.facts(), TIMEOUT)

@@ -40,7 +40,6 @@ from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
 from karmada.members.access import TIMEOUT, NoAccess
-from karmada.members.members import Members
 from karmada.members.objects import UNKNOWN, KindInMember, Observed
 
 CONTROLLER: Final = "execution-controller"
@@ -100,16 +99,14 @@ class Execution(Reconciler):
         interpreter: Interpreter,
         *,
         handles: Callable[[Obj], bool] = is_push,
-        members: Members | None = None,
-        namespace: str = "",
     ) -> None:
-        """`handles` selects Clusters, `namespace` restricts the Works (for an agent)."""
+        """`handles` selects Clusters."""
         self._client = context.client
         self._clock = context.clock
         self._sync_timeout = context.settings.cluster_cache_sync_timeout
         self._handles = handles
-        self._members = members or context.members
-        self._informer = context.informers.of(Work.gvr, namespace)
+        self._members = context.members
+        self._informer = context.informers.of(Work.gvr)
         self._works = OwnWrites(self._informer)
         self._clusters = context.informers.of(Cluster.gvr)
         self._spaces = Spaces(self._members, context.client, interpreter, context.clock)
@@ -119,7 +116,7 @@ class Execution(Reconciler):
         self._applied: dict[Key, tuple[str, int]] = {}
         self._set_aside: dict[str, set[Key]] = {}
         self._queue: Lanes[Key]
-        self.watches: Sequence[Watch] = (Watch(Work.gvr, when=generation_or_deletion_changed, namespace=namespace),)
+        self.watches: Sequence[Watch] = (Watch(Work.gvr, when=generation_or_deletion_changed),)
 
     @staticmethod
     def lane_of(key: Key) -> str:
@@ -378,7 +375,7 @@ class Execution(Reconciler):
         elif not meta.is_deleting(cluster):
             log.v(1).info("Not deleting yet", work=str(key), err=f"cluster({name}) not ready")
             return self._wait_for(name, key)
-        written = await remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER)
+        written = await remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER, update=True)
         self._works.wrote(written.object)
         self._applied.pop(key, None)
         return Done

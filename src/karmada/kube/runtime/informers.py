@@ -23,6 +23,13 @@ class _Selection(NamedTuple):
     transform: Callable[[Obj], Obj] | None
 
 
+class Limit(NamedTuple):
+    """The part of a resource that a process may see."""
+
+    namespace: str = ""
+    field_selector: str = ""
+
+
 class Informers:
     """Get one with `of`; those that are made after `start` start at once."""
 
@@ -33,11 +40,14 @@ class Informers:
         clock: Clock | None = None,
         transform: Callable[[Obj], Obj] | None = None,
         on_demand: Container[GVR | GVK] = (),
+        limits: Mapping[GVR | GVK, Limit] | None = None,
     ) -> None:
         """`transform` is what informers keep of whole objects, unless `of` gets another.
 
-        Whole objects of the resources `on_demand` are kept as bytes (see Informer).
+        Whole objects of the resources `on_demand` are kept as bytes (see Informer). Of resources with a limit nothing
+        outside it is listed or watched, whoever gets the informer.
         """
+        self._limits = limits or {}
         self._transform = transform
         self._on_demand = on_demand
         self.client = client
@@ -60,6 +70,10 @@ class Informers:
 
         A `transform` is taken to keep little: such objects are listed page by page.
         """
+        limit = self._limits.get(gvr)
+        if limit is not None:
+            namespace = namespace or limit.namespace
+            field_selector = ",".join(filter(None, (field_selector, limit.field_selector)))
         paged = transform is not None
         if transform is None and not metadata_only:
             transform = self._transform

@@ -10,7 +10,7 @@ raises LeadershipLost: a process that led must not go on as if nothing had happe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +20,7 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import BackOff, Controller, Reconciler
 from karmada.kube.runtime.health import Health
-from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.informers import Informers, Limit
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
@@ -66,11 +66,12 @@ class Manager:
         sync_timeout: float = 120.0,
         transform: Callable[[Obj], Obj] | None = None,
         on_demand: Container[GVR | GVK] = (),
+        limits: Mapping[GVR | GVK, Limit] | None = None,
     ) -> None:
-        """`transform` and `on_demand` say what the informers keep of objects (see Informers)."""
+        """`transform`, `on_demand` and `limits` say what the informers keep (see Informers)."""
         self.client = client
         self.clock = clock or RealClock()
-        self.informers = Informers(client, clock=self.clock, transform=transform, on_demand=on_demand)
+        self.informers = Informers(client, clock=self.clock, transform=transform, on_demand=on_demand, limits=limits)
         self.health = health or Health()
         self.controllers: dict[str, Controller] = {}
         self._metrics = metrics

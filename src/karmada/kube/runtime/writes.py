@@ -76,13 +76,21 @@ async def add_finalizer(client: Client, kind: GVR | GVK, obj: Obj, finalizer: st
     return await _set_finalizers(client, kind, obj, [*present, finalizer])
 
 
-async def remove_finalizer(client: Client, kind: GVR | GVK, obj: Obj, finalizer: str) -> Write:
-    """An object that is gone already is as good as one without the finalizer."""
+async def remove_finalizer(client: Client, kind: GVR | GVK, obj: Obj, finalizer: str, *, update: bool = False) -> Write:
+    """An object that is gone already is as good as one without the finalizer.
+
+    `update`: by an update of the whole object, for those who have no right to patch it.
+    """
     present = list(obj["metadata"].get("finalizers") or ())
     if finalizer not in present:
         return Write("unchanged", obj)
     try:
-        return await _set_finalizers(client, kind, obj, [f for f in present if f != finalizer])
+        left = [f for f in present if f != finalizer]
+        if update:
+            return Write(
+                "updated", await client.update(kind, {**obj, "metadata": {**obj["metadata"], "finalizers": left}})
+            )
+        return await _set_finalizers(client, kind, obj, left)
     except NotFound:
         return Write("unchanged", obj)
 

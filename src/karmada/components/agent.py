@@ -1,0 +1,253 @@
+"""`karmada-agent`: beside or in a cluster that the control plane cannot reach, it fetches the Works from there.
+
+It registers its cluster (see joining/own_cluster.py) and then runs the same controllers that the control plane runs for
+clusters in mode Push, for this one only: execution, with the status of what it applied, and the cluster's own status.
+Of several copies one works and the others stand by.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karmada.components.election import Election
+from karmada.components.flags import (
+    Address,
+    back_off_flags,
+    check_controllers,
+    cluster_status_flags,
+    controllers_flag,
+    duration,
+    election_flags,
+    election_from,
+    endpoint_flags,
+    feature_gates_flag,
+    gates_from,
+    health_address_from,
+    ignored,
+    kube_api_flags,
+    limits_from,
+    logging_flags,
+    refuse,
+    settings_of,
+    together,
+    words,
+)
+from karmada.components.process import Process, run_process
+from karmada.components.program import CONTEXT, Program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karmada.components.rows import Row
+    from karmada.controllers.context import Settings
+    from karmada.joining.join import Joining
+    from karmada.kube.client.config import RestConfig
+    from karmada.kube.runtime.controller import BackOff
+    from karmada.kube.runtime.features import FeatureGates
+
+COMPONENT = "karmada-agent"
+HEALTH_PORT = 10357
+REPORTED = "KubeCredentials,KubeImpersonator"
+
+
+def lease_of(cluster: str) -> str:
+    """In the control plane: the lease for which the copies of an agent compete."""
+    return f"{COMPONENT}-{cluster}"
+
+
+class AgentProcess(Process):
+    """The agent of one cluster: `control` is the way to the control plane, `member` to the cluster."""
+
+    def __init__(
+        self,
+        control: RestConfig,
+        member: RestConfig,
+        joining: Joining,
+        gates: FeatureGates,
+        *,
+        rows: Sequence[Row],
+        settings: Settings | None = None,
+        report: Sequence[str] = (),
+        back_off: BackOff | None = None,
+        election: Election | None = None,
+        metrics_address: Address | None = None,
+        health_address: Address | None = None,
+    ) -> None:
+        from karmada.components.rows import Shared, enabled_parts
+        from karmada.controllers.context import OwnCluster
+
+        super().__init__(
+            control,
+            COMPONENT,
+            gates,
+            settings=settings,
+            back_off=back_off,
+            metrics_address=metrics_address,
+            health_address=health_address,
+            own=OwnCluster(joining.name, member),
+        )
+        self._member = member
+        self._joining = joining
+        self._report = report
+        self.assembly.add(enabled_parts(rows, Shared(self.assembly.context)), election)
+
+    async def prepare(self) -> None:
+        """Register the cluster; whatever fails ends the process."""
+        from karmada.joining.own_cluster import register_own_cluster
+        from karmada.kube.client.client import Client
+        from karmada.kube.client.light import transport_for
+
+        member = Client(transport_for(self._member), field_manager=COMPONENT)
+        try:
+            await register_own_cluster(self.client, member, self._joining, report=self._report)
+        finally:
+            await member.close()
+
+
+flags = together(
+    click.option("--karmada-kubeconfig", default="", help="Kubeconfig of the control plane.  [default: as kubectl]"),
+    click.option("--karmada-context", default="", help="Context to use in that kubeconfig."),
+    click.option(
+        "--kubeconfig",
+        default="",
+        help="Kubeconfig of this cluster.  [default: the account of the pod, else as kubectl]",
+    ),
+    click.option("--cluster-name", default="", help="Name of this cluster in the control plane."),
+    click.option(
+        "--cluster-namespace",
+        default="karmada-cluster",
+        help="Namespace for accounts in this cluster, and for their tokens in the control plane.",
+    ),
+    click.option(
+        "--cluster-api-endpoint", default="", help="Address under which the control plane reaches this cluster."
+    ),
+    click.option(
+        "--proxy-server-address", default="", help="Proxy through which the control plane reaches this cluster."
+    ),
+    click.option("--cluster-provider", default="", help="Provider of this cluster."),
+    click.option("--cluster-region", default="", help="Region of this cluster."),
+    click.option(
+        "--cluster-zones",
+        default="",
+        callback=lambda _ctx, _param, value: words(value),
+        help="Comma-separated zones of this cluster.",
+    ),
+    click.option(
+        "--report-secrets",
+        default=REPORTED,
+        callback=lambda _ctx, _param, value: words(value),
+        help="Credentials that the control plane gets: KubeCredentials to work in this cluster, KubeImpersonator for "
+        "users who reach it through the control plane, or None.",
+    ),
+    duration("--cluster-lease-duration", "40s", "How long the lease of this cluster says that it is valid."),
+    click.option(
+        "--cluster-lease-renew-interval-fraction",
+        default=0.25,
+        help="The part of that time after which the lease is renewed.",
+    ),
+    controllers_flag,
+    cluster_status_flags,
+    ignored("--concurrent-cluster-syncs", "an agent has one cluster."),
+    kube_api_flags,
+    feature_gates_flag,
+    election_flags("karmada-agent-NAME, for the cluster NAME"),
+    endpoint_flags(HEALTH_PORT),
+    back_off_flags,
+    ignored("--rate-limiter-qps --rate-limiter-bucket-size", "every failed item has a pause of its own."),
+    logging_flags,
+)
+
+
+@click.command(COMPONENT, cls=Program, context_settings=CONTEXT)
+@flags
+def main(**given: Any) -> None:
+    """Run the agent of a cluster in mode Pull, until interrupted.
+
+    \b
+    Example:
+      karmada-agent --cluster-name member1 --karmada-kubeconfig karmada.kubeconfig --kubeconfig member1.kubeconfig
+    """
+    from karmada.components.agent_parts import check
+
+    _check(given)
+    check_controllers(check, given)
+    gates = gates_from(given)
+    run_process(lambda: _process(given, gates), f"Agent of cluster {given['cluster_name']}", given)
+
+
+def _check(given: dict[str, Any]) -> None:
+    from karmada.api.names import cluster_name_errors
+    from karmada.kube.objects.errors import FieldErrors, invalid
+
+    wrong = FieldErrors()
+    for problem in cluster_name_errors(given["cluster_name"]):
+        wrong.append(invalid("Options.ClusterName", given["cluster_name"], problem))
+    for name, field in (
+        ("cluster_status_update_frequency", "ClusterStatusUpdateFrequency"),
+        ("cluster_lease_duration", "ClusterLeaseDuration"),
+    ):
+        if given[name] <= 0:
+            wrong.append(invalid(f"Options.{field}", f"{given[name]:g}s", "must be greater than 0"))
+    fraction = given["cluster_lease_renew_interval_fraction"]
+    if not 0 < fraction < 1:
+        text = "must be greater than 0 and less than 1"
+        wrong.append(invalid("Options.ClusterLeaseRenewIntervalFraction", fraction, text))
+    refuse(wrong)
+
+
+def _process(given: dict[str, Any], gates: FeatureGates) -> AgentProcess:
+    from karmada.components.agent_parts import agent_rows
+    from karmada.controllers.cluster_status.heartbeat import Heartbeat
+    from karmada.joining.join import Joining
+    from karmada.kube.client.kubeconfig import load_config
+    from karmada.kube.runtime.controller import BackOff
+
+    name, member = given["cluster_name"], _member_config(given)
+    heartbeat = partial(
+        Heartbeat,
+        lease_duration=given["cluster_lease_duration"],
+        renew_fraction=given["cluster_lease_renew_interval_fraction"],
+    )
+    joining = Joining(
+        name=name,
+        api_endpoint=given["cluster_api_endpoint"],
+        namespace=given["cluster_namespace"],
+        insecure=member.insecure,
+        proxy_url=member.proxy_url or given["proxy_server_address"],
+        provider=given["cluster_provider"],
+        region=given["cluster_region"],
+        zones=given["cluster_zones"],
+    )
+    return AgentProcess(
+        load_config(given["karmada_kubeconfig"] or None, given["karmada_context"]),
+        member,
+        joining,
+        gates,
+        rows=agent_rows(heartbeat),
+        settings=settings_of(given),
+        report=given["report_secrets"],
+        back_off=BackOff(**limits_from(given)),
+        election=election_from(given, lease_of(name)),
+        metrics_address=given["metrics_bind_address"],
+        health_address=health_address_from(given),
+    )
+
+
+def _member_config(given: dict[str, Any]) -> RestConfig:
+    """This cluster: the given kubeconfig, else the service account of the pod, else kubectl's files."""
+    from karmada.kube.client.incluster import NotInCluster, in_cluster_config
+    from karmada.kube.client.kubeconfig import load_config
+
+    if given["kubeconfig"]:
+        return load_config(given["kubeconfig"])
+    try:
+        return in_cluster_config()
+    except NotInCluster:
+        return load_config(None)
+
+
+if __name__ == "__main__":
+    main()

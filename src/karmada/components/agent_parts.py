@@ -1,0 +1,40 @@
+"""The controllers of an agent: those of the control plane that work on one cluster, for its own in mode Pull.
+
+They see no other Cluster and no other Works: the assembly of an agent limits what is watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from karmada.components import rows
+from karmada.components.rows import Part, Row, Shared
+from karmada.controllers.cluster_status.controller import ClusterStatus
+from karmada.controllers.cluster_status.heartbeat import Heartbeat
+from karmada.controllers.context import Context
+from karmada.controllers.execution.controller import Execution
+from karmada.kube.objects.types import Obj
+
+NOT_BUILT = frozenset({"endpointsliceCollect", "serviceExport"})
+"""Controllers of Karmada's agent that do not exist here yet; their names are accepted."""
+
+
+def is_pull(cluster: Obj) -> bool:
+    return bool(cluster["spec"].get("syncMode") == "Pull")
+
+
+def agent_rows(heartbeat: Callable[[Context], Heartbeat] = Heartbeat) -> Sequence[Row]:
+    """`heartbeat` makes the one that keeps the cluster's Lease."""
+
+    def cluster_status(shared: Shared) -> list[Part]:
+        return [ClusterStatus(shared.context, handles=is_pull, heartbeat=heartbeat(shared.context))]
+
+    return (
+        Row("clusterStatus", cluster_status),
+        Row("execution", lambda shared: [Execution(shared.context, shared.interpreter, handles=is_pull)]),
+    )
+
+
+def check(flag: Sequence[str]) -> None:
+    """ValueError for an unknown entry of --controllers."""
+    rows.check(flag, rows.names(agent_rows(), NOT_BUILT))
