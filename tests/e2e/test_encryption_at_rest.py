@@ -40,7 +40,9 @@ async def test_a_new_key_takes_over_by_rewrite_and_by_get_and_replace(
 
     second = new_key()
     assert await keys_in_use(own_server) == before
-    assert "secrets are stored with the current key" in ctl("rewrite").out
+    said = ctl("rewrite").out
+    assert "secrets are stored with the current key" in said
+    assert "works.work.karmada.io are stored with the current key" in said
     assert await keys_in_use(own_server) == dict.fromkeys(before, second)
 
     third = new_key()

@@ -13,6 +13,8 @@ from karmada.kube.server.watchcache.history import History
 
 WITHOUT_PODS = frozenset({"StorageObjectInUseProtection", "ServiceAccount"})
 """Admission that makes sense only where pods run."""
+ENCRYPTED = ("secrets", "works.work.karmada.io")
+"""Works hold what goes to a cluster, also Secrets."""
 _HISTORY = History(most_bytes=4 << 20)
 """The server's own informers are in-process and never far behind; other watches read older events from the store."""
 
@@ -32,6 +34,7 @@ def control_plane_server(
             namespace_defaults=False,
             disabled_admission=config.disabled_admission | WITHOUT_PODS,
             history=_HISTORY,
+            encrypted_resources=ENCRYPTED,
         ),
         clock,
     )

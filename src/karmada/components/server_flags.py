@@ -149,7 +149,8 @@ server_flags = together(
     etcd_flags(""),
     file(
         "--encryption-provider-config",
-        "EncryptionConfiguration of what is stored encrypted.  [default: Secrets, with the key in pki/encryption.yaml]",
+        "EncryptionConfiguration of what is stored encrypted.  [default: Secrets and Works, with the key in "
+        "pki/encryption.yaml]",
     ),
     click.option(
         "--accept-loss",

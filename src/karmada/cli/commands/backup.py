@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
 
 import click
 
@@ -15,11 +17,29 @@ from karmada.kube.server.storage.interface import StoreUnavailable
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 
-storage_option = click.option(
-    "--storage",
-    required=True,
-    help="The store, as in the server's --storage: sqlite:///path/to/state.db or etcd://host:port,…",
-)
+
+def storage_option(command: Callable[..., None]) -> Callable[..., None]:
+    """--storage or --data-dir, of which the command gets the address as `storage`."""
+
+    @click.option(
+        "--storage",
+        default="",
+        help="The store, as in the server's --storage: sqlite:///path/to/state.db or etcd://host:port,…",
+    )
+    @click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="The data directory of a server that stores in state.db there, in place of --storage.",
+    )
+    @functools.wraps(command)
+    def wrapped(*args: Any, storage: str, data_dir: Path | None, **given: Any) -> None:
+        if bool(storage) == (data_dir is not None):
+            raise click.UsageError("either --storage or --data-dir is required")
+        if data_dir is not None:
+            storage = f"sqlite://{quote(str(data_dir.expanduser().absolute() / 'state.db'))}"
+        command(*args, storage=storage, **given)
+
+    return wrapped
 
 
 def _progress(word: str) -> dump.Progress:
@@ -53,13 +73,14 @@ def backup(file: Path, storage: str) -> None:
     the data directory are not part of it.
 
     \b
-    Example:
-      karmadactl backup monday.backup --storage sqlite:///home/me/.karmada/state.db
+    Examples:
+      karmadactl backup monday.backup --data-dir ~/.karmada
+      karmadactl backup monday.backup --storage etcd://10.0.0.1:2379
     """
 
     async def work() -> int:
         parts = urlsplit(storage)
-        source = SqliteReader(parts.path) if parts.scheme == "sqlite" else open_store(storage)
+        source = SqliteReader(unquote(parts.path)) if parts.scheme == "sqlite" else open_store(storage)
         await source.open()
         try:
             return await dump.back_up(source, file, _progress("Copied"))

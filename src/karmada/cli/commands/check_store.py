@@ -29,8 +29,9 @@ def check_store(storage: str) -> None:
     checksums of its own, each value must be an object. Ends with code 1 if something is damaged.
 
     \b
-    Example:
-      karmadactl check-store --storage sqlite:///home/me/.karmada/state.db
+    Examples:
+      karmadactl check-store --data-dir ~/.karmada
+      karmadactl check-store --storage etcd://10.0.0.1:2379
     """
     parts = urlsplit(storage)
     try:

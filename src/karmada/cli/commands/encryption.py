@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
 
 _PAGE = 500
+_DEFAULT = ("secrets", "works.work.karmada.io")
+"""What is encrypted unless configured otherwise."""
 
 
 @click.command("new-encryption-key")
@@ -42,14 +44,14 @@ def new_encryption_key(file: Path) -> None:
 @click.argument("resources", nargs=-1)
 @connect.connection_flags
 def rewrite(resources: tuple[str, ...], kubeconfig: str, karmada_context: str) -> None:
-    """Store all objects of RESOURCES (default: secrets) again as they are, with the current encryption key.
+    """Store all objects of RESOURCES (default: secrets and works) again as they are, with the current encryption key.
 
     \b
     Examples:
       karmadactl rewrite
       karmadactl rewrite secrets configmaps
     """
-    for resource in resources or ("secrets",):
+    for resource in resources or _DEFAULT:
         count = connect.run(_rewrite(kubeconfig, karmada_context, resource))
         click.echo(f"{count:,} {resource} are stored with the current key")
 

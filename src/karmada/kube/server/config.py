@@ -27,7 +27,9 @@ class ServerConfig:
     accept_loss: bool = False
     """Open a damaged store without what is lost, and an empty one in a data directory that had a state before."""
     encryption_config: Path | None = None
-    """EncryptionConfiguration for the store; None: pki/encryption.yaml, made for SQLite (Secrets, with a new key)."""
+    """EncryptionConfiguration for the store; None: pki/encryption.yaml, made for SQLite with a new key."""
+    encrypted_resources: tuple[str, ...] = ("secrets",)
+    """What is encrypted by the configuration that is made."""
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     advertise_host: str = ""

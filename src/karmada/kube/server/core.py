@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from urllib.parse import quote
 
 import orjson
 
@@ -60,7 +61,7 @@ class ServerCore:
         self.clock = clock or RealClock()
         self.port = 0
         self.definitions = Definitions.load(config.kubernetes_version)
-        storage = config.storage or f"sqlite://{(config.data_dir / 'state.db').absolute()}"
+        storage = config.storage or f"sqlite://{quote(str((config.data_dir / 'state.db').absolute()))}"
         self.store = open_store(storage, accept_loss=config.accept_loss, encryption=_encryption(config, storage))
         self.cache = Cache(self.store, self.clock, config.history, scope=config.storage_scope)
         self.registry = Registry()
@@ -204,7 +205,7 @@ def _encryption(config: ServerConfig, storage: str) -> Encryption:
     path = config.data_dir / "pki" / "encryption.yaml"
     if storage.startswith("sqlite:"):
         private_directory(path.parent)
-        make_configuration(path)
+        make_configuration(path, config.encrypted_resources)
     return read_encryption(path) if path.exists() and not storage.startswith("memory:") else PLAIN
 
 

@@ -24,7 +24,13 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage import dump
-from karmada.kube.server.storage.encryption import PLAIN, Encryption, Undecipherable, read_encryption
+from karmada.kube.server.storage.encryption import (
+    PLAIN,
+    Encryption,
+    Undecipherable,
+    make_configuration,
+    read_encryption,
+)
 from karmada.kube.server.storage.interface import Store
 from karmada.kube.server.storage.memory import MemoryStore
 from karmada.kube.server.storage.open import open_store
@@ -33,6 +39,7 @@ from tests.support.etcd_cluster import EtcdCluster
 
 SECRETS = GVR("", "v1", "secrets")
 KEY = "core/secrets/default/password"
+WORK = "work.karmada.io/works/karmada-es-member1/password"
 VALUE = b'{"apiVersion":"v1","kind":"Secret","metadata":{"name":"password"},"data":{"word":"sesame"}}'
 
 
@@ -54,7 +61,7 @@ def encryption(tmp_path: Path, *providers: dict[str, Any], resources: tuple[str,
     return read_encryption(written(tmp_path / "encryption.yaml", configuration(*providers, resources=resources)))
 
 
-@pytest.mark.parametrize("provider", ["aesgcm", "aescbc", "chacha20poly1305"])
+@pytest.mark.parametrize("provider", ["aesgcm", "aescbc", "secretbox", "chacha20poly1305"])
 @given(value=st.binary(max_size=200))
 def test_what_is_encoded_is_decoded_again(
     tmp_path_factory: pytest.TempPathFactory, provider: str, value: bytes
@@ -95,6 +102,28 @@ def test_a_value_that_was_changed_or_moved_is_not_read(tmp_path: Path) -> None:
         codec.decode(KEY, stored[:-1] + bytes([stored[-1] ^ 1]))
 
 
+@pytest.mark.parametrize("provider", ["aesgcm", "secretbox", "chacha20poly1305"])
+def test_a_changed_value_is_noticed(tmp_path: Path, provider: str) -> None:
+    codec = encryption(tmp_path, {provider: {"keys": [key("one")]}})
+    stored = codec.encode(KEY, VALUE)
+    for changed in (stored[:-1] + bytes([stored[-1] ^ 1]), stored[:-1], stored[: stored.index(b"one:") + 9]):
+        with pytest.raises(Undecipherable, match=f'{KEY} cannot be decrypted by {provider} key "one"'):
+            codec.decode(KEY, changed)
+
+
+def test_secretbox_reads_what_kubernetes_has_written(tmp_path: Path) -> None:
+    """The vector of NaCl's crypto_secretbox, in the form that a kube-apiserver stores."""
+    secret = base64.b64encode(bytes.fromhex("1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f68389"))
+    nonce = bytes.fromhex("69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37")
+    box = bytes.fromhex(
+        "f3ffc7703f9400e52a7dfb4b3d3305d98e993b9f48681273c29650ba32fc76ce48332ea7164d96a4476fb8c531a1186ac0dfc17c98dce87b4da7f011ec48c97271d2c20f9b928fe2270d6fb863d51738b48eeee314a7cc8ab932164548e526ae90224368517acfeabd6bb3732bc0e9da99832b61ca01b6de56244a9e88d5f9b37973f622a43d14a6599b1f654cb45a74e355a5"
+    )
+    codec = encryption(tmp_path, {"secretbox": {"keys": [{"name": "one", "secret": secret.decode()}]}})
+    value = codec.decode(KEY, b"k8s:enc:secretbox:v1:one:" + nonce + box)
+    assert value[:8] == bytes.fromhex("be075fc53c81f2d5")
+    assert len(value) == 131
+
+
 def test_a_key_that_is_not_there_is_named(tmp_path: Path) -> None:
     stored = encryption(tmp_path, {"aesgcm": {"keys": [key("one")]}}).encode(KEY, VALUE)
     for codec in (encryption(tmp_path, {"aesgcm": {"keys": [key("two")]}}), PLAIN):
@@ -131,7 +160,8 @@ def test_identity_first_decrypts_what_is_written_next(tmp_path: Path) -> None:
         ({"kind": "Secret"}, "kind: must be EncryptionConfiguration"),
         ({**configuration(), "resources": []}, "resources: Required value"),
         (configuration(), r"resources\[0\].providers: Required value"),
-        (configuration({"secretbox": {"keys": [key("one")]}}), r"providers\[0\].secretbox: not supported \(known: ide"),
+        (configuration({"kms": {"name": "one"}}), r"providers\[0\].kms: not supported \(known: identity, aesgcm"),
+        (configuration({"secretbox": {"keys": [key("one", 16)]}}), r"keys\[0\].secret: has 16 bytes, must have 32"),
         (configuration({"aesgcm": {"keys": []}}), r"providers\[0\].aesgcm.keys: Required value"),
         (configuration({"aesgcm": {"keys": [key("one", 5)]}}), r"keys\[0\].secret: has 5 bytes, must have 16 or 24"),
         (configuration({"aesgcm": {"keys": [{"name": "a", "secret": "?"}]}}), r"keys\[0\].secret: must be base64"),
@@ -251,6 +281,27 @@ async def test_secrets_are_encrypted_by_default_and_the_key_rotates_by_rewriting
     second = await stored(tmp_path)
     assert second.split(b":")[4] != first.split(b":")[4]
     assert second.split(b":")[4].decode() in rotated.output
+
+
+def test_a_configuration_of_an_earlier_version_gets_what_is_encrypted_by_default_now(tmp_path: Path) -> None:
+    file = tmp_path / "encryption.yaml"
+    make_configuration(file, ["secrets"])
+    secret = read_encryption(file).encode(KEY, VALUE)
+    make_configuration(file, ["secrets", "works.work.karmada.io"])
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    codec = read_encryption(file)
+    assert codec.decode(KEY, secret) == VALUE
+    assert not codec.is_stale(KEY)
+    assert codec.decode(WORK, VALUE) == VALUE
+    assert codec.is_stale(WORK), "the next write encrypts it"
+
+
+def test_a_configuration_that_somebody_has_changed_stays_as_it_is(tmp_path: Path) -> None:
+    document = configuration({"aesgcm": {"keys": [key("one")]}}, resources=("secrets", "configmaps"))
+    file = written(tmp_path / "encryption.yaml", document)
+    before = file.read_bytes()
+    make_configuration(file, ["secrets", "works.work.karmada.io"])
+    assert file.read_bytes() == before
 
 
 async def test_a_server_without_the_key_does_not_start_and_names_it(tmp_path: Path) -> None:

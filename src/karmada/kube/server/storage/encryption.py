@@ -3,8 +3,8 @@
 The configuration is Kubernetes' EncryptionConfiguration. A stored value begins with `k8s:enc:<provider>:v1:<key>:`,
 so a value says by itself how it is read, and plain values from before can stand beside encrypted ones. The first key of
 the first provider writes, all of them read. A value that was not written by it is stale: an update that changes nothing
-is carried out for it, which is how keys are rotated. The key of the object is part of what is authenticated, so a value
-cannot be moved to another name.
+is carried out for it, which is how keys are rotated. With an AEAD (aesgcm, chacha20poly1305) the key of the object is
+part of what is authenticated, so a value cannot be moved to another name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -40,7 +40,7 @@ class Cipher(Protocol):
     def seal(self, value: bytes, context: bytes, /) -> bytes: ...
 
     def open(self, sealed: bytes, context: bytes, /) -> bytes:
-        """ValueError or InvalidTag if it was not sealed by this key in this context."""
+        """ValueError or InvalidTag if it was not sealed by this key, for an AEAD in this context."""
 
 
 class Aead:
@@ -76,6 +76,25 @@ class AesCbc:
         return unpadder.update(padded) + unpadder.finalize()
 
 
+class SecretBox:
+    """XSalsa20-Poly1305 of NaCl, as Kubernetes has it: notices a changed value, but not one of another object."""
+
+    def __init__(self, key: bytes) -> None:
+        from nacl.exceptions import CryptoError
+        from nacl.secret import SecretBox as NaclBox
+
+        self._box, self._refused = NaclBox(key), CryptoError
+
+    def seal(self, value: bytes, _context: bytes, /) -> bytes:
+        return bytes(self._box.encrypt(value))
+
+    def open(self, sealed: bytes, _context: bytes, /) -> bytes:
+        try:
+            return bytes(self._box.decrypt(sealed))
+        except self._refused as error:
+            raise ValueError(str(error)) from error
+
+
 class _Kind(NamedTuple):
     sizes: tuple[int, ...]
     make: Callable[[bytes], Cipher]
@@ -84,6 +103,7 @@ class _Kind(NamedTuple):
 _KINDS = {
     "aesgcm": _Kind((16, 24, 32), lambda key: Aead(AESGCM(key))),
     "aescbc": _Kind((16, 24, 32), AesCbc),
+    "secretbox": _Kind((32,), SecretBox),
     "chacha20poly1305": _Kind((32,), lambda key: Aead(ChaCha20Poly1305(key))),
 }
 
@@ -256,12 +276,21 @@ def new_key() -> dict[str, str]:
     return {"name": f"key-{os.urandom(4).hex()}", "secret": base64.b64encode(os.urandom(32)).decode()}
 
 
-def make_configuration(path: Path) -> None:
-    """Secrets under a new key; readable by the owner only. One that is there stays."""
-    if read_optional(path) is not None:
+def make_configuration(path: Path, resources: Sequence[str]) -> None:
+    """These resources under a new key; readable by the owner only.
+
+    A file that is there stays, but what earlier versions made, for Secrets alone, gets the other resources as well.
+    """
+    if read_optional(path) is None:
+        providers: list[Any] = [{"aesgcm": {"keys": [new_key()]}}, {"identity": {}}]
+        _write(path, {"resources": [{"resources": list(resources), "providers": providers}]})
         return
-    providers: list[Any] = [{"aesgcm": {"keys": [new_key()]}}, {"identity": {}}]
-    _write(path, {"resources": [{"resources": ["secrets"], "providers": providers}]})
+    read_encryption(path)
+    document = yaml.safe_load(path.read_text())
+    rules = document["resources"]
+    if len(rules) == 1 and rules[0]["resources"] == ["secrets"] != list(resources):
+        rules[0]["resources"] = list(resources)
+        _write(path, document)
 
 
 def add_key(path: Path) -> str:

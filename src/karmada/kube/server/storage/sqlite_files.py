@@ -10,6 +10,7 @@ import os
 import sqlite3
 import stat
 from pathlib import Path
+from urllib.parse import quote
 
 from karmada.kube.server.storage.interface import StoreDamaged, StoreLocked, StoreUnavailable
 
@@ -41,7 +42,7 @@ def make_private(path: Path) -> None:
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """Beside a server that writes; closing it neither checkpoints nor deletes a WAL."""
-    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=5.0)
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=5.0)
 
 
 def lock(path: Path) -> int:
