@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from karmada.kube.runtime.watchdog import Stalls, describe_requests, watching_for_stalls
-from tests.support.eventually import eventually
+from karmada.kube.runtime.watchdog import Stalls, Watchdog, describe_requests, watching_for_stalls
+from tests.support.eventually import LIMIT, eventually
 
 
 def busy(seconds: float) -> None:
@@ -74,3 +75,35 @@ async def test_a_loop_that_waits_is_not_woken_and_not_counted() -> None:
     with watching_for_stalls(stalls):
         await asyncio.sleep(0.3)
     assert stalls.count == 0
+
+
+class ClearedLate(threading.Event):
+    """Its clearing begins before it is set, and takes effect afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clearing, self.was_set = threading.Event(), threading.Event()
+
+    def clear(self) -> None:
+        self.clearing.set()
+        self.was_set.wait()
+        super().clear()
+
+    def set(self) -> None:
+        super().set()
+        self.was_set.set()
+
+
+def test_a_stop_at_the_moment_of_a_beat_ends_the_thread() -> None:
+    async def stop_during_a_beat() -> None:
+        dog = Watchdog(Stalls())
+        dog._answered = answered = ClearedLate()
+        dog.start()
+        while not answered.clearing.is_set():
+            busy(0.02)
+        dog.stop()
+
+    running = threading.Thread(target=lambda: asyncio.run(stop_during_a_beat()), daemon=True)
+    running.start()
+    running.join(LIMIT)
+    assert not running.is_alive(), "the loop waits for the watchdog, and the watchdog for the loop"

@@ -104,6 +104,8 @@ class Watchdog:
     def _beat(self) -> None:
         """Wait until the loop answers, however long that takes."""
         self._answered.clear()
+        if self._stopping.is_set():  # after the clearing, which may have undone what `stop` has set
+            return
         began = time.monotonic()
         try:
             self._loop.call_soon_threadsafe(self._answered.set)
