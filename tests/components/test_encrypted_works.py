@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from karmada.cli.commands.backup import backup, restore
 from karmada.cli.commands.check_store import check_store
+from karmada.cli.commands.encryption import rewrite
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.storage.sqlite_reader import SqliteReader
 from tests.support.karmada_server import serving
@@ -57,7 +58,9 @@ async def test_a_store_with_plain_works_opens_and_its_works_are_encrypted_when_w
     async with serving(tmp_path, storage=url) as server:
         found = await server.client().get(WORKS, "password", SPACE)
         assert found["spec"]["workload"]["manifests"][0]["data"] == SECRET["data"]
-        await server.client().update(WORKS, found)
+        words = ["--kubeconfig", str(tmp_path / "admin.kubeconfig")]
+        result = await asyncio.to_thread(CliRunner().invoke, rewrite, words)
+        assert "1 works.work.karmada.io are stored with the current key" in result.output
     assert (await stored(tmp_path)).startswith(b"k8s:enc:aesgcm:v1:key-")
 
 

@@ -51,25 +51,35 @@ def rewrite(resources: tuple[str, ...], kubeconfig: str, karmada_context: str) -
       karmadactl rewrite
       karmadactl rewrite secrets configmaps
     """
-    for resource in resources or _DEFAULT:
-        count = connect.run(_rewrite(kubeconfig, karmada_context, resource))
-        click.echo(f"{count:,} {resource} are stored with the current key")
+    connect.run(_rewrite(kubeconfig, karmada_context, resources))
 
 
-async def _rewrite(kubeconfig: str, context: str, resource: str) -> int:
+async def _rewrite(kubeconfig: str, context: str, resources: tuple[str, ...]) -> None:
     from karmada.cli.targeting.session import one_server
+    from karmada.kube.client.discovery import NoMatch
 
     async with one_server(kubeconfig, context, "") as session:
-        mapping = await session.client.mapper.named(resource)
-        count, token = 0, ""
-        while True:
-            page = await session.client.list(mapping.gvr, limit=_PAGE, continue_=token)
-            for obj in page["items"]:
-                await _write_again(session.client, mapping, obj)
-            count += len(page["items"])
-            token = page["metadata"].get("continue", "")
-            if not token:
-                return count
+        for resource in resources or _DEFAULT:
+            try:
+                mapping = await session.client.mapper.named(resource)
+            except NoMatch:
+                if resources:
+                    raise
+                continue  # a server without Karmada's kinds
+            count = await _write_all_again(session.client, mapping)
+            click.echo(f"{count:,} {resource} are stored with the current key")
+
+
+async def _write_all_again(client: Client, mapping: Mapping) -> int:
+    count, token = 0, ""
+    while True:
+        page = await client.list(mapping.gvr, limit=_PAGE, continue_=token)
+        for obj in page["items"]:
+            await _write_again(client, mapping, obj)
+        count += len(page["items"])
+        token = page["metadata"].get("continue", "")
+        if not token:
+            return count
 
 
 async def _write_again(client: Client, mapping: Mapping, obj: Obj) -> None:
