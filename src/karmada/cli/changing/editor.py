@@ -196,7 +196,8 @@ def parsed(text: str) -> list[Obj]:
 
 def as_text(objs: Sequence[Obj], output: str) -> str:
     """One object, or a List of several, in YAML or JSON."""
-    from karmada.cli.output.documents import to_json, to_yaml
+    from karmada.cli.output.documents import to_yaml
+    from karmada.kube.objects.go_json import to_json
 
     shown = objs[0] if len(objs) == 1 else {"apiVersion": "v1", "items": list(objs), "kind": "List", "metadata": {}}
     return to_json(shown) if output == "json" else to_yaml(shown)

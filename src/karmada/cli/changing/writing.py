@@ -104,7 +104,7 @@ def with_last_applied(obj: Obj, *, generated: bool = False) -> Obj:
 
     The text of an object from a file has a map of annotations even when it is empty, that of a generated one has not.
     """
-    from karmada.cli.output.documents import compact_json
+    from karmada.kube.objects.go_json import compact_json
 
     metadata = {**(obj.get("metadata") or {})}
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
@@ -148,7 +148,7 @@ async def raw(client: Client, method: str, path: str, body: Obj | None = None) -
     """A raw request; prints the response body."""
     from urllib.parse import parse_qsl
 
-    from karmada.cli.output.documents import compact_json
+    from karmada.kube.objects.go_json import compact_json
 
     path, _, query = path.partition("?")
     if not path.startswith("/"):

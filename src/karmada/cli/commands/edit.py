@@ -152,7 +152,7 @@ class _Editing:
         flags = self._flags
         body, kind = make_patch(old, writing.with_last_applied(new) if flags["save_config"] else new)
         if flags["output_patch"]:
-            from karmada.cli.output.documents import compact_json
+            from karmada.kube.objects.go_json import compact_json
 
             click.echo(f"Patch: {compact_json(body)}")
         await session.client.patch(

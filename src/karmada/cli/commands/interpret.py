@@ -279,7 +279,8 @@ def _show(results: dict[str, Any], flags: dict[str, Any]) -> None:
 
 
 def _text(value: Any, flags: dict[str, Any]) -> str:
-    from karmada.cli.output.documents import to_json, to_yaml
+    from karmada.cli.output.documents import to_yaml
+    from karmada.kube.objects.go_json import to_json
 
     if flags["output"] not in ("", "yaml") or flags["template"]:
         if flags["output"] == "json":

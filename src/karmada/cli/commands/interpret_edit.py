@@ -200,7 +200,8 @@ def _save(customization: Customization, obj: Obj, flags: dict[str, Any]) -> None
 
 
 def _written(obj: Obj, *, is_json: bool) -> str:
-    from karmada.cli.output.documents import to_json, to_yaml
+    from karmada.cli.output.documents import to_yaml
+    from karmada.kube.objects.go_json import to_json
 
     return to_json(obj) if is_json else to_yaml(obj)
 

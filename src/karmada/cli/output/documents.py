@@ -6,7 +6,8 @@ import json
 import re
 from typing import Any
 
-_ESCAPED = re.compile("[<>&\u2028\u2029]")
+from karmada.kube.objects.go_json import compact_json
+
 _DIGITS = re.compile(r"(\d+)")
 _TAG = "tag:yaml.org,2002:"
 _WORDS = frozenset(
@@ -27,20 +28,6 @@ _NOT_TEXT = re.compile(
 )
 """What YAML would read as a number, a time or a number in base 60."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
-
-
-def to_json(value: Any) -> str:
-    """Indented, with sorted keys."""
-    return _escape(json.dumps(value, indent=4, sort_keys=True, ensure_ascii=False)) + "\n"
-
-
-def compact_json(value: Any) -> str:
-    return _escape(json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False))
-
-
-def _escape(text: str) -> str:
-    """Go writes as escapes what might be taken for HTML; these characters are nowhere but in texts."""
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def means_text(text: str) -> bool:

@@ -19,7 +19,7 @@ from karmada.kube.objects.quoting import go_quote
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
-    from karmada.cli.output.jsonpath_template import Template
+    from karmada.kube.objects.jsonpath_template import Template
 
 Printer = Callable[[Obj], str]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -132,7 +132,7 @@ def shown(obj: Obj, managed_fields: bool) -> Obj:
 
 
 def _json(obj: Obj) -> str:
-    from karmada.cli.output.documents import to_json
+    from karmada.kube.objects.go_json import to_json
 
     return to_json(obj)
 
@@ -195,8 +195,8 @@ def _jsonpath_as_json(text: str, allow_missing: bool, managed_fields: bool) -> P
 
 
 def _parsed(text: str) -> Template:
-    from karmada.cli.output.jsonpath_template import parse
     from karmada.kube.objects.jsonpath import JSONPathError
+    from karmada.kube.objects.jsonpath_template import parse
 
     try:
         return parse(text)
@@ -290,8 +290,8 @@ def _columns_of_file(path: str) -> list[tuple[str, str]]:
 
 
 def _column(path: str) -> Template:
-    from karmada.cli.output.jsonpath_template import parse, relaxed
     from karmada.kube.objects.jsonpath import JSONPathError
+    from karmada.kube.objects.jsonpath_template import parse, relaxed
 
     try:
         return parse(relaxed(path))

@@ -19,8 +19,8 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 def sorted_by(path: str, items: Sequence[T], obj: Callable[[T], Any]) -> list[T]:
     """The items in the order of a field of their objects; Failure for a path that leads nowhere."""
-    from karmada.cli.output.jsonpath_template import parse, relaxed
     from karmada.kube.objects.jsonpath import JSONPathError
+    from karmada.kube.objects.jsonpath_template import parse, relaxed
 
     try:
         template = parse(relaxed(path))

@@ -11,11 +11,12 @@ import orjson
 
 from karmada.cli.changing import writing
 from karmada.cli.changing.applying.item import Done, Item
-from karmada.cli.output.documents import compact_json, to_yaml
+from karmada.cli.output.documents import to_yaml
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.session import Session
 from karmada.kube.objects.errors import ApiError, Conflict, Invalid, NotFound
+from karmada.kube.objects.go_json import compact_json
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.threeway import PatchConflict, three_way_merge_patch, three_way_strategic_patch

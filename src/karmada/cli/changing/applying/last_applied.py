@@ -24,7 +24,7 @@ def _annotation(obj: Obj) -> str:
 
 
 def _text(obj: Obj) -> str:
-    from karmada.cli.output.documents import compact_json
+    from karmada.kube.objects.go_json import compact_json
 
     return compact_json(obj) + "\n"
 
@@ -92,7 +92,8 @@ def _parsed(text: str, name: str) -> Any:
 
 
 def _shown(obj: Any, output: str) -> str:
-    from karmada.cli.output.documents import to_json, to_yaml
+    from karmada.cli.output.documents import to_yaml
+    from karmada.kube.objects.go_json import to_json
 
     if output == "yaml":
         return to_yaml(obj)

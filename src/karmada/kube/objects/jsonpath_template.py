@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from karmada.cli.output.documents import compact_json, to_json
+from karmada.kube.objects.go_json import compact_json, to_json
 from karmada.kube.objects.go_values import go_scalar
 from karmada.kube.objects.jsonpath import (
     IDENTIFIER,

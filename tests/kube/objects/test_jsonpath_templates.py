@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from karmada.cli.output.jsonpath_template import go_text, parse, relaxed
 from karmada.kube.objects.jsonpath import JSONPathError
+from karmada.kube.objects.jsonpath_template import go_text, parse, relaxed
 
 OBJ: dict[str, Any] = {
     "kind": "Deployment",
