@@ -92,11 +92,11 @@ async def test_other_kinds_have_no_warning(http: Http) -> None:
 
 
 async def test_the_webhook_answers_with_the_warning() -> None:
-    hook = next(hook for hook in VALIDATING if hook.resource.resource == "clustertaintpolicies")
+    hook = next(hook for hook in VALIDATING if hook.resource.resource == "federatedresourcequotas")
     obj = {
-        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterTaintPolicy", "metadata": {"name": "t"},
-        "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]},
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota",
+        "metadata": {"name": "t", "namespace": "default"}, "spec": {"overall": {"cpu": "1"}},
     }  # fmt: skip
     response = await respond(hook, {"operation": "CREATE", "object": obj}, Settings())
     assert response["allowed"], response
-    assert response["warnings"] == ["ClusterTaintPolicy: stored; nothing acts on it yet"]
+    assert response["warnings"] == ["FederatedResourceQuota: stored; nothing acts on it yet"]

@@ -103,10 +103,12 @@ async def running(
     *,
     clock: Clock | None = None,
     settings: Settings | None = None,
+    no_execute_policies: bool = False,
 ) -> AsyncIterator[ControlPlane]:
     """The parts run until the end of the block. Time stands still unless the test moves it or brings a real clock."""
     clock = clock or FakeClock()
-    server = control_plane_server(ServerConfig(data_dir=folder, storage="memory://", port=0), clock)
+    config = ServerConfig(data_dir=folder, storage="memory://", port=0)
+    server = control_plane_server(config, clock, allow_no_execute_taint_policy=no_execute_policies)
     await server.start()
     try:
         await until_served(server)

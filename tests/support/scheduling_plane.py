@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
-from karmada.controllers.context import Context
+from karmada.controllers.context import Context, Settings
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock, FakeClock
 from karmada.kube.objects.errors import NotFound
@@ -211,7 +211,9 @@ async def scheduling(
     options: Options | None = None,
     remote: Sequence[RemoteEstimator] = (),
     clock: Clock | None = None,
+    settings: Settings | None = None,
     scheduler: bool = True,
+    no_execute_policies: bool = False,
     more: Callable[[Context], Sequence[Reconciler]] = lambda _context: (),
 ) -> AsyncIterator[Scheduling]:
     """`gates` as on a command line; `scheduler`: whether one runs."""
@@ -221,5 +223,5 @@ async def scheduling(
             context.gates.set(gates)
         return [*(scheduler_parts(context, options, remote) if scheduler else ()), *more(context)]
 
-    async with running(folder, parts, clock=clock) as plane:
+    async with running(folder, parts, clock=clock, settings=settings, no_execute_policies=no_execute_policies) as plane:
         yield Scheduling(plane)

@@ -24,10 +24,8 @@ NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
     GroupResource("multicluster.x-k8s.io", "serviceimports"): "ServiceImport",
     GroupResource("networking.karmada.io", "multiclusteringresses"): "MultiClusterIngress",
     GroupResource("networking.karmada.io", "multiclusterservices"): "MultiClusterService",
-    GroupResource("policy.karmada.io", "clustertaintpolicies"): "ClusterTaintPolicy",
     GroupResource("policy.karmada.io", "federatedresourcequotas"): "FederatedResourceQuota",
     GroupResource("policy.karmada.io", "replicaschedulingpolicies"): "ReplicaSchedulingPolicy",
-    GroupResource("remedy.karmada.io", "remedies"): "Remedy",
     GroupResource("search.karmada.io", "resourceregistries"): "ResourceRegistry",
 }
 _BY_GATE: Final[dict[str, str]] = {"FederatedResourceQuota": "FederatedQuotaEnforcement"}

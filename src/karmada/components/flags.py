@@ -7,7 +7,7 @@ A program puts its flags together from these groups; what was given comes as a d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -247,6 +247,39 @@ cluster_status_flags = together(
     ignored("--resync-period", "changes are never missed, so nothing is resynced."),
 )
 
+_PURGE_MODES = ("Gracefully", "Directly")
+failover_flags = together(
+    switch(
+        "--enable-taint-manager", True, "Run the taint manager, if the gate Failover is on and the next flag is set."
+    ),
+    switch(
+        "--enable-no-execute-taint-eviction",
+        False,
+        "Evict resources from clusters with NoExecute taints that their placement does not tolerate.",
+    ),
+    click.option(
+        "--no-execute-taint-eviction-purge-mode",
+        default="Gracefully",
+        help="How they leave, unless their policy says: Gracefully (the copy stays until the resource is healthy "
+        "elsewhere) or Directly (the copy is deleted first).",
+    ),
+    click.option(
+        "--resource-eviction-rate",
+        default=0.5,
+        help="Evictions by taints per second, in each of three lines; 0 is one in half an hour.",
+    ),
+    duration(
+        "--graceful-eviction-timeout",
+        "10m",
+        "How long the copy in a cluster that is left waits for the resource to be healthy elsewhere.",
+    ),
+    switch(
+        "--evict-last-copy",
+        False,
+        "Delete the copy at the end of that time even if no other copy serves, as Karmada does.",
+    ),
+)
+
 controller_flags = together(
     controllers_flag,
     cluster_status_flags,
@@ -259,6 +292,7 @@ controller_flags = together(
     duration(
         "--cluster-startup-grace-period", "60s", "How long a new cluster may be silent before its readiness is Unknown."
     ),
+    failover_flags,
     insecure_members_flag,
     click.option(
         "--skipped-propagating-apis",
@@ -282,11 +316,6 @@ controller_flags = together(
         for name, (count, what) in _WORKERS.items()
     ),
     ignored("--concurrent-dependent-resource-syncs", "dependencies are synced together with their bindings."),
-    ignored(
-        "--enable-taint-manager --graceful-eviction-timeout --enable-no-execute-taint-eviction "
-        "--no-execute-taint-eviction-purge-mode --resource-eviction-rate",
-        "failover does not exist here yet.",
-    ),
     ignored("--federated-resource-quota-sync-period", "federated quotas are not synced here yet."),
     ignored(
         "--horizontal-pod-autoscaler-sync-period --horizontal-pod-autoscaler-upscale-delay "
@@ -302,7 +331,7 @@ def settings_from(given: Given) -> Settings:
     """Raises click.ClickException with the fields that cannot be, as Karmada names them."""
     from karmada.components.parts import check
 
-    refuse(_not_positive(given))
+    refuse([*_not_positive(given), *_wrong_evictions(given)])
     check_controllers(check, given)
     return settings_of(given)
 
@@ -325,6 +354,16 @@ def refuse(wrong: Sequence[FieldError]) -> None:
     """click.ClickException if there are any."""
     if wrong:
         raise click.ClickException("; ".join(map(str, wrong)))
+
+
+def _wrong_evictions(given: Given) -> Iterator[FieldError]:
+    from karmada.kube.objects.errors import invalid
+
+    rate, mode = given["resource_eviction_rate"], given["no_execute_taint_eviction_purge_mode"]
+    if rate < 0:
+        yield invalid("Options.ResourceEvictionRate", rate, "must be greater than or equal to 0")
+    if given["enable_no_execute_taint_eviction"] and mode not in _PURGE_MODES:
+        yield invalid("Options.NoExecuteTaintEvictionPurgeMode", mode, "must be Gracefully or Directly")
 
 
 def _not_positive(given: Given) -> list[FieldError]:

@@ -21,9 +21,16 @@ from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import ClusterMonitor
 from karmada.controllers.cluster_api import ClusterApi
 from karmada.controllers.cluster_status.controller import ClusterStatus
+from karmada.controllers.context import Context
 from karmada.controllers.dependencies import dependency_parts
 from karmada.controllers.detector.parts import detector_parts
 from karmada.controllers.execution.controller import Execution
+from karmada.controllers.failover.application import ApplicationFailover
+from karmada.controllers.failover.graceful_eviction import GracefulEviction
+from karmada.controllers.failover.metrics import EvictionMetrics
+from karmada.controllers.failover.remedies import Remedies
+from karmada.controllers.failover.taint_manager import TaintManager
+from karmada.controllers.failover.taint_policies import ClusterTaintPolicies
 from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
 from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer
@@ -33,8 +40,6 @@ from karmada.overrides.triggers import Triggers
 
 NOT_BUILT = frozenset(
     {
-        "applicationFailover",
-        "clustertaintpolicy",
         "cronFederatedHorizontalPodAutoscaler",
         "endpointSlice",
         "endpointsliceCollect",
@@ -43,9 +48,7 @@ NOT_BUILT = frozenset(
         "federatedResourceQuotaEnforcement",
         "federatedResourceQuotaStatus",
         "federatedResourceQuotaSync",
-        "gracefulEviction",
         "multiclusterservice",
-        "remedy",
         "serviceExport",
         "serviceImport",
         "workloadRebalancer",
@@ -86,9 +89,27 @@ def _binding_status(shared: Shared) -> list[Part]:
     return [BindingStatus(shared.context, kind, template_status) for kind in KINDS]
 
 
+def _cluster(shared: Shared) -> list[Part]:
+    """The taint manager is a part of the cluster controller, by its flags and gate."""
+    context, settings = shared.context, shared.context.settings
+    parts: list[Part] = [Clusters(context), ClusterMonitor(context)]
+    if settings.enable_taint_manager and settings.enable_no_execute_taint_eviction and _fails_over(context):
+        metrics = EvictionMetrics()
+        parts += [TaintManager(context, kind, metrics) for kind in KINDS]
+    return parts
+
+
+def _fails_over(context: Context) -> bool:
+    return context.gates.enabled("Failover")
+
+
+def _application_failover(shared: Shared) -> list[Part]:
+    return [ApplicationFailover(shared.context, kind, shared.interpreter) for kind in KINDS]
+
+
 CONTROLLERS: Sequence[Row] = (
     Row("clusterApi", _cluster_api, optional=False, when=lambda context: bool(context.settings.cluster_api_kubeconfig)),
-    Row("cluster", lambda shared: [Clusters(shared.context), ClusterMonitor(shared.context)]),
+    Row("cluster", _cluster),
     Row("clusterStatus", lambda shared: [ClusterStatus(shared.context)]),
     Row("agentcsrapproving", lambda shared: [AgentCsrApproving(shared.context)]),
     Row("unifiedAuth", lambda shared: [UnifiedAuth(shared.context)]),
@@ -98,6 +119,10 @@ CONTROLLERS: Sequence[Row] = (
     Row("binding", _binding),
     Row("execution", lambda shared: [Execution(shared.context, shared.interpreter)]),
     Row("bindingStatus", _binding_status),
+    Row("clustertaintpolicy", lambda shared: [ClusterTaintPolicies(shared.context)], when=_fails_over),
+    Row("gracefulEviction", lambda shared: [GracefulEviction(shared.context, kind) for kind in KINDS]),
+    Row("applicationFailover", _application_failover),
+    Row("remedy", lambda shared: [Remedies(shared.context)]),
     Row("hpaScaleTargetMarker", lambda shared: [HpaScaleTargetMarker(shared.context)], by_default=False),
     Row("deploymentReplicasSyncer", lambda shared: [DeploymentReplicasSyncer(shared.context)], by_default=False),
 )

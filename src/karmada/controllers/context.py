@@ -40,6 +40,13 @@ class Settings:
     cluster_startup_grace_period: float = 60.0
     cluster_cache_sync_timeout: float = 120.0
     enable_cluster_resource_modeling: bool = True
+    enable_taint_manager: bool = True
+    enable_no_execute_taint_eviction: bool = False
+    no_execute_taint_eviction_purge_mode: str = "Gracefully"
+    resource_eviction_rate: float = 0.5
+    graceful_eviction_timeout: float = 600.0
+    evict_last_copy: bool = False
+    """Whether the end of an eviction's grace period removes a copy even if no other serves, as in Karmada."""
     concurrent_cluster_syncs: int = 5
     concurrent_resourcebinding_syncs: int = 5
     concurrent_clusterresourcebinding_syncs: int = 5

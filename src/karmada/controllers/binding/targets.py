@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from karmada.controllers.failover.tasks import AT_ONCE, tasks_of
 from karmada.kube.objects.types import Obj
-
-_AT_ONCE = frozenset({"Directly", "Immediately"})
-"""Purge modes in which the Work of an evicted cluster must be gone before any other is written."""
 
 
 def targets(spec: Obj) -> dict[str, int]:
@@ -21,17 +19,13 @@ def targets(spec: Obj) -> dict[str, int]:
 
 def allowed(spec: Obj) -> set[str]:
     """Clusters whose Works stay: the targets, and those that are being evicted gracefully."""
-    leaving = {task["fromCluster"] for task in _tasks(spec) if task.get("purgeMode") not in _AT_ONCE}
+    leaving = {task["fromCluster"] for task in tasks_of(spec) if task.get("purgeMode") not in AT_ONCE}
     return leaving | targets(spec).keys()
 
 
 def purged(spec: Obj) -> set[str]:
     """Clusters whose Works must be gone before any other Work is written."""
-    return {task["fromCluster"] for task in _tasks(spec) if task.get("purgeMode") in _AT_ONCE}
-
-
-def _tasks(spec: Obj) -> list[Obj]:
-    return spec.get("gracefulEvictionTasks") or []
+    return {task["fromCluster"] for task in tasks_of(spec) if task.get("purgeMode") in AT_ONCE}
 
 
 def is_workload(spec: Obj) -> bool:
@@ -57,10 +51,10 @@ def is_suspended(spec: Obj, cluster: str) -> bool:
 
 def preserved_labels(spec: Obj) -> dict[str, str]:
     """Labels that carry the state of a workload from the cluster that failed to the one that takes over."""
-    tasks, goals = _tasks(spec), targets(spec)
+    tasks, goals = tasks_of(spec), targets(spec)
     if not tasks or len(goals) != 1:
         return {}
     last = tasks[-1]
-    if last.get("purgeMode") not in _AT_ONCE or goals.keys() & set(last.get("clustersBeforeFailover") or ()):
+    if last.get("purgeMode") not in AT_ONCE or goals.keys() & set(last.get("clustersBeforeFailover") or ()):
         return {}
     return last.get("preservedLabelState") or {}

@@ -7,7 +7,7 @@ A template is parsed into parts: literal text, an action (the steps of a path), 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,17 @@ from karmada.kube.objects.jsonpath import (
 )
 
 
+def go_text(value: Any) -> str:
+    """As Go prints it; lists and maps as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict | list):
+        return compact_json(value)
+    if value is None:
+        return "<nil>"
+    return go_scalar(value)
+
+
 @dataclass(slots=True)
 class Part:
     """Literal `text`, or `steps`; with `body` a range over what the steps lead to."""
@@ -40,9 +51,10 @@ class Template:
     text: str
     parts: list[Part]
 
-    def render(self, obj: Any, *, allow_missing: bool = True) -> str:
+    def render(self, obj: Any, *, allow_missing: bool = True, text: Callable[[Any], str] = go_text) -> str:
+        """`text` writes one value."""
         return "".join(
-            piece if isinstance(piece, str) else " ".join(go_text(value) for value in piece)
+            piece if isinstance(piece, str) else " ".join(text(value) for value in piece)
             for piece in _results(self.parts, obj, allow_missing)
         )
 
@@ -67,17 +79,6 @@ def _results(parts: list[Part], obj: Any, allow_missing: bool) -> Iterator[str |
             continue
         for value in values:
             yield from _results(part.body, value, allow_missing)
-
-
-def go_text(value: Any) -> str:
-    """As Go prints it; lists and maps as JSON."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict | list):
-        return compact_json(value)
-    if value is None:
-        return "<nil>"
-    return go_scalar(value)
 
 
 class _TemplateParser(Parser):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 from karmada.api.matching import api_enablement, cluster_matches
+from karmada.api.taints import is_tolerated, taint_text
+from karmada.api.well_known import NO_EXECUTE, NO_SCHEDULE
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.filters.protocol import PASSES
@@ -13,7 +15,7 @@ from karmada.scheduler.request import Request
 
 NO_API = "cluster(s) did not have the API resource"
 NO_AFFINITY = "cluster(s) did not match the placement cluster affinity constraint"
-_EFFECTS = ("NoSchedule", "NoExecute")
+_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 _PROPERTIES = {"provider": "provider", "region": "region", "zone": "zones"}
 
 
@@ -47,26 +49,6 @@ class TaintToleration:
             if taint.get("effect") in _EFFECTS and not is_tolerated(taint, request.plan.tolerations):
                 return f"cluster(s) had untolerated taint {{{taint_text(taint)}}}"
         return PASSES
-
-
-def is_tolerated(taint: Obj, tolerations: Sequence[Obj]) -> bool:
-    return any(_tolerates(toleration, taint) for toleration in tolerations)
-
-
-def _tolerates(toleration: Obj, taint: Obj) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    operator = toleration.get("operator") or "Equal"
-    if operator == "Equal":
-        return (toleration.get("value") or "") == (taint.get("value") or "")
-    return bool(operator == "Exists")
-
-
-def taint_text(taint: Obj) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
 
 
 class ClusterAffinity:

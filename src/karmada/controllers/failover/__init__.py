@@ -1,0 +1,1 @@
+"""Failover: taints from policies, evictions from failing clusters, the end of evictions, and remedies."""
