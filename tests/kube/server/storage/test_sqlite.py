@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.server.storage import sqlite as sqlite_module
+from karmada.kube.server.storage import sqlite_checkpoints
 from karmada.kube.server.storage.interface import Compacted, RevisionConflict, StoreLocked, StoreUnavailable
 from karmada.kube.server.storage.maintenance import maintain
 from karmada.kube.server.storage.sqlite import SqliteStore
@@ -197,7 +197,7 @@ async def test_a_foreign_holder_of_one_lock_delays_no_other(tmp_path: Path) -> N
 
 
 async def test_without_its_helper_the_store_syncs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_module, "_CHECKPOINT_PAGES", 50)
+    monkeypatch.setattr(sqlite_checkpoints, "DUE_PAGES", 50)
     store = await opened(tmp_path / "s.db")
     await store.write("k0", b"", expected=0)
     os.kill(store._syncer.pid, signal.SIGSTOP)
@@ -227,8 +227,8 @@ async def test_signals_to_the_group_leave_the_helper_to_its_parent(tmp_path: Pat
 
 
 async def test_checkpoints_keep_the_wal_short_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_module, "_CHECKPOINT_PAGES", 100)
-    monkeypatch.setattr(sqlite_module, "_HOLD_PAGES", 300)
+    monkeypatch.setattr(sqlite_checkpoints, "DUE_PAGES", 100)
+    monkeypatch.setattr(sqlite_checkpoints, "HOLD_PAGES", 300)
     store = await opened(tmp_path / "s.db")
 
     async def writer(number: int) -> None:
@@ -293,8 +293,8 @@ async def test_maintenance_outlives_a_failure_of_the_store(tmp_path: Path, monke
 
 _WRITER = """
 import asyncio, os, sys
-from karmada.kube.server.storage import sqlite
-sqlite._CHECKPOINT_PAGES = 300
+from karmada.kube.server.storage import sqlite, sqlite_checkpoints
+sqlite_checkpoints.DUE_PAGES = 300
 async def main():
     store = sqlite.SqliteStore(sys.argv[1])
     await store.open()

@@ -58,13 +58,12 @@ from karmada.kube.server.storage.interface import (
     prefix_end,
 )
 from karmada.kube.server.storage.local import LocalStore
-from karmada.kube.server.storage.sqlite_check import examine, salvage
-from karmada.kube.server.storage.sqlite_files import PAGE_SIZE, Acknowledged, connect, lock, make_private, sync_file
+from karmada.kube.server.storage.sqlite_checkpoints import Checkpoints
+from karmada.kube.server.storage.sqlite_files import PAGE_SIZE, Acknowledged, lock, sync_file
 from karmada.kube.server.storage.sqlite_log import (
     APPEND,
     HISTORY,
     LAST_KEY,
-    LAST_REVISION,
     LATEST,
     SET_META,
     SWEEP,
@@ -72,22 +71,20 @@ from karmada.kube.server.storage.sqlite_log import (
     checksum,
     damaged_row,
     intact,
+    last_revisions,
     prepare_schema,
     read_range,
     refusal,
 )
+from karmada.kube.server.storage.sqlite_opening import Opening
 from karmada.kube.server.storage.sqlite_space import RESERVE, SMALL_RESERVE, Space, is_full
-from karmada.kube.server.storage.syncer import Checkpoint, Syncer, Unsynced
+from karmada.kube.server.storage.syncer import Syncer, Unsynced
 
 log = logging.getLogger(__name__)
 
-_CHECKPOINT_PAGES = 4_000  # write this much to the WAL between two checkpoints
-_SCARCE_PAGES = 100  # the same while there is no reserve of disk space
-_HOLD_PAGES = 16_000  # a WAL longer than this makes writes wait until it is copied
 _HISTORY_WINDOW = 1_000  # revisions looked at in one step of a history read
 _SWEEP_SECONDS = 0.001  # how long one step of a compaction may take
 _PASSING_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_FULL = "database or disk is full"  # SQLite's text, as the helper process reports it
 
 
 class _Write(NamedTuple):
@@ -132,11 +129,8 @@ class SqliteStore(LocalStore):
         self._unsynced: list[_Batch] = []
         self._syncing: list[_Batch] = []
         self._idle: list[asyncio.Future[None]] = []
-        self._wal_pages = 0
-        self._next_checkpoint = _CHECKPOINT_PAGES
-        self._checkpointing = False
-        self._held = False
         self._space = Space(self.path, RESERVE if synced else SMALL_RESERVE)
+        self._wal = Checkpoints(self.path, self._space, self._run_out, self._checkpointed)
         self._syncer: Syncer | Unsynced
 
     @property
@@ -161,46 +155,19 @@ class SqliteStore(LocalStore):
                 undo.callback(self._acknowledged.close)
                 self._space.open()
                 undo.callback(self._space.close)
-                self._db = self._open_database()
+                self._db = self._opening().open(self._space, self._open_log)
                 undo.callback(self._db.close)
                 self._space.watch(self._db)
-                self._syncer = Syncer(self.path) if self._synced_writes else Unsynced(self.path)
+                self._syncer = self._wal.syncer = Syncer(self.path) if self._synced_writes else Unsynced(self.path)
                 undo.callback(self._syncer.close)
                 await self._sweep()
             except (sqlite3.Error, OSError) as e:
                 raise StoreUnavailable(f"cannot open {self.path}: {e}") from e
             self._close_files = undo.pop_all()
 
-    def _open_database(self) -> sqlite3.Connection:
-        """On a full disk, with the space that was reserved for that."""
-        try:
-            return self._try_open()
-        except (sqlite3.OperationalError, OSError) as e:
-            if not self._space.release():
-                raise
-            log.warning("%s: opening it again without the reserve of disk space: %s", self.path, e)
-            return self._try_open()
-
-    def _try_open(self) -> sqlite3.Connection:
-        self._check_files()
-        db = connect(self.path, "NORMAL" if self._synced_writes else "OFF")
-        try:
-            self._open_log(db)
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _check_files(self) -> None:
-        """Before anything is written: the first write would overwrite what a damaged WAL still holds."""
-        make_private(self.path)
-        problems = examine(self.path, self._acknowledged.revision, rows=self._accept_loss)
-        if not problems:
-            return
-        if not self._accept_loss:
-            raise refusal(self.path, problems)
-        for problem in [*problems, *salvage(self.path, self._acknowledged.revision)]:
-            log.error("%s: loss accepted: %s", self.path, problem)
+    def _opening(self) -> Opening:
+        acknowledged = self._acknowledged.revision
+        return Opening(self.path, acknowledged, synced=self._synced_writes, accept_loss=self._accept_loss)
 
     def _open_log(self, db: sqlite3.Connection) -> None:
         self._cursor = db.cursor()
@@ -220,7 +187,7 @@ class SqliteStore(LocalStore):
         if self._closed:
             return
         self._end()
-        while self._pending or self._unsynced or self._syncing or self._checkpointing:
+        while self._pending or self._unsynced or self._syncing or self._wal.running:
             await self._something_ends()
         self._close_files.close()
 
@@ -281,11 +248,6 @@ class SqliteStore(LocalStore):
     def is_stale(self, key: str, /) -> bool:
         return self._encryption.is_stale(key)
 
-    def _last_revision(self, key: str) -> int:
-        """Of the newest row, synced or not; 0 when that is a deletion or there is none. The index has all of it."""
-        row = self._cursor.execute(LAST_REVISION, (key,)).fetchone()
-        return row[0] if row is not None and row[1] else 0
-
     def _read(self, sql: str, arguments: tuple[Any, ...]) -> list[Any]:
         try:
             return self._cursor.execute(sql, arguments).fetchall()
@@ -310,7 +272,7 @@ class SqliteStore(LocalStore):
         return await answer
 
     def _schedule_flush(self) -> None:
-        if not self._flushing and not self._held:
+        if not self._flushing and not self._wal.hold:
             self._flushing = True
             self._loop.call_soon(self._flush)
 
@@ -338,7 +300,7 @@ class SqliteStore(LocalStore):
         self._error = None
         self._unsynced.append(batch)
         self._sync()
-        self._checkpoint_if_due()
+        self._wal.start_if_due()
 
     def _admitted(self, writes: list[_Write]) -> list[_Write]:
         """While there is no space, only deletions; the others are refused."""
@@ -352,34 +314,35 @@ class SqliteStore(LocalStore):
         """No space: use the reserve, first for what is in the WAL, so that it can be written from its start again."""
         self._error = None
         self._space.exceed(str(error))
-        if not self._checkpointing:
-            self._checkpoint()
+        if not self._wal.running:
+            self._wal.start()
 
     def _commit(self, writes: list[_Write]) -> _Batch:
         self._cursor.execute("BEGIN IMMEDIATE")
         revision = self._committed
-        latest: dict[str, int] = {}
+        latest = last_revisions(self._cursor, [write.key for write in writes])
         rows: list[tuple[int, str, int, int, bytes | None, int]] = []
-        batch = _Batch(0, [], [])
+        events: list[Event] = []
+        answers: list[tuple[asyncio.Future[int], int | RevisionConflict]] = []
         for key, value, expected, answer in writes:
             if answer.done():
                 continue  # its writer has given up
-            current = latest[key] if key in latest else self._last_revision(key)
+            current = latest[key]
             if current != expected:
-                batch.answers.append((answer, RevisionConflict(key, current)))
+                answers.append((answer, RevisionConflict(key, current)))
                 continue
             revision += 1
             latest[key] = 0 if value is None else revision
             stored = value if value is None else self._encryption.encode(key, value)
             rows.append((revision, key, value is not None, current, stored, checksum(revision, key, stored)))
-            batch.events.append(Event(key, value, revision, None))
-            batch.answers.append((answer, revision))
-            self._wal_pages += 2 + (len(value) // PAGE_SIZE if value else 0)
+            events.append(Event(key, value, revision, None))
+            answers.append((answer, revision))
+            self._wal.pages += 2 + (len(value) // PAGE_SIZE if value else 0)
         if rows:
             self._cursor.executemany(APPEND, rows)
         self._cursor.execute("COMMIT")
         self._committed = revision
-        return batch._replace(revision=revision)
+        return _Batch(revision, events, answers)
 
     def _roll_back(self, error: sqlite3.Error) -> None:
         self._error = error
@@ -449,34 +412,7 @@ class SqliteStore(LocalStore):
                         answer.set_exception(outcome)
             self._settled()
 
-    # Checkpoints
-
-    def _checkpoint_if_due(self) -> None:
-        if self._wal_pages >= self._next_checkpoint and not self._checkpointing:
-            self._checkpoint()
-
-    def _checkpoint(self) -> None:
-        self._checkpointing = True
-        self._held = self._held or self._space.scarce
-        started = self._wal_pages
-        self._syncer.checkpoint(lambda result: self._checkpointed(started, result))
-
-    def _checkpointed(self, started: int, result: Checkpoint | str) -> None:
-        self._checkpointing = False
-        written = self._wal_pages - started
-        if isinstance(result, str):
-            log.warning("checkpoint of %s failed: %s", self.path, result)
-            if _FULL in result and self._space.exceeded is None:
-                self._run_out(OSError(result))
-                return
-        else:
-            complete = result.copied == result.frames and not written  # the next write starts the WAL anew
-            self._wal_pages = 0 if complete else result.frames + written
-        self._next_checkpoint = self._wal_pages + (_CHECKPOINT_PAGES if self._space.reserved else _SCARCE_PAGES)
-        self._held = self._wal_pages > _HOLD_PAGES and not self._held
-        if self._held:
-            self._checkpoint()
-            return
+    def _checkpointed(self) -> None:
         if self._pending:
             self._schedule_flush()
         self._settled()
@@ -507,9 +443,9 @@ class SqliteStore(LocalStore):
             step(size)
             took = time.perf_counter() - began
             size = max(10, min(2_000, int(size * _SWEEP_SECONDS / max(took, 1e-5))))
-            self._checkpoint_if_due()
+            self._wal.start_if_due()
             await asyncio.sleep(took)
-            while self._held:
+            while self._wal.hold:
                 await self._something_ends()
 
     def _sweep_step(self, size: int) -> None:
@@ -518,7 +454,7 @@ class SqliteStore(LocalStore):
         def sweep() -> None:
             for sql in SWEEP:
                 self._cursor.execute(sql, (low, high))
-                self._wal_pages += 2 * self._cursor.rowcount
+                self._wal.pages += 2 * self._cursor.rowcount
             self._cursor.execute(SET_META, (high, "swept"))
 
         self._transaction(sweep)
@@ -528,7 +464,7 @@ class SqliteStore(LocalStore):
         low = max(0, self._legacy - size)
 
         def add() -> None:
-            self._wal_pages += 2 * add_checksums(self._cursor, low, self._legacy)
+            self._wal.pages += 2 * add_checksums(self._cursor, low, self._legacy)
 
         self._transaction(add)
         self._legacy = low

@@ -39,7 +39,9 @@ PRAGMA user_version = {FORMAT};
 COMMIT;
 """
 LATEST = "SELECT rev, value, sum FROM log WHERE key = ? AND rev <= ? ORDER BY rev DESC LIMIT 1"
-LAST_REVISION = "SELECT rev, live FROM log INDEXED BY log_by_key WHERE key = ? ORDER BY rev DESC LIMIT 1"
+_LAST_REVISION = "SELECT rev * live FROM log INDEXED BY log_by_key WHERE key = %s ORDER BY rev DESC LIMIT 1"
+_OF_ONE = f"SELECT coalesce(({_LAST_REVISION % '?'}), 0)"
+_OF_MANY = f"SELECT one.value, coalesce(({_LAST_REVISION % 'one.value'}), 0) FROM json_each(?) AS one"
 APPEND = "INSERT INTO log (rev, key, live, prev, value, sum) VALUES (?, ?, ?, ?, ?, ?)"
 # max() makes SQLite take the bare column `live` from the row with the greatest revision; the index has all of it.
 _NEWEST = """
@@ -80,6 +82,13 @@ def format_of(cursor: sqlite3.Cursor, path: Path) -> int:
     if version not in (0, WITHOUT_CHECKSUMS, FORMAT):
         raise StoreUnavailable(f"{path} has format {version}; this program knows format {FORMAT}")
     return version
+
+
+def last_revisions(cursor: sqlite3.Cursor, keys: list[str]) -> dict[str, int]:
+    """Of each key's newest row, synced or not; 0 when that is a deletion or there is none. The index has all of it."""
+    if len(keys) == 1:
+        return {keys[0]: cursor.execute(_OF_ONE, keys).fetchone()[0]}
+    return dict(cursor.execute(_OF_MANY, (orjson.dumps(keys).decode(),)).fetchall())
 
 
 def checksum(revision: int, key: str, value: bytes | None) -> int:
