@@ -7,6 +7,7 @@ A program puts its flags together from these groups; what was given comes as a d
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -145,11 +146,19 @@ client_flags = together(
 
 
 def config_from(given: Given) -> RestConfig:
+    """As the flags say, else by $KUBECONFIG, the pod's service account, or the user's kubeconfig."""
     from dataclasses import replace
 
+    from karmada.kube.client.incluster import NotInCluster, in_cluster_config
     from karmada.kube.client.kubeconfig import load_config
 
-    config = load_config(given["kubeconfig"] or None)
+    if given["kubeconfig"] or os.environ.get("KUBECONFIG"):
+        config = load_config(given["kubeconfig"] or None)
+    else:
+        try:
+            config = in_cluster_config()
+        except NotInCluster:
+            config = load_config(None)
     return replace(config, server=given["master"]) if given["master"] else config
 
 

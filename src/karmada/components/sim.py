@@ -8,11 +8,15 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from karmada.components.program import Program
 from karmada.components.running import namespace_deletion_flag, ready_flag, tell_ready
+
+if TYPE_CHECKING:
+    from karmada.kube.sim.fleet import Fleet
 
 DEFAULT_FOLDER = Path("~/.karmada/sim")
 
@@ -27,11 +31,27 @@ DEFAULT_FOLDER = Path("~/.karmada/sim")
     help="Where the clusters' state, certificates and kubeconfigs are; made with mode 0700 when it does not exist.",
 )
 @click.option("--in-memory", is_flag=True, help="Keep the clusters' state in memory only.")
+@click.option(
+    "--run-processes",
+    is_flag=True,
+    help="New clusters run pods of known images as processes of this machine, as this user.",
+)
+@click.option(
+    "--process-images",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A YAML file with further images for that: image pattern -> command.",
+)
 @namespace_deletion_flag
 @ready_flag
 @click.option("-v", "--verbosity", default=0, help="How much to log, as in Kubernetes.")
 def main(
-    data_dir: Path, in_memory: bool, namespace_deletion_delay: float, ready_fd: int | None, verbosity: int
+    data_dir: Path,
+    in_memory: bool,
+    run_processes: bool,
+    process_images: Path | None,
+    namespace_deletion_delay: float,
+    ready_fd: int | None,
+    verbosity: int,
 ) -> None:
     """Run the simulated clusters of a folder, and take orders for more, until interrupted.
 
@@ -42,26 +62,31 @@ def main(
     """
     import uvloop
 
-    folder = data_dir.expanduser().absolute()
-    uvloop.run(serve(folder, in_memory, namespace_deletion_delay, verbosity, ready_fd))
+    from karmada.components.process_images import known_images
+    from karmada.kube.sim.fleet import Fleet, ProcessDefaults
+
+    images = str(process_images.absolute()) if process_images is not None else ""
+    fleet = Fleet(
+        data_dir.expanduser().absolute(),
+        in_memory=in_memory,
+        namespace_deletion_delay=namespace_deletion_delay,
+        processes=ProcessDefaults(known=known_images(), run=run_processes, images=images),
+    )
+    uvloop.run(serve(fleet, verbosity, ready_fd))
 
 
-async def serve(
-    folder: Path, in_memory: bool, namespace_deletion_delay: float, verbosity: int, ready_fd: int | None
-) -> None:
+async def serve(fleet: Fleet, verbosity: int, ready_fd: int | None) -> None:
     from karmada.kube.runtime.logging import setup
     from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.runtime.watchdog import watching_for_stalls
     from karmada.kube.sim.admin import AdminServer
-    from karmada.kube.sim.fleet import Fleet
 
     setup(verbosity=verbosity)
     tune_garbage_collection()
-    lock = _lock(folder)
+    lock = _lock(fleet.folder)
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    fleet = Fleet(folder, in_memory=in_memory, namespace_deletion_delay=namespace_deletion_delay)
     admin = AdminServer(fleet, stopping.set)
     try:
         await fleet.start(_show_progress)

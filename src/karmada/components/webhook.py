@@ -31,6 +31,7 @@ from karmada.components.flags import (
     together,
 )
 from karmada.components.program import CONTEXT, Program
+from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class WebhookServer:
         shorten_malformed_requests()
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, self.host, self.port, ssl_context=self._tls).start()
+        await web.TCPSite(runner, listen_host(self.host), self.port, ssl_context=self._tls).start()
         self.port = runner.addresses[0][1]
         self._runner = runner
 

@@ -98,6 +98,16 @@ def _start(client: AdminClient, folder: Path) -> None:
     help="Add simulated nodes to the real cluster of this kubeconfig instead of creating a cluster.",
 )
 @click.option("--context", "context_name", default="", help="The context in the kubeconfig of --attach.")
+@click.option(
+    "--run-processes",
+    is_flag=True,
+    help="Run pods of known images (Karmada's components, etcd) as processes of this machine, as this user.",
+)
+@click.option(
+    "--process-images",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A YAML file with further images for --run-processes: image pattern -> command.",
+)
 @click.pass_obj
 def create(
     folder: Path,
@@ -115,6 +125,8 @@ def create(
     profile: Path | None,
     attach: Path | None,
     context_name: str,
+    run_processes: bool,
+    process_images: Path | None,
 ) -> None:
     """Create and start clusters NAME….
 
@@ -122,7 +134,12 @@ def create(
     Example:
       karmadactl sim create member1 --nodes 5 --cpu 8 --memory 32Gi --region eu --zone eu-a,eu-b
       karmadactl sim create extra --attach ~/.kube/config --nodes 10
+      karmadactl sim create host --run-processes
     """
+    if process_images is not None and not run_processes:
+        raise click.UsageError("--process-images needs --run-processes")
+    if attach is not None and run_processes:
+        raise click.UsageError("--run-processes cannot be used with --attach: processes have local addresses only")
     zones = [part for part in zone.split(",") if part]
     pool = {"name": "node", "count": nodes, "cpu": cpu, "memory": memory, "pods": pods}
     pool |= {"labels": labels, "zones": zones, "region": region, "provider": provider}
@@ -142,6 +159,9 @@ def create(
         stored: dict[str, Any] = {"profile": {**wanted, "name": name}}
         if attach is not None:
             stored |= {"attach": str(attach.absolute()), "context": context_name}
+        if run_processes:
+            images = str(process_images.absolute()) if process_images is not None else ""
+            stored |= {"run_processes": True, "process_images": images}
         began = time.monotonic()
         made = request(folder, "POST", "/clusters", stored)
         click.echo(f"cluster {name} created in {time.monotonic() - began:.1f} s: {made['server']}")
@@ -226,6 +246,28 @@ def _table(clusters: list[dict[str, Any]], *, wide: bool) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         click.echo("   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+@sim.command()
+@click.pass_obj
+def status(folder: Path) -> None:
+    """Show the simulator of the folder, its clusters, and which pods run as processes of this machine.
+
+    \b
+    Example:
+      karmadactl sim status
+    """
+    found = request(folder, "GET", "/clusters")
+    click.echo(f"folder: {folder}")
+    _table(found, wide=False)
+    for cluster in found:
+        running = cluster.get("processes")
+        if running is None:
+            continue
+        click.echo(f"cluster {cluster['name']} runs pods of known images as processes of this machine: {len(running)}")
+        for process in running:
+            where = f"pid {process['pid']}, {process['address']}"
+            click.echo(f"  {process['pod']} container {process['container']}: {where}")
 
 
 @sim.command()

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
+from karmada.kube.client import cluster_names
 from karmada.kube.client.limits import readable
 
 _HEAD_BYTES = 1 << 18
@@ -459,14 +460,20 @@ async def _socket(place: Place) -> socket.socket:
 
 
 async def _addresses(place: Place) -> list[Any]:
-    """Without a thread where the host is an address already."""
+    """Without a thread where the host is an address already, or a Service of a simulated cluster."""
     try:
-        return socket.getaddrinfo(
-            place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-        )
+        return _numeric(place.host, place.port)
     except OSError:
+        found = cluster_names.lookup(place.host, place.port)
+        if found:
+            return [address for host, port in found for address in _numeric(host, port)]
         loop = asyncio.get_running_loop()
         return await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+
+
+def _numeric(host: str, port: int) -> list[Any]:
+    """Of an IP address; OSError for a name."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
 
 
 def _keep_alive(made: socket.socket) -> None:

@@ -25,6 +25,7 @@ from karmada.kube.client.answers import (
     target,
 )
 from karmada.kube.client.bodies import read_body
+from karmada.kube.client.cluster_resolver import cluster_resolver
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential
 from karmada.kube.client.limiter import AdaptiveLimiter
@@ -208,7 +209,11 @@ class HttpsTransport(NetworkTransport):
         if is_socks(self._proxy):
             return SocksConnector(self._proxy, limit=0, keepalive_timeout=90.0)
         return aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=90.0, ttl_dns_cache=30, socket_factory=_keep_alive_socket
+            limit=0,
+            keepalive_timeout=90.0,
+            ttl_dns_cache=30,
+            socket_factory=_keep_alive_socket,
+            resolver=cluster_resolver(),
         )
 
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from karmada.kube.client.cluster_names import POD_ROOT
 from karmada.kube.client.config import Material, RestConfig
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def mounted(path: Path) -> Path:
+    """Where a mount path of the pod is: in a process of a simulated cluster it is below the folder of its container."""
+    root = os.environ.get(POD_ROOT)
+    return Path(root) / path.relative_to("/") if root else path
 
 
 class NotInCluster(RuntimeError):
     """This process does not run in a pod with a service account."""
 
 
-def in_cluster_config(directory: Path = SERVICE_ACCOUNT) -> RestConfig:
+def in_cluster_config(directory: Path | None = None) -> RestConfig:
+    directory = directory or mounted(SERVICE_ACCOUNT)
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
     token = directory / "token"
     if not host or not port or not token.exists():

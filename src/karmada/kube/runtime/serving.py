@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karmada.kube.runtime.health import Health, Report
+from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ObservabilityServer:
         shorten_malformed_requests()
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
-        await web.TCPSite(self._runner, self.host, self.port).start()
+        await web.TCPSite(self._runner, listen_host(self.host), self.port).start()
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:

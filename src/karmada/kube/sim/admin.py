@@ -184,9 +184,17 @@ class AdminServer:
             "zone": stored.profile.zone,
             "provider": stored.profile.provider,
             "faults": faults,
+            "processes": _processes(cluster),
             "load": msgspec.to_builtins(cluster.load.settings()),
             "pools": msgspec.to_builtins(stored.profile.pools),
         }
+
+
+def _processes(cluster: Member) -> list[dict[str, Any]] | None:
+    """What runs as processes; None for a cluster that runs none."""
+    if not isinstance(cluster, SimCluster) or cluster.processes is None:
+        return None
+    return cluster.processes.runtime.processes()
 
 
 def _refusal(status: int, text: str) -> web.Response:

@@ -37,6 +37,8 @@ from karmada.kube.sim.kubelet.registration import NodeRegistration
 from karmada.kube.sim.metrics.api import MetricsApis
 from karmada.kube.sim.metrics.load import LoadModel
 from karmada.kube.sim.pausing import Pausable
+from karmada.kube.sim.processes.cluster import ProcessCluster
+from karmada.kube.sim.processes.images import ImageTable
 from karmada.kube.sim.profile import Profile
 from karmada.kube.sim.scheduler.scheduler import Scheduler
 
@@ -62,10 +64,16 @@ class SimCluster:
         in_memory: bool = False,
         namespace_deletion_delay: float = 0.0,
         clock: Clock | None = None,
+        process_images: ImageTable | None = None,
     ) -> None:
-        """`clock` takes the place of the cluster's own, which follows the machine's and can be skewed."""
+        """`clock` takes the place of the cluster's own, which follows the machine's and can be skewed.
+
+        With `process_images`, containers of these images run as processes; the profile's ranges are then a block of
+        loopback addresses (see processes.loopback).
+        """
         self.profile = profile
         self.folder = folder
+        self.processes: ProcessCluster | None = None
         self._own_clock = None if clock is not None else ClusterClock()
         self.clock: Clock = clock or self._own_clock or ClusterClock()
         self.server = ApiServer(self._config(port, in_memory, namespace_deletion_delay), self.clock)
@@ -79,7 +87,7 @@ class SimCluster:
         self.faults = Injector(self)
         self._parts: dict[str, Pausable] = {}
         self._listening = False
-        self._assemble()
+        self._assemble(process_images)
 
     def _config(self, port: int, in_memory: bool, namespace_deletion_delay: float) -> ServerConfig:
         profile = self.profile
@@ -99,15 +107,21 @@ class SimCluster:
     def _client(self, name: str) -> Client:
         return self.server.client(user_agent=name)
 
-    def _assemble(self) -> None:
+    def _assemble(self, process_images: ImageTable | None) -> None:
         context = self.context
-        kubelet = Kubelet(context, self.behaviours, self.heartbeats)
+        connector = PodConnector(context, self.load)
+        if process_images is not None:
+            self.processes = ProcessCluster(context, self.folder, process_images, self._address, connector)
+        runtime = self.processes.runtime if self.processes is not None else None
+        kubelet = Kubelet(context, self.behaviours, self.heartbeats, runtime)
         reconcilers: list[Reconciler] = [
             *member_controllers(context),
             NodeLifecycle(context, self.heartbeats),
             kubelet,
             self.registration,
         ]
+        if self.processes is not None:
+            reconcilers.append(self.processes.relays)
         for reconciler in reconcilers:
             self._add(reconciler)
         self.scheduler = Scheduler(context)
@@ -115,7 +129,6 @@ class SimCluster:
         self.manager.add_component(self.heartbeats)
         for recorder in context.recorders.values():
             self.manager.add_component(recorder)
-        connector = PodConnector(context, self.load)
         connector.access.ended = kubelet.end
         connector.failed = self.heartbeats.failed
         self.server.endpoints.connector = connector
@@ -133,7 +146,12 @@ class SimCluster:
 
     # life cycle
 
+    def _address(self) -> tuple[str, int]:
+        return self.server.config.host, self.server.port
+
     async def start(self) -> None:
+        if self.processes is not None:
+            self.processes.claim()
         await self.server.start()
         self._listening = True
         await self.manager.start()
@@ -145,6 +163,8 @@ class SimCluster:
         for part in self._parts.values():
             part.resume()
         await self.manager.stop()
+        if self.processes is not None:
+            await self.processes.stop()
         await self.server.stop()
 
     @property

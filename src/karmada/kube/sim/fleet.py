@@ -28,6 +28,8 @@ from karmada.kube.server.auth.files import write_private
 from karmada.kube.sim.addressing import with_own_ranges
 from karmada.kube.sim.attached import AttachedCluster
 from karmada.kube.sim.cluster import SimCluster
+from karmada.kube.sim.processes.images import ImageFileError, ImageRule, ImageTable, read_rules
+from karmada.kube.sim.processes.loopback import NoAddresses, claim_any, in_block
 from karmada.kube.sim.profile import NodePool, Profile
 
 log = get_logger("fleet")
@@ -48,6 +50,18 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     attach: str = ""
     """The kubeconfig of a cluster that is not simulated, but gets simulated nodes."""
     context: str = ""
+    run_processes: bool = False
+    """Run pods of known images as processes of this machine."""
+    process_images: str = ""
+    """A file with further images for that."""
+
+
+class ProcessDefaults(msgspec.Struct, frozen=True, kw_only=True):
+    """How clusters run processes: the images that are known, and what new clusters have unless they say otherwise."""
+
+    known: tuple[ImageRule, ...] = ()
+    run: bool = False
+    images: str = ""
 
 
 def _read(path: Path) -> Stored:
@@ -93,9 +107,17 @@ async def _left(cluster: AttachedCluster) -> bool:
 
 
 class Fleet:
-    def __init__(self, folder: Path, *, in_memory: bool = False, namespace_deletion_delay: float = 0.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        in_memory: bool = False,
+        namespace_deletion_delay: float = 0.0,
+        processes: ProcessDefaults | None = None,
+    ) -> None:
         """`namespace_deletion_delay` is that of every cluster's API server."""
         self.folder = folder
+        self.processes = processes or ProcessDefaults()
         self.clusters: dict[str, Member] = {}
         self.failed: dict[str, str] = {}
         """Clusters that did not start, and why."""
@@ -154,9 +176,11 @@ class Fleet:
             raise FleetError(f'cluster name "{name}": {wrong[0]}')
         if name in self.clusters or name in self._busy or name in self.failed:
             raise FleetError(f'cluster "{name}" already exists')
+        wanted = self._with_processes(wanted)
         others = [*(stored.profile for stored in self._stored.values()), *self._starting.values()]
-        profile = with_own_ranges(wanted.profile, choose, others)
-        wanted = msgspec.structs.replace(wanted, profile=profile)
+        if not wanted.run_processes:
+            wanted = msgspec.structs.replace(wanted, profile=with_own_ranges(wanted.profile, choose, others))
+        profile = wanted.profile
         self._busy.add(name)
         self._starting[name] = profile
         try:
@@ -170,6 +194,32 @@ class Fleet:
             del self._starting[name]
         self._write_kubeconfig()
         return cluster
+
+    def _with_processes(self, wanted: Stored) -> Stored:
+        """The settings for processes, and addresses of the loopback network if it runs any; FleetError."""
+        run = (wanted.run_processes or self.processes.run) and not wanted.attach
+        if wanted.run_processes and wanted.attach:
+            raise FleetError("run_processes: nodes in a real cluster cannot run processes, whose addresses are local")
+        images = wanted.process_images or self.processes.images
+        wanted = msgspec.structs.replace(wanted, run_processes=run, process_images=images if run else "")
+        if not run:
+            return wanted
+        self._table(wanted)
+        try:
+            block = claim_any(wanted.profile.name)
+        except NoAddresses as error:
+            raise FleetError(str(error)) from error
+        block.release()  # the cluster claims it when it starts
+        return msgspec.structs.replace(wanted, profile=in_block(wanted.profile, block.number))
+
+    def _table(self, stored: Stored) -> ImageTable | None:
+        if not stored.run_processes:
+            return None
+        try:
+            more = read_rules(Path(stored.process_images)) if stored.process_images else []
+        except ImageFileError as error:
+            raise FleetError(str(error)) from error
+        return ImageTable([*self.processes.known, *more])
 
     async def delete(self, name: str) -> bool:
         """Stop a cluster and delete its state; False when its nodes had to be left in the real one."""
@@ -235,6 +285,7 @@ class Fleet:
             port=port,
             in_memory=self._in_memory,
             namespace_deletion_delay=self._namespace_deletion_delay,
+            process_images=self._table(stored),
         )
         try:
             await cluster.start()

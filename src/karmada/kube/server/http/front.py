@@ -32,6 +32,7 @@ from karmada.kube.objects.errors import (
 )
 from karmada.kube.objects.times import parse_duration
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.runtime.watchdog import describe_requests
 from karmada.kube.server.audit.interface import Audits, FollowsRequest
@@ -150,7 +151,7 @@ class HttpFront:
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=STOP_SECONDS)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024, reuse_address=True)
+        site = web.TCPSite(self._runner, listen_host(host), port, ssl_context=tls, backlog=1024, reuse_address=True)
         await site.start()
         return int(self._runner.addresses[0][1])
 

@@ -20,6 +20,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from karmada.kube.client.cluster_resolver import cluster_resolver
 from karmada.kube.client.socks import SocksConnector, is_socks
 from karmada.kube.server.addresses.service_routing import Address
 
@@ -142,7 +143,7 @@ class Outbound:
             connector = (
                 SocksConnector(socks, limit=0, keepalive_timeout=30)
                 if socks
-                else aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=10)
+                else aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=10, resolver=cluster_resolver())
             )
             session = self._sessions[socks] = aiohttp.ClientSession(
                 connector=connector,

@@ -6,7 +6,8 @@ Everything here works on a pod that is known to be on a node; callers authorise,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from aiohttp import web
@@ -18,7 +19,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.waiting import cancel_and_wait
-from karmada.kube.server.handlers.pod_logs import LogOptions
+from karmada.kube.server.handlers.pod_logs import LogOptions, container_named
 from karmada.kube.server.http.request import Query
 from karmada.kube.server.http.results import RawResult, Result, TakeOver
 from karmada.kube.sim.context import KUBELET, Context
@@ -30,9 +31,10 @@ from karmada.kube.sim.kubelet.container_environment import describe
 from karmada.kube.sim.kubelet.logs import Output, followed, history, is_running, output_of, status_of
 from karmada.kube.sim.kubelet.machine import Machine, Reply
 from karmada.kube.sim.kubelet.predicted_runs import reads_stdin
+from karmada.kube.sim.kubelet.runtime import RecordedLog, Runtime
 from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
 from karmada.kube.sim.kubelet.terminal import Plain, Terminal
-from karmada.kube.sim.kubelet.web import serve_port
+from karmada.kube.sim.kubelet.web import Read, Write, pass_on, serve_port
 
 TEXT = "text/plain"
 
@@ -50,40 +52,51 @@ class PodAccess:
         self._pods = context.informers.of(PODS)
         self.answers = answers
         self.ended: Ended = _ignore_end
+        self.runtime: Runtime | None = None
+        """What runs containers; the others are simulated."""
 
     # logs
 
     def logs(self, pod: Obj, container: str, options: LogOptions, *, stream: bool) -> Result:
         """`stream`: the response may be streamed."""
+        recorded = self._recorded(pod, container, previous=options.previous)
+        if recorded is not None:
+            if not options.follow or not stream:
+                return RawResult(recorded.history(options), TEXT)
+            return _streamed(lambda: recorded.followed(options))
         answer = self.answers.log(pod, container)
         text = answer.text if answer is not None else None
         output = output_of(pod, container, text, previous=options.previous)
         if not options.follow or not stream:
             return RawResult(b"".join(history(output, options, self._context.clock.now())), TEXT)
+        return _streamed(lambda: self._followed(pod, container, output, options))
 
-        async def run(raw: web.BaseRequest) -> web.StreamResponse:
-            response = web.StreamResponse(headers={"Content-Type": TEXT, "Cache-Control": "no-cache, private"})
-            response.enable_chunked_encoding()
-            writer = await response.prepare(raw)
-            assert writer is not None
-            writer.send_headers()
-            with _RunWatch(self._pods, self._context.clock, pod, container) as life:
-                async for piece in followed(output, options, self._context.clock, life.until):
-                    await response.write(piece)
-            await response.write_eof()
-            return response
+    def _recorded(self, pod: Obj, container: str, *, previous: bool) -> RecordedLog | None:
+        spec = container_named(pod, container)
+        if self.runtime is None or spec is None:
+            return None
+        return self.runtime.log(pod, spec, previous=previous)
 
-        return TakeOver(run)
+    async def _followed(self, pod: Obj, container: str, output: Output, options: LogOptions) -> AsyncIterator[bytes]:
+        with _RunWatch(self._pods, self._context.clock, pod, container) as life:
+            async for piece in followed(output, options, self._context.clock, life.until):
+                yield piece
 
     # exec and attach
 
     def exec(self, pod: Obj, container: Obj, command: list[str], wanted: Wanted, headers: Mapping[str, str]) -> Result:
         async def work(streams: Channels) -> Obj:
-            machine = await self._machine(pod, container)
-            code = await self._execute(machine, command, streams)
+            if self._is_run(container):
+                assert self.runtime is not None
+                code = await self.runtime.exec(pod, container, command, streams)
+            else:
+                code = await self._execute(await self._machine(pod, container), command, streams)
             return channels.failed(code, command) if code else channels.success()
 
         return self._connected(pod, container, wanted, headers, work)
+
+    def _is_run(self, container: Obj) -> bool:
+        return self.runtime is not None and self.runtime.runs(container)
 
     def attach(self, pod: Obj, container: Obj, wanted: Wanted, headers: Mapping[str, str]) -> Result:
         async def work(streams: Channels) -> Obj:
@@ -129,7 +142,7 @@ class PodAccess:
         """A shell, if that is what the container runs; otherwise its output, and stdin sent back."""
         name = container["name"]
         wanted = streams.wanted
-        if wanted.stdin and reads_stdin(container):
+        if wanted.stdin and reads_stdin(container) and not self._is_run(container):
             machine = await self._machine(pod, container)
             code = await self._execute(machine, ["sh"], streams)
             await self.ended(pod, name, code)
@@ -149,12 +162,15 @@ class PodAccess:
 
     async def _show_output(self, pod: Obj, container: str, streams: Channels) -> None:
         """What the container writes from now on, until it ends."""
+        recorded = self._recorded(pod, container, previous=False)
+        if recorded is not None:
+            async for piece in recorded.followed(LogOptions(follow=True, tail=0)):
+                await streams.write(STDOUT, piece)
+            return
         answer = self.answers.log(pod, container)
         output: Output = output_of(pod, container, answer.text if answer is not None else None, previous=False)
-        options = LogOptions(follow=True, tail=0)
-        with _RunWatch(self._pods, self._context.clock, pod, container) as life:
-            async for piece in followed(output, options, self._context.clock, life.until):
-                await streams.write(STDOUT, piece)
+        async for piece in self._followed(pod, container, output, LogOptions(follow=True, tail=0)):
+            await streams.write(STDOUT, piece)
 
     # ports
 
@@ -162,9 +178,33 @@ class PodAccess:
         portforward.check_request(headers, query)
 
         async def run(raw: Any) -> Any:
-            return await portforward.serve(raw, query, lambda *ends: serve_port(self.answers, pod, *ends))
+            return await portforward.serve(raw, query, lambda *ends: self._serve_port(pod, *ends))
 
         return TakeOver(run)
+
+    async def _serve_port(self, pod: Obj, port: int, read: Read, write: Write) -> str:
+        address = self.runtime.address(pod) if self.runtime is not None else ""
+        if address:
+            return await pass_on((address, port), port, read, write)
+        return await serve_port(self.answers, pod, port, read, write)
+
+
+def _streamed(pieces: Callable[[], AsyncIterator[bytes]]) -> TakeOver:
+    """A response that is sent as its pieces come."""
+
+    async def run(raw: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": TEXT, "Cache-Control": "no-cache, private"})
+        response.enable_chunked_encoding()
+        writer = await response.prepare(raw)
+        assert writer is not None
+        writer.send_headers()
+        async with aclosing(pieces()) as sending:  # type: ignore[type-var]
+            async for piece in sending:
+                await response.write(piece)
+        await response.write_eof()
+        return response
+
+    return TakeOver(run)
 
 
 class _RunWatch:

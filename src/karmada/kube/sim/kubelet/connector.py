@@ -33,6 +33,7 @@ from karmada.kube.sim.kubelet.proxying import (
     refused,
     service_endpoint,
 )
+from karmada.kube.sim.kubelet.runtime import Runtime
 from karmada.kube.sim.metrics.load import NODES, LoadModel
 
 SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
@@ -52,6 +53,10 @@ class PodConnector:
         self._proxy = PodProxy(self.answers)
         self.failed: Callable[[str], bool] = lambda _node: False
         """Whether a node has failed, which may be long before it is marked NotReady."""
+
+    def use(self, runtime: Runtime) -> None:
+        """Reach the containers that it runs through it."""
+        self.access.runtime = self._proxy.runtime = runtime
 
     async def connect(self, request: Request, resource: Resource, obj: Obj) -> Result:
         if resource.gvk.kind == "Node":
@@ -126,15 +131,15 @@ class PodConnector:
         if named.port and not named.port.isdigit():
             raise BadRequest(f'invalid pod request "{request.info.name}"')
         port = int(named.port) if named.port else first_port(pod)
-        return base_redirect(request) or self._passed_on(request, pod, port)
+        return base_redirect(request) or self._passed_on(request, pod, port, named.scheme)
 
-    def _passed_on(self, request: Request, pod: Obj, port: int) -> Result:
+    def _passed_on(self, request: Request, pod: Obj, port: int, scheme: str) -> Result:
         status = pod.get("status") or {}
         node = self._nodes.get(Key("", node_name(pod)))
         lost = node is not None and not self._is_reachable(node)
         if phase(pod) != "Running" or lost:
             raise refused(str(status.get("podIP") or "0.0.0.0"), port)
-        return self._proxy.call(request, pod, port)
+        return self._proxy.call(request, pod, port, scheme)
 
     async def _service(self, request: Request, service: Obj) -> Result:
         named = parse_name(request.info.name, "service")
@@ -148,7 +153,7 @@ class PodConnector:
         pod = self._pods.get(Key(meta.namespace(service), endpoint.pod)) if endpoint.pod else None
         if pod is None:
             raise refused(endpoint.address, endpoint.port)
-        return self._passed_on(request, pod, endpoint.port)
+        return self._passed_on(request, pod, endpoint.port, named.scheme)
 
     async def _node(self, request: Request, node: Obj) -> Result:
         named = parse_name(request.info.name, "node")

@@ -33,7 +33,7 @@ Files = dict[str, bytes]
 
 async def describe(client: Client, pod: Obj, container: Obj, api_host: str = "10.96.0.1") -> Machine:
     """The inside of a running container; replies and the clock are the caller's to add."""
-    return await _Describer(client, pod, container).machine(api_host)
+    return await Description(client, pod, container).machine(api_host)
 
 
 async def sub_path_problem(client: Client, pod: Obj, container: Obj) -> str:
@@ -41,7 +41,7 @@ async def sub_path_problem(client: Client, pod: Obj, container: Obj) -> str:
     mounts = [mount for mount in container.get("volumeMounts") or () if mount.get("subPathExpr")]
     if not mounts:
         return ""
-    env = await _Describer(client, pod, container).environment({})
+    env = await Description(client, pod, container).environment({})
     for mount in mounts:
         missing = [name for name in _REFERENCE.findall(mount["subPathExpr"]) if name and name not in env]
         if missing:
@@ -64,7 +64,9 @@ def hostname(pod: Obj) -> str:
     return str(spec.get("nodeName") if spec.get("hostNetwork") else spec.get("hostname") or meta.name(pod))
 
 
-class _Describer:
+class Description:
+    """Reads what a container's environment and volumes refer to; each object once."""
+
     def __init__(self, client: Client, pod: Obj, container: Obj) -> None:
         self._client = client
         self._pod = pod
@@ -141,7 +143,7 @@ class _Describer:
         for mount in self._container.get("volumeMounts") or ():
             name, at = mount["name"], posixpath.normpath(mount["mountPath"])
             if name not in inside:
-                inside[name] = await self._volume(volumes.get(name) or {})
+                inside[name] = await self.volume(volumes.get(name) or {})
             sub_path = mount.get("subPath") or expanded(mount.get("subPathExpr") or "", env)
             part = posixpath.normpath(sub_path) if sub_path else ""
             if part in inside[name]:
@@ -153,7 +155,8 @@ class _Describer:
                 if path.startswith(prefix):
                     files[posixpath.join(at, path[len(prefix) :])] = content
 
-    async def _volume(self, volume: Obj) -> Files:
+    async def volume(self, volume: Obj) -> Files:
+        """The files of a volume whose content comes from the API."""
         if "configMap" in volume:
             source = volume["configMap"]
             return picked(contents(await self._get(CONFIG_MAPS, source["name"])), source.get("items"))

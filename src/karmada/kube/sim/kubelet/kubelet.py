@@ -3,7 +3,8 @@
 A pod's states are computed in podlifecycle; here ConfigMaps and Secrets are looked up, the status is patched if it
 differs, events are emitted, and the key is requeued for its next step. A pod in a final or steady state has no timer
 and keeps only a `Record`: its share of the node's resources, and the resourceVersion that was last reconciled, so that
-the echo of an own write costs one comparison. Pods of a failed node are not reconciled.
+the echo of an own write costs one comparison. Pods of a failed node are not reconciled. A `Runtime`, if there is one,
+runs containers: it is given those that should run after every step, and reports when one has changed.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from karmada.kube.sim.kubelet.nodestate import Addresses, NodeState, is_taken, r
 from karmada.kube.sim.kubelet.podlifecycle import NodeContext, PodEvent, advance
 from karmada.kube.sim.kubelet.podstatus import patch_of, rejection, status_of
 from karmada.kube.sim.kubelet.run import NEVER, Run, accept, restore
+from karmada.kube.sim.kubelet.runtime import Observed, Runtime
 from karmada.kube.sim.scheduler.pods import host_ports
 
 NODES = GVR("", "v1", "nodes")
@@ -41,6 +43,8 @@ _RESOURCES: dict[mounts.Kind, GVR] = {
 _RECHECK_SECONDS = 120.0
 """A pod that lacks something is reconciled when it appears; the event is repeated after so long."""
 _RESIZABLE_SINCE = 33
+_LOST = 255
+"""The exit code of a container of which nothing is left, as after a reboot of its node."""
 _RELEVANT_METADATA = ("deletionTimestamp", "deletionGracePeriodSeconds", "annotations", "labels", "finalizers")
 """Metadata that the states of a pod depend on, besides its spec."""
 
@@ -80,11 +84,14 @@ class Kubelet(Reconciler):
     name = "kubelet"
     workers = 16
 
-    def __init__(self, context: Context, behaviours: Behaviours, power: Power | None = None) -> None:
+    def __init__(
+        self, context: Context, behaviours: Behaviours, power: Power | None = None, runtime: Runtime | None = None
+    ) -> None:
         self._context = context
         self._clock = context.clock
         self._behaviours = behaviours
         self._power = power
+        self._runtime = runtime
         self._client = context.client(KUBELET)
         self._recorder = context.recorder("kubelet")
         self._pods = context.informers.of(PODS, indexes={BY_NODE: index_by_node})
@@ -102,6 +109,8 @@ class Kubelet(Reconciler):
         behaviours.subscribe(self._rules_changed)
         if power is not None:
             power.on_change(self._power_changed)
+        if runtime is not None:
+            runtime.connect(self._run_changed, lambda pod, *event: self._emit(pod, [PodEvent(*event)]))
 
     def attach(self, add: Callable[[Key], None]) -> None:
         self._add = add
@@ -122,6 +131,12 @@ class Kubelet(Reconciler):
         for pod in self._pods.by_index(BY_NODE, name):
             self._add(key_of(pod))
 
+    def _run_changed(self, key: Key) -> None:
+        record = self._records.get(key)
+        if record is not None:
+            record.rest = 0
+            self._add(key)
+
     async def end(self, pod: Obj, container: str, code: int) -> None:
         """End a container whose process was ended through its terminal."""
         key = key_of(pod)
@@ -137,10 +152,14 @@ class Kubelet(Reconciler):
         record = self._records.get(key)
         if record is not None and (pod is None or pod["metadata"]["uid"] != record.uid):
             self._drop(key)
+        if self._runtime is not None:
+            self._runtime.forget(key, pod["metadata"]["uid"] if pod is not None else "")
         if pod is None:
             return Done
         node = self._node(node_name(pod))
         if node is None:
+            if self._runtime is not None:
+                self._runtime.kill(key)  # a machine that is switched off
             return Done
         state = self._state(node)
         record = self._records.get(key)
@@ -271,10 +290,12 @@ class Kubelet(Reconciler):
             outcome = record.outcome = self._behaviours.of(run.pod)
             seen = run.pod
             around, lacking = await self._node_context(key, run, node)
-            around.ended, record.ended = record.ended, {}
+            around.observed, record.ended = self._observed(key, run, record.ended), {}
             self._emit(pod, [*lacking, *advance(run, outcome, around)])
             if run.sandbox and not run.ip:
                 self._give_address(run, node, record)
+            if self._runtime is not None:
+                self._sync_runtime(self._runtime, run, internal_ip(node))
             if run.stopped or not is_deleting(run.pod):
                 await self._write(run, node)
             if run.stopped or (run.final is not None and is_deleting(run.pod)):
@@ -298,6 +319,34 @@ class Kubelet(Reconciler):
         else:
             record.addresses = self._addresses_of(node)
             run.ip = record.ip = record.addresses.take()
+
+    def _observed(self, key: Key, run: Run, ended: dict[str, int]) -> dict[str, Observed]:
+        """Containers that were ended through their terminal, and what the runtime has to say about its own."""
+        found: dict[str, Observed] = {}
+        for container in run.containers:
+            name, attempt = container.name, container.restarts
+            if name in ended:
+                found[name] = Observed(attempt, ended[name])
+            elif self._runtime is not None and container.state == "running" and self._runtime.runs(container.spec):
+                seen = self._runtime.observe(key, run.uid, name, attempt)
+                found[name] = seen or Observed(attempt, _LOST, "Unknown", "the simulator was restarted")
+        return found
+
+    @staticmethod
+    def _sync_runtime(runtime: Runtime, run: Run, host_ip: str) -> None:
+        """Have exactly those containers run that the pod's status will show as running."""
+        pod = run.pod
+        stopping = run.stopped or run.stop_due != NEVER
+        wanted = {
+            container.name: container.restarts
+            for container in run.containers
+            if container.state == "running" and not stopping and runtime.runs(container.spec)
+        }
+        grace = pod["metadata"].get("deletionGracePeriodSeconds")
+        if grace is None:
+            grace = pod["spec"].get("terminationGracePeriodSeconds") or 0
+        addresses: Obj = {"podIP": run.ip, "podIPs": [{"ip": run.ip}], "hostIP": host_ip, "hostIPs": [{"ip": host_ip}]}
+        runtime.sync({**pod, "status": {**(pod.get("status") or {}), **addresses}}, wanted, float(grace))
 
     async def _write(self, run: Run, node: Obj) -> None:
         wanted = status_of(run, internal_ip(node), self._context.profile.minor, self._clock.now())
@@ -367,6 +416,8 @@ class Kubelet(Reconciler):
             config_errors=config_errors,
             resizes=profile.minor >= _RESIZABLE_SINCE,
         )
+        if self._runtime is not None:
+            around.runs = self._runtime.runs
         return around, complaints
 
     async def _problem(self, key: Key, reference: mounts.Reference) -> str:
@@ -429,4 +480,6 @@ def _on_a_node(old: Obj | None, new: Obj | None) -> bool:
 
 
 def _managed_changed(old: Obj | None, new: Obj | None) -> bool:
-    return new is not None and is_managed(new) and (old is None or not is_managed(old))
+    if new is None:
+        return old is not None and is_managed(old)
+    return is_managed(new) and (old is None or not is_managed(old))

@@ -5,6 +5,8 @@ Init containers go one by one, a sidecar stays and lets the next one begin once 
 once. A container's way is: its image is pulled, it is created and started, it becomes ready; it may end, and is then
 started again at once the first time and after growing pauses later. Timers are set where a state begins (`_begin`,
 `_start`, `_end`), and set anew for all states when the outcome changes or the Run was just restored (`_arm`).
+A container that a runtime runs has no timers for its readiness and its end: they are observed, unless its outcome
+prescribes them.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from random import Random
 from typing import NamedTuple
 
 from karmada.kube.objects.times import format_duration, parse_time
+from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.sim.behaviours import Outcome
 from karmada.kube.sim.kubelet.images import full_name, image_size
@@ -34,6 +37,7 @@ from karmada.kube.sim.kubelet.run import (
     Run,
     specs,
 )
+from karmada.kube.sim.kubelet.runtime import Observed
 from karmada.kube.sim.profile import Delay, Latencies
 
 JOB_SECONDS = 1.0
@@ -45,7 +49,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 CALM_SECONDS = 600.0
 """A container that ran this long starts with a short back-off again."""
 KILLED = 137
+KILL_SECONDS = 5.0
+"""How long after its grace period a process that was killed may still be there."""
 _ENDING = ("run-for", "crash-loop", "oom")
+_READINESS = ("never-ready", "ready-after", "flap")
 _PROBE_FAILURE = "HTTP probe failed with statuscode: 503"
 _PULL_REASONS = (ERR_PULL, PULL_BACK_OFF)
 
@@ -75,8 +82,10 @@ class NodeContext:
     config_errors: Mapping[str, str] = field(default_factory=dict)
     """Why a container cannot be created."""
     resizes: bool = True
-    ended: Mapping[str, int] = field(default_factory=dict)
-    """Containers whose process was ended through their terminal, and with which code."""
+    runs: Callable[[Obj], bool] = lambda _spec: False
+    """Whether a runtime runs a container; all others are simulated."""
+    observed: Mapping[str, Observed] = field(default_factory=dict)
+    """Containers whose state is not made up: they are run, or were ended through their terminal."""
 
 
 def advance(run: Run, outcome: Outcome, around: NodeContext) -> list[PodEvent]:
@@ -186,16 +195,20 @@ class _Turn:
         if self.outcome.kind == "stuck-terminating":
             run.stop_due = NEVER
             return
+        real = [container for container in run.containers if self.around.runs(container.spec)]
         if run.stop_due == NEVER:
-            grace = self.pod["metadata"].get("deletionGracePeriodSeconds") or 0
-            run.stop_due = self.tick + min(self._draw(self.around.latencies.stop), float(grace))
+            grace = float(self.pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+            seconds = grace + KILL_SECONDS if real else min(self._draw(self.around.latencies.stop), grace)
+            run.stop_due = self.tick + seconds
             run.deadline_due = run.evict_due = NEVER
             for container in run.containers:
                 if container.state == "running":
                     self._emit(NORMAL, "Killing", f"Stopping container {container.name}")
                 container.plan("")
                 container.ready_due = container.exit_due = container.resize_due = NEVER
-        if run.stop_due <= self.tick:
+        for container in real:
+            self._observe(container)
+        if run.stop_due <= self.tick or (real and not any(container.state == "running" for container in real)):
             self._kill_all(0)
             run.stopped, run.stop_due = True, NEVER
 
@@ -249,6 +262,8 @@ class _Turn:
         """How long a running container goes on, and the code it ends with."""
         if self._concerned(container, *_ENDING):
             return self.outcome.after, self.outcome.code
+        if self.around.runs(container.spec):
+            return NEVER, 0
         meant_to_end = container.role == "init" or (container.role == "main" and self._policy(container) != "Always")
         if not meant_to_end:
             return NEVER, 0
@@ -281,7 +296,7 @@ class _Turn:
             container.ready = container.ready and container.ready_due <= self.tick
         elif self._concerned(container, "flap"):
             container.ready_due = self.tick + (self.outcome.after if container.ready else self._probing(container))
-        elif container.ready:
+        elif container.ready or self.around.runs(container.spec):
             container.ready_due = NEVER
         else:
             container.ready_due = self.tick + self._probing(container)
@@ -318,10 +333,11 @@ class _Turn:
             step = container.step
             container.plan("")
             _STEPS[step](self, container)
-        elif container.state == "running" and container.name in self.around.ended:
-            self._exit(container, self.around.ended[container.name])
+        elif self._observe(container):
+            return True
         elif container.exit_due <= tick:
-            self._exit(container, self._planned_run(container)[1], oom=self._concerned(container, "oom"))
+            oom = OOM_KILLED if self._concerned(container, "oom") else ""
+            self._exit(container, self._planned_run(container)[1], reason=oom)
         elif container.ready_due <= tick:
             self._turn_ready(container)
         elif container.resize_due <= tick:
@@ -331,10 +347,25 @@ class _Turn:
             return False
         return True
 
-    def _exit(self, container: Container, code: int, *, oom: bool = False) -> None:
+    def _observe(self, container: Container) -> bool:
+        """Take over what was observed of its present run; False when that changes nothing."""
+        seen = self.around.observed.get(container.name)
+        if seen is None or container.state != "running" or seen.attempt != container.restarts:
+            return False
+        if seen.exit_code is not None:
+            self._exit(container, seen.exit_code, reason=seen.reason, message=seen.message)
+            return True
+        ready = seen.ready and container.role in ("main", "sidecar")
+        if (container.started, container.ready) == (seen.started, ready) or self._concerned(container, *_READINESS):
+            return False
+        container.started, container.ready = seen.started, ready
+        return True
+
+    def _exit(self, container: Container, code: int, *, reason: str = "", message: str = "") -> None:
         """Its process is over by itself."""
-        self._end(container, code, OOM_KILLED if oom else ERROR if code else COMPLETED)
-        if self._restarts(container):
+        self._end(container, code, reason or (ERROR if code else COMPLETED))
+        container.message = message
+        if self._restarts(container) and not self.pod["metadata"].get("deletionTimestamp"):
             self._plan_restart(container)
 
     def _turn_ready(self, container: Container) -> None:

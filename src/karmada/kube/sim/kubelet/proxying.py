@@ -23,6 +23,7 @@ from karmada.kube.server.auth.headers import without_identity
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result, TakeOver
 from karmada.kube.sim.kubelet.answers import Answers
+from karmada.kube.sim.kubelet.runtime import Runtime
 from karmada.kube.sim.kubelet.web import page
 
 _HOP_BY_HOP = frozenset(
@@ -106,33 +107,45 @@ def refused(address: str, port: int) -> ServiceUnavailable:
 class PodProxy:
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
+        self.runtime: Runtime | None = None
 
-    def call(self, request: Request, pod: Obj, port: int) -> Result:
+    def call(self, request: Request, pod: Obj, port: int, scheme: str = "") -> Result:
         path = f"/{request.info.rest}"
-        forward = self._answers.forward(pod, port)
-        if forward is None or request.in_process:
+        address = self._address(pod, port)
+        if address is None or request.in_process:
             answer = page(self._answers, pod, port, path)
             return RawResult(answer.body, answer.content_type, answer.status, answer.other_headers())
-        host, real_port = forward.address()
+        host, real_port = address
 
         async def run(raw: Any) -> Any:
-            return await _relay(raw, request, host, real_port, path)
+            return await _relay(raw, request, f"{scheme or 'http'}://{host}:{real_port}", path)
 
         return TakeOver(run)
 
+    def _address(self, pod: Obj, port: int) -> tuple[str, int] | None:
+        """Where a port really is; None for one of a simulated container."""
+        forward = self._answers.forward(pod, port)
+        if forward is not None:
+            return forward.address()
+        address = self.runtime.address(pod) if self.runtime is not None else ""
+        return (address, port) if address else None
 
-async def _relay(raw: web.BaseRequest, request: Request, host: str, port: int, path: str) -> web.StreamResponse:
+
+async def _relay(raw: web.BaseRequest, request: Request, server: str, path: str) -> web.StreamResponse:
     """Relay a request, without the sender's credentials, to a real address, and return the response."""
     headers = CIMultiDict((n, v) for n, v in without_identity(raw.headers) if n.lower() not in _HOP_BY_HOP)
     query = urlencode(request.query.items())
-    url = URL(f"http://{host}:{port}{quote(path)}" + (f"?{query}" if query else ""), encoded=True)
+    url = URL(f"{server}{quote(path)}" + (f"?{query}" if query else ""), encoded=True)
     body = raw.content if raw.can_read_body else None
     async with aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()) as session:
         try:
-            async with session.request(raw.method, url, headers=headers, data=body, allow_redirects=False) as response:
+            # API servers do not verify the certificates of pods
+            async with session.request(
+                raw.method, url, headers=headers, data=body, allow_redirects=False, ssl=False
+            ) as response:
                 return await _answer(raw, request, response, url)
         except aiohttp.ClientConnectionError as error:
-            raise refused(host, port) from error
+            raise refused(url.host or "", url.port or 0) from error
 
 
 async def _answer(

@@ -54,7 +54,7 @@ async def serve_port(answers: Answers, pod: Obj, port: int, read: Read, write: W
     """Serve one connection to a port until it is closed; the error, or nothing."""
     forward = answers.forward(pod, port)
     if forward is not None:
-        return await _pass_on(forward.address(), port, read, write)
+        return await pass_on(forward.address(), port, read, write)
     stream = _Bytes(read)
     while (head := await stream.head()) is not None:
         method, path, headers = head
@@ -135,7 +135,8 @@ class _Bytes:
         return True
 
 
-async def _pass_on(address: tuple[str, int], port: int, read: Read, write: Write) -> str:
+async def pass_on(address: tuple[str, int], port: int, read: Read, write: Write) -> str:
+    """Bytes to a real address and back; the error, or nothing."""
     try:
         reader, writer = await asyncio.open_connection(*address)
     except OSError:

@@ -1,0 +1,67 @@
+"""What a simulated cluster has in addition when it runs processes: a runtime, relays for its Services, addresses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from karmada.kube.objects.types import Obj
+from karmada.kube.sim.context import Context
+from karmada.kube.sim.controllers.podcontrol import PODS
+from karmada.kube.sim.kubelet.connector import PodConnector
+from karmada.kube.sim.kubelet.web import serve_port
+from karmada.kube.sim.processes.images import ImageTable
+from karmada.kube.sim.processes.loopback import Block, NoAddresses, block_of, claim
+from karmada.kube.sim.processes.relays import ServiceRelays
+from karmada.kube.sim.processes.runtime import ProcessRuntime
+
+_CHUNK = 1 << 16
+
+
+class ProcessCluster:
+    def __init__(
+        self,
+        context: Context,
+        folder: Path,
+        table: ImageTable,
+        api_server: Callable[[], tuple[str, int]],
+        connector: PodConnector,
+    ) -> None:
+        self._context = context
+        self._connector = connector
+        self._block: Block | None = None
+        self.runtime = ProcessRuntime(context, folder, table, api_server)
+        self.relays = ServiceRelays(context, folder / "names.json", self._serve_simulated)
+        self.relays.is_process = lambda pod: bool(self.runtime.address(pod))
+        connector.use(self.runtime)
+
+    def claim(self) -> None:
+        """Take the cluster's addresses, and end what an earlier process has left; NoAddresses."""
+        number = block_of(self._context.profile)
+        if number is None:
+            raise NoAddresses(f"pod_cidr {self._context.profile.pod_cidr} is no range of 127.0.0.0/8")
+        self._block = claim(number)
+        self.runtime.clean_up()
+
+    async def stop(self) -> None:
+        await self.relays.stop()
+        await self.runtime.stop()
+        pods = self._context.informers.of(PODS)
+        if pods.synced:
+            self.runtime.keep_only(str(pod["metadata"]["uid"]) for pod in pods.list())
+        if self._block is not None:
+            self._block.release()
+            self._block = None
+
+    async def _serve_simulated(
+        self, pod: Obj, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        async def write(data: bytes) -> None:
+            writer.write(data)
+            await writer.drain()
+
+        try:
+            await serve_port(self._connector.answers, pod, port, lambda: reader.read(_CHUNK), write)
+        except OSError:
+            return  # the client is gone

@@ -1,0 +1,178 @@
+"""One run of a container as a process: prepared, started, probed, its output recorded, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.sim.kubelet.runtime import Observed
+from karmada.kube.sim.processes import spawning
+from karmada.kube.sim.processes.commands import PathTranslation, UnknownCommand, known_program
+from karmada.kube.sim.processes.images import ImageRule
+from karmada.kube.sim.processes.logfile import LogFile, StreamName
+from karmada.kube.sim.processes.probing import Emit, Prober, ProbeResult, Target
+from karmada.kube.sim.processes.volumes import VolumeError
+
+START_ERROR = 128
+_CHUNK = 1 << 16
+_OUTPUT_SECONDS = 1.0
+"""How long output is still read after the end, where others hold the pipe."""
+_PROBE_OUTPUT = 10 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a process is started with."""
+
+    rule: ImageRule
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    directory: Path
+    translate: PathTranslation
+    address: str
+
+
+Prepare = Callable[[], Awaitable[Launch]]
+
+
+class ContainerRun:
+    def __init__(
+        self,
+        spec: Obj,
+        attempt: int,
+        log: LogFile,
+        prepare: Prepare,
+        emit: Emit,
+        changed: Callable[[], None],
+        grace: float,
+        after: ContainerRun | None,
+    ) -> None:
+        """`after` is the run before, which must have ended; `grace` is for ends that probes cause."""
+        self.spec = spec
+        self.attempt = attempt
+        self.log = log
+        self.launch: Launch | None = None
+        self.observed = Observed(attempt)
+        self._prepare = prepare
+        self._emit = emit
+        self._changed = changed
+        self._grace = grace
+        self._after = after
+        self._process: asyncio.subprocess.Process | None = None
+        self._prober: Prober | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._deadline = float("inf")
+        self._life = asyncio.create_task(self._live(), name=f"container {spec['name']}")
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self.observed.exit_code is None else None
+
+    async def ended(self) -> None:
+        await asyncio.wait({self._life})
+
+    # its life
+
+    async def _live(self) -> None:
+        try:
+            if self._after is not None:
+                await self._after.ended()
+                self._after = None
+            self.launch = await self._prepare()
+            self._process = await spawning.spawn(self.launch.argv, self.launch.env, self.launch.directory)
+        except (OSError, UnknownCommand, VolumeError) as error:
+            self._end_with(Observed(self.attempt, START_ERROR, "StartError", f"failed to start: {error}"))
+            return
+        except asyncio.CancelledError:
+            self._end_with(Observed(self.attempt, spawning.exit_code(-15)))
+            return
+        spawning.record(self._record_path, self._process.pid)
+        try:
+            await self._run(self._process, self.launch)
+        finally:
+            self._record_path.unlink(missing_ok=True)
+
+    @property
+    def _record_path(self) -> Path:
+        return self.log.path.with_name("process.json")
+
+    async def _run(self, process: asyncio.subprocess.Process, launch: Launch) -> None:
+        target = Target(self.spec, launch.address, self._probe_command)
+        self._prober = Prober(target, self._emit, self._probed, lambda: self.end(self._grace))
+        self._probed()
+        assert process.stdout is not None
+        assert process.stderr is not None
+        reading = [
+            asyncio.create_task(self._read(process.stdout, "stdout")),
+            asyncio.create_task(self._read(process.stderr, "stderr")),
+        ]
+        probing = asyncio.create_task(self._prober.run())
+        try:
+            code = await process.wait()
+            await asyncio.wait(reading, timeout=_OUTPUT_SECONDS)
+        finally:
+            await cancel_and_wait(probing, *reading)
+        self._end_with(Observed(self.attempt, spawning.exit_code(code)))
+
+    async def _read(self, stream: asyncio.StreamReader, name: StreamName) -> None:
+        while data := await stream.read(_CHUNK):
+            self.log.write(name, data)
+
+    def _probed(self) -> None:
+        prober = self._prober
+        if prober is not None and self.observed.exit_code is None:
+            self.observed = Observed(self.attempt, started=prober.started, ready=prober.ready)
+            self._changed()
+
+    def _end_with(self, observed: Observed) -> None:
+        self.log.close()
+        self.observed = observed
+        self._changed()
+
+    # its end
+
+    def end(self, grace: float) -> None:
+        """Begin to end it; a later call may only shorten the time."""
+        if self._life.done():
+            return
+        if self._process is None:
+            self._life.cancel()
+            return
+        deadline = asyncio.get_running_loop().time() + grace
+        if deadline >= self._deadline:
+            return
+        self._deadline = deadline
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = asyncio.create_task(spawning.end(self._process, grace))
+
+    # commands
+
+    async def _probe_command(self, command: list[str], seconds: float) -> ProbeResult:
+        try:
+            process = await self.spawn(command)
+        except (OSError, UnknownCommand) as error:
+            return ProbeResult(False, str(error))
+        try:
+            async with asyncio.timeout(seconds):
+                out, err = await process.communicate()
+        except TimeoutError:
+            return ProbeResult(False, f'command "{" ".join(command)}" timed out')
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                await asyncio.shield(spawning.end(process, 0.0))
+        return ProbeResult(process.returncode == 0, (out + err)[:_PROBE_OUTPUT].decode(errors="replace"))
+
+    async def spawn(self, command: list[str], *, stdin: bool = False) -> asyncio.subprocess.Process:
+        """A further program of the table, with the environment of the container; UnknownCommand, OSError."""
+        launch = self.launch
+        if launch is None:
+            raise UnknownCommand("the container has not started")
+        program = known_program(launch.rule, str(self.spec.get("image") or ""), command[0] if command else "")
+        words = (*program, *map(launch.translate, command[1:]))
+        return await spawning.spawn(words, launch.env, launch.directory, stdin=stdin)

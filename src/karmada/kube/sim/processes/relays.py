@@ -1,0 +1,204 @@
+"""The Services of a cluster that runs processes: a TCP relay at each of their addresses, and the file of their names.
+
+It does what kube-proxy and the cluster's DNS do elsewhere. A relay listens while its Service has ready endpoints, so
+that connections are refused otherwise; each connection goes to the next endpoint in turn. Simulated pods respond over a
+relay as over a forwarded port. Where this user may not listen on a port below 1024, another one is used, which
+programs find by the Service's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.logging import get_logger
+from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.addresses.service_routing import SERVICE_NAME
+from karmada.kube.sim.context import Context
+from karmada.kube.sim.controllers.podcontrol import PODS
+from karmada.kube.sim.kubelet.managed import internal_ip
+from karmada.kube.sim.processes.files import replace_file
+from karmada.kube.sim.processes.routes import Backend, Frontend, backends, frontends, names_of
+
+SERVICES = GVR("", "v1", "services")
+SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
+NODES = GVR("", "v1", "nodes")
+_BY_SERVICE = "service"
+_CHUNK = 1 << 16
+_CONNECT_SECONDS = 5.0
+log = get_logger("service-relays")
+
+ServeSimulated = Callable[[Obj, int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""(pod, port, reader, writer): serve a connection to a port of a simulated pod."""
+
+
+class ServiceRelays(Reconciler):
+    name = "service-relays"
+    workers = 4
+
+    def __init__(self, context: Context, names_file: Path, simulated: ServeSimulated) -> None:
+        """`simulated` serves connections to simulated pods."""
+        self._names_file = names_file
+        self._simulated = simulated
+        self._services = context.informers.of(SERVICES)
+        self._slices = context.informers.of(SLICES, indexes={_BY_SERVICE: _index_by_service})
+        self._pods = context.informers.of(PODS)
+        self._nodes = context.informers.of(NODES)
+        self.is_process: Callable[[Obj], bool] = lambda _pod: False
+        self._relays: dict[Key, dict[Frontend, _Relay]] = {}
+        self._names: dict[Key, dict[str, Any]] = {}
+        self.watches = (Watch(SERVICES), Watch(SLICES, map_to=_service_of))
+
+    async def reconcile(self, key: Key) -> Result:
+        service = self._services.get(key)
+        slices = self._slices.by_index(_BY_SERVICE, f"{key.namespace}/{key.name}")
+        wanted = frontends(service, self._node_addresses(service)) if service is not None else set()
+        served = {frontend for frontend in wanted if backends(slices, frontend.port_name)}
+        relays = self._relays.setdefault(key, {})
+        for frontend in relays.keys() - served:
+            await relays.pop(frontend).close()
+        for frontend in served - relays.keys():
+            relay = _Relay(frontend, lambda port_name: self._backends(key, port_name), self._connect)
+            if await relay.open():
+                relays[frontend] = relay
+        if not relays:
+            del self._relays[key]
+        moved = {f.port: relay.port for f, relay in relays.items() if relay.port != f.port}
+        self._set_names(key, names_of(service, slices, moved) if service is not None else {})
+        return Done
+
+    def _node_addresses(self, service: Obj) -> list[str]:
+        if (service.get("spec") or {}).get("type") not in ("NodePort", "LoadBalancer"):
+            return []
+        return [address for node in self._nodes.list() if (address := internal_ip(node))]
+
+    def _backends(self, key: Key, port_name: str) -> list[tuple[Backend, Obj | None]]:
+        found = backends(self._slices.by_index(_BY_SERVICE, f"{key.namespace}/{key.name}"), port_name)
+        return [(one, self._pods.get(Key(key.namespace, one.pod)) if one.pod else None) for one in found]
+
+    async def _connect(
+        self, backend: Backend, pod: Obj | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Serve a connection by a backend; False when it does not accept connections."""
+        if pod is not None and not self.is_process(pod):
+            await self._simulated(pod, backend.port, reader, writer)
+            return True
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                ends = await asyncio.open_connection(backend.address, backend.port)
+        except (OSError, TimeoutError):
+            return False
+        await copy_both_ways((reader, writer), ends)
+        return True
+
+    def _set_names(self, key: Key, names: dict[str, Any]) -> None:
+        if self._names.get(key, {}) == names:
+            return
+        if names:
+            self._names[key] = names
+        else:
+            del self._names[key]
+        merged = {name: entry for entries in self._names.values() for name, entry in entries.items()}
+        replace_file(self._names_file, orjson.dumps(merged))
+
+    async def stop(self) -> None:
+        for relays in self._relays.values():
+            for relay in relays.values():
+                await relay.close()
+        self._relays.clear()
+
+
+class _Relay:
+    """One listening address of a Service."""
+
+    def __init__(
+        self,
+        frontend: Frontend,
+        find: Callable[[str], list[tuple[Backend, Obj | None]]],
+        connect: Callable[[Backend, Obj | None, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]],
+    ) -> None:
+        self._frontend = frontend
+        self._find = find
+        self._connect = connect
+        self._server: asyncio.Server | None = None
+        self._turn = 0
+        self._connections: set[asyncio.Task[None]] = set()
+        self.port = frontend.port
+
+    async def open(self) -> bool:
+        address, port, _ = self._frontend
+        try:
+            self._server = await asyncio.start_server(self._accept, address, port)
+        except PermissionError:
+            self._server = await asyncio.start_server(self._accept, address, 0)
+            self.port = int(self._server.sockets[0].getsockname()[1])
+        except OSError as error:
+            log.warning("A Service's address cannot be used", address=f"{address}:{port}", error=str(error))
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Connections end with it, as those to endpoints that are gone do."""
+        if self._server is not None:
+            self._server.close()
+        await cancel_and_wait(*self._connections)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await self._serve(reader, writer)
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        found = self._find(self._frontend.port_name)
+        self._turn += 1
+        for step in range(len(found)):
+            backend, pod = found[(self._turn + step) % len(found)]
+            if await self._connect(backend, pod, reader, writer):
+                return
+
+
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def copy_both_ways(one: Ends, other: Ends) -> None:
+    """Until both directions have ended; `other` is closed then."""
+    try:
+        await asyncio.gather(_copy(one[0], other[1]), _copy(other[0], one[1]))
+    finally:
+        other[1].close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A side that is gone ends both directions."""
+    try:
+        while data := await reader.read(_CHUNK):
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+    except OSError:
+        writer.close()
+
+
+def _index_by_service(found: Obj) -> list[str]:
+    name = meta.labels(found).get(SERVICE_NAME)
+    return [f"{meta.namespace(found)}/{name}"] if name else []
+
+
+def _service_of(found: Obj) -> list[Key]:
+    name = meta.labels(found).get(SERVICE_NAME)
+    return [Key(meta.namespace(found), name)] if name else []

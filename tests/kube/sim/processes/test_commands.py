@@ -1,0 +1,72 @@
+"""The command line of a container's process: which program, which arguments, and which paths in them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karmada.kube.sim.processes.commands import PathTranslation, UnknownCommand, command_line
+from karmada.kube.sim.processes.images import ImageRule
+
+RULE = ImageRule(image="*/karmada-agent", command=("python", "-m", "agent"), commands={"ctl": ("/opt/ctl", "-q")})
+IMAGE = "docker.io/karmada/karmada-agent:v1.15.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/etc/a", "/R/etc/a"),
+        ("/etc/a/config", "/R/etc/a/config"),
+        ("--kubeconfig=/etc/a/config", "--kubeconfig=/R/etc/a/config"),
+        ("--files=/etc/a/x,/etc/b/y,/etc/c/z", "--files=/R/etc/a/x,/R/etc/b/y,/etc/c/z"),
+        ("/etc/a:/etc/b", "/R/etc/a:/R/etc/b"),
+        ('{"path": "/etc/a/x"}', '{"path": "/R/etc/a/x"}'),
+        ("/etc/a/deep/mount/x", "/R/etc/a/deep/mount/x"),
+        ("/etc/ab", "/etc/ab"),
+        ("/etc/a-b", "/etc/a-b"),
+        ("/opt/etc/a", "/opt/etc/a"),
+        ("https://host/etc/a", "https://host/etc/a"),
+        ("etc/a", "etc/a"),
+        ("", ""),
+    ],
+)
+def test_mount_paths_are_translated_where_a_path_begins(text: str, expected: str) -> None:
+    assert PathTranslation("/R", ["/etc/a/", "/etc/b", "/etc/a/deep/mount"])(text) == expected
+
+
+def test_without_mounts_nothing_is_translated() -> None:
+    assert PathTranslation("/R", [])("/etc/a") == "/etc/a"
+
+
+@given(st.text(alphabet="abc/=,:. -", max_size=30))
+def test_only_whole_paths_change_and_removing_the_root_restores_the_text(text: str) -> None:
+    translated = PathTranslation("<R>", ["/a", "/b/c"])(text)
+    assert translated.replace("<R>", "") == text
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        ({}, ("python", "-m", "agent")),
+        ({"args": ["--v=4"]}, ("python", "-m", "agent", "--v=4")),
+        ({"command": ["/bin/karmada-agent"], "args": ["--v=4"]}, ("python", "-m", "agent", "--v=4")),
+        ({"command": ["karmada-agent", "--a"], "args": ["--b"]}, ("python", "-m", "agent", "--a", "--b")),
+        ({"command": ["/usr/bin/ctl", "x"]}, ("/opt/ctl", "-q", "x")),
+        ({"args": ["--name=$(NAME)", "$(MISSING)", "$$(NAME)"]},
+         ("python", "-m", "agent", "--name=m1", "$(MISSING)", "$(NAME)")),
+        ({"args": ["--config=$(CONFIG)"]}, ("python", "-m", "agent", "--config=/R/etc/a/x")),
+    ],
+)  # fmt: skip
+def test_the_table_decides_the_program_and_the_pod_its_arguments(
+    container: dict[str, list[str]], expected: tuple[str, ...]
+) -> None:
+    env = {"NAME": "m1", "CONFIG": "/etc/a/x"}
+    line = command_line(RULE, {"name": "c", "image": IMAGE, **container}, env, PathTranslation("/R", ["/etc/a"]))
+    assert line == expected
+
+
+@pytest.mark.parametrize("command", ["sh", "/bin/bash", "python", "karmada-scheduler", ""])
+def test_a_command_that_the_table_does_not_name_is_rejected(command: str) -> None:
+    with pytest.raises(UnknownCommand, match=r"can run only ctl, karmada-agent \(--process-images adds commands\)"):
+        command_line(RULE, {"name": "c", "image": IMAGE, "command": [command]}, {}, PathTranslation("/R", []))

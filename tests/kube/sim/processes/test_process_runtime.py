@@ -1,0 +1,208 @@
+"""Pods of a known image run as processes: they are started, reached, probed, restarted, refreshed and ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.transport import Call
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
+from tests.kube.sim.processes.process_cluster import fetched, pod, process_cluster, service
+from tests.kube.sim.whole_cluster import CONFIG_MAPS, NODES, PODS, Whole
+from tests.support.eventually import eventually
+
+SERVICES, SECRETS, EVENTS = GVR("", "v1", "services"), GVR("", "v1", "secrets"), GVR("", "v1", "events")
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Whole]:
+    async with process_cluster(tmp_path) as whole:
+        yield whole
+
+
+def found(cluster: Whole, name: str) -> Obj:
+    return cluster.sim.context.informers.of(PODS).get(Key("default", name)) or {}
+
+
+def status(cluster: Whole, name: str) -> Obj:
+    return ((found(cluster, name).get("status") or {}).get("containerStatuses") or [{}])[0]
+
+
+def pids(cluster: Whole) -> list[int]:
+    assert cluster.sim.processes is not None
+    return [int(process["pid"]) for process in cluster.sim.processes.runtime.processes()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def ready(cluster: Whole, name: str) -> str:
+    """The pod's address, once it is ready."""
+    await eventually(lambda: status(cluster, name).get("ready"), show=lambda: found(cluster, name).get("status"))
+    return str(found(cluster, name)["status"]["podIP"])
+
+
+async def log(cluster: Whole, name: str, **query: str) -> str:
+    transport = cluster.admin.transport
+    assert isinstance(transport, HttpsTransport)
+    answer = await transport.answer(Call("GET", f"/api/v1/namespaces/default/pods/{name}/log", query))
+    return answer.body.decode()
+
+
+async def events(cluster: Whole, name: str) -> list[str]:
+    for recorder in cluster.sim.context.recorders.values():
+        await recorder.flush()
+    listed = (await cluster.admin.list_all(EVENTS, "default")).items
+    return [event["message"] for event in listed if event["involvedObject"]["name"] == name]
+
+
+async def test_a_deployment_of_a_known_image_is_reached_through_its_service(cluster: Whole) -> None:
+    await cluster.admin.create(SERVICES, service("web"))
+    await cluster.deploy(2, containers=[{"name": "main", "image": "known/server:1"}])
+    assert len(set(pids(cluster))) == 2
+    address = (await cluster.admin.get(SERVICES, "web", "default"))["spec"]["clusterIP"]
+    assert address.startswith("127.")
+
+    async def both() -> bool:
+        return len({await fetched(address, 80) for _ in range(4)}) == 2
+
+    await eventually(both)
+
+
+async def test_pods_of_other_images_stay_simulated(cluster: Whole) -> None:
+    await cluster.admin.create(SERVICES, service("web"))
+    await cluster.deploy(1)
+    assert pids(cluster) == []
+    address = (await cluster.admin.get(SERVICES, "web", "default"))["spec"]["clusterIP"]
+    assert (await fetched(address, 80)).startswith("ok from web-")
+
+
+async def test_the_environment_and_the_files_are_those_of_the_pod(cluster: Whole) -> None:
+    await cluster.admin.create(CONFIG_MAPS, {"metadata": {"name": "c", "namespace": "default"}, "data": {"a": "1"}})
+    await cluster.admin.create(
+        SECRETS, {"metadata": {"name": "s", "namespace": "default"}, "stringData": {"key": "secret"}}
+    )
+    container: dict[str, Any] = {
+        "command": ["/bin/server", "--port", "$(PORT)"],
+        "args": ["--config=/etc/config/a,/etc/config/b", "/etc/other"],
+        "env": [
+            {"name": "PORT", "value": "8081"},
+            {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
+            {"name": "WHERE", "value": "/etc/config/a"},
+        ],
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}],
+    }
+    volumes = [{"name": "config", "configMap": {"name": "c"}}]
+    await cluster.admin.create(PODS, pod("p", container=container, volumes=volumes))
+    address = await ready(cluster, "p")
+
+    async def get(path: str) -> str:
+        return await fetched(address, 8081, path)
+
+    root = await get("/env/SIM_POD_ROOT")
+    assert await get("/args") == f"--port 8081 --config={root}/etc/config/a,{root}/etc/config/b /etc/other"
+    assert await get("/env/IP") == address
+    assert await get("/env/SECRET") == "secret"
+    assert await get("/env/WHERE") == f"{root}/etc/config/a"
+    assert await get(f"/file{root}/etc/config/a") == "1"
+    assert (Path(root) / "etc/config/a").stat().st_mode & 0o777 == 0o600
+    token = await get(f"/file{root}/var/run/secrets/kubernetes.io/serviceaccount/token")
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    reviewed = await cluster.admin.create(GVR("authentication.k8s.io", "v1", "tokenreviews"), review, "")
+    assert reviewed["status"]["user"]["username"] == "system:serviceaccount:default:default"
+
+    await cluster.admin.patch(CONFIG_MAPS, "c", "default", {"data": {"a": "2"}}, type="merge")
+
+    async def refreshed() -> bool:
+        return await get(f"/file{root}/etc/config/a") == "2"
+
+    await eventually(refreshed)
+
+
+async def listening(cluster: Whole, name: str) -> None:
+    async def said() -> bool:
+        return "listening" in await log(cluster, name)
+
+    await eventually(said)
+
+
+async def test_a_container_that_fails_is_restarted_with_a_growing_pause_and_keeps_its_last_log(cluster: Whole) -> None:
+    await cluster.admin.create(PODS, pod("p", container={"args": ["--fail"]}))
+    waiting = await eventually(lambda: (status(cluster, "p").get("state") or {}).get("waiting"))
+    assert waiting["reason"] == "CrashLoopBackOff"
+    assert status(cluster, "p")["restartCount"] == 1
+    ended = status(cluster, "p")["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (3, "Error")
+    assert await log(cluster, "p", previous="true") == "nothing works\n"
+    assert pids(cluster) == []
+
+
+async def test_a_command_that_is_not_in_the_table_is_not_run(cluster: Whole) -> None:
+    await cluster.admin.create(PODS, pod("p", container={"command": ["/bin/sh", "-c", "id"]}, restartPolicy="Never"))
+    ended = await eventually(lambda: (status(cluster, "p").get("state") or {}).get("terminated"))
+    assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+    assert 'exec: "/bin/sh": containers of known/server:1 run as processes' in ended["message"]
+
+
+async def test_readiness_and_liveness_are_really_probed(cluster: Whole) -> None:
+    probe = {"httpGet": {"path": "/health", "port": 8080}, "periodSeconds": 1, "failureThreshold": 1}
+    container = {"readinessProbe": probe, "livenessProbe": {**probe, "failureThreshold": 2}}
+    await cluster.admin.create(PODS, pod("p", container=container))
+    address = await ready(cluster, "p")
+    await fetched(address, 8080, "/sicken")
+    await eventually(lambda: not status(cluster, "p")["ready"])
+    await eventually(lambda: status(cluster, "p")["restartCount"] == 1)
+    told = await events(cluster, "p")
+    assert "Readiness probe failed: HTTP probe failed with statuscode: 500" in told
+    assert "Container main failed liveness probe, will be restarted" in told
+    await ready(cluster, "p")
+
+
+async def test_a_deleted_pod_is_terminated_and_its_folder_removed(cluster: Whole, tmp_path: Path) -> None:
+    await cluster.admin.create(PODS, pod("p"))
+    await ready(cluster, "p")
+    await listening(cluster, "p")
+    [pid] = pids(cluster)
+    [folder] = (tmp_path / "pods").glob("*")
+    await cluster.admin.delete(PODS, "p", "default")
+    await eventually(lambda: not found(cluster, "p") and not alive(pid))
+    await eventually(lambda: not folder.exists())
+
+
+async def test_a_process_that_ignores_sigterm_is_killed_after_its_grace_period(cluster: Whole) -> None:
+    await cluster.admin.create(PODS, pod("p", container={"args": ["--stubborn"]}, terminationGracePeriodSeconds=1))
+    await ready(cluster, "p")
+    await listening(cluster, "p")
+    [pid] = pids(cluster)
+    await cluster.admin.delete(PODS, "p", "default")
+    await eventually(lambda: not found(cluster, "p") and not alive(pid))
+
+
+async def test_the_processes_of_a_deleted_node_are_killed(cluster: Whole) -> None:
+    await cluster.admin.create(PODS, pod("p", nodeName="processes-node-1"))
+    await ready(cluster, "p")
+    [pid] = pids(cluster)
+    await cluster.sim.server.client().delete(NODES, "processes-node-1")
+    await eventually(lambda: not alive(pid))
+
+
+async def test_init_containers_run_to_their_end_before_the_others(cluster: Whole) -> None:
+    init = {"name": "first", "image": "known/server", "command": ["python", "-c", "print('made ready')"]}
+    await cluster.admin.create(PODS, pod("p", initContainers=[init]))
+    await ready(cluster, "p")
+    assert await log(cluster, "p", container="first") == "made ready\n"
+    [first] = found(cluster, "p")["status"]["initContainerStatuses"]
+    assert first["state"]["terminated"]["exitCode"] == 0
