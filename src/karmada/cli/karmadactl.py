@@ -104,6 +104,8 @@ def _dispatch(root: click.Group, words: list[str]) -> int:
         print_completions(root, words[1:])
         return 0
     _check_text(words)
+    if words == ["--version"]:
+        words = ["version"]
     asked = words[:1] == ["help"]
     try:
         found = resolve(root, words[1:] if asked else words, helping=asked)

@@ -1,4 +1,4 @@
-"""What the command lines of all programs share: `PROGRAM version`, and flags without effect."""
+"""What the command lines of all programs share: `--version` and `version`, and flags without effect."""
 
 from __future__ import annotations
 
@@ -16,8 +16,27 @@ class Ignored(click.Option):
     """A flag that is accepted so that command lines written for Karmada work, and has no effect here."""
 
 
+def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from karmada.version import line
+
+        click.echo(line(str(ctx.command.name)))
+        ctx.exit()
+
+
+_VERSION = click.Option(
+    ["--version"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    show_default=False,
+    help="Show which version this is and exit.",
+)
+
+
 class Program(click.Command):
-    """A program that takes flags only, and prints its version when the first word is `version`."""
+    """A program that takes flags only; `--version`, or `version` as the first word, prints its version."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -27,12 +46,12 @@ class Program(click.Command):
 
     def main(self, args: Sequence[str] | None = None, *settings: Any, **more: Any) -> Any:
         words = list(sys.argv[1:] if args is None else args)
-        if words[:1] != ["version"] or "--help" in words or "-h" in words:
-            return super().main(args, *settings, **more)
-        from karmada.version import line
+        if words[:1] == ["version"] and "--help" not in words and "-h" not in words:
+            words = ["--version"]
+        return super().main(words, *settings, **more)
 
-        click.echo(line(str(self.name)))
-        sys.exit(0)
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), _VERSION]
 
     def invoke(self, ctx: click.Context) -> Any:
         """One line names all flags of this run that have no effect."""

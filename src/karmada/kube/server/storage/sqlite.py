@@ -324,6 +324,7 @@ class SqliteStore(LocalStore):
         rows: list[tuple[int, str, int, int, bytes | None, int]] = []
         events: list[Event] = []
         answers: list[tuple[asyncio.Future[int], int | RevisionConflict]] = []
+        pages, encode = 0, self._encryption.encode
         for key, value, expected, answer in writes:
             if answer.done():
                 continue  # its writer has given up
@@ -333,11 +334,12 @@ class SqliteStore(LocalStore):
                 continue
             revision += 1
             latest[key] = 0 if value is None else revision
-            stored = value if value is None else self._encryption.encode(key, value)
+            stored = value if value is None else encode(key, value)
             rows.append((revision, key, value is not None, current, stored, checksum(revision, key, stored)))
             events.append(Event(key, value, revision, None))
             answers.append((answer, revision))
-            self._wal.pages += 2 + (len(value) // PAGE_SIZE if value else 0)
+            pages += 2 + (len(value) // PAGE_SIZE if value else 0)
+        self._wal.pages += pages
         if rows:
             self._cursor.executemany(APPEND, rows)
         self._cursor.execute("COMMIT")
