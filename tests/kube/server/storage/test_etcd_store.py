@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import subprocess
 import sys
 import time
@@ -14,7 +15,10 @@ from typing import Any
 import pytest
 
 from karmada.kube.objects.clock import RealClock
-from karmada.kube.objects.gvk import GroupResource
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import GVR, GroupResource
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.etcd import EtcdStore, TlsFiles
 from karmada.kube.server.storage.etcd_connection import Connection, Unanswered
 from karmada.kube.server.storage.etcd_messages import TXN, Method
@@ -25,6 +29,7 @@ from karmada.kube.server.storage.interface import (
     Progress,
     RevisionConflict,
     Stored,
+    StoreFull,
     StoreUnavailable,
 )
 from karmada.kube.server.storage.open import open_store
@@ -34,6 +39,7 @@ from tests.support.certificates import Authority
 from tests.support.etcd_cluster import Certificates, EtcdCluster, free_ports
 from tests.support.eventually import LIMIT, eventually
 
+CONFIG_MAPS = GVR("", "v1", "configmaps")
 Send = Callable[[Method, Any, float], Awaitable[Any]]
 
 
@@ -336,10 +342,37 @@ async def test_a_full_etcd_is_unhealthy_and_can_still_be_read(tmp_path: Path) ->
     await store.open()
     writes = (store.write(f"k{i}", bytes(50_000), expected=0) for i in range(100))
     answers = await asyncio.gather(*writes, return_exceptions=True)
-    assert any("space exceeded" in str(answer) for answer in answers if isinstance(answer, StoreUnavailable))
+    refused = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert refused
+    assert all(isinstance(error, StoreFull) and "database space exceeded" in str(error) for error in refused), refused
     await eventually(lambda: store.last_error and "NOSPACE" in str(store.last_error))
-    assert len((await store.range("")).items) > 0
+    assert isinstance(store.last_error, StoreFull)
+    assert "etcdctl alarm disarm" in str(store.last_error)
+    assert len((await store.range("")).items) == len(answers) - len(refused)
     await store.close()
+    cluster.stop()
+
+
+async def test_over_a_full_etcd_clients_get_kubernetes_error_and_may_read(tmp_path: Path) -> None:
+    cluster = EtcdCluster(tmp_path / "etcd", arguments=["--quota-backend-bytes", str(3_000_000)])
+    cluster.start()
+    server = ApiServer(ServerConfig(data_dir=tmp_path / "data", storage=cluster.url, port=0))
+    await server.start()
+    client, names = server.client(), itertools.count()
+
+    async def fill() -> None:
+        while True:
+            made = {"metadata": {"name": f"c{next(names)}"}, "data": {"text": "x" * 50_000}}
+            await client.create(CONFIG_MAPS, made, namespace="default")
+
+    with pytest.raises(ApiError, match="database space exceeded") as info:
+        await fill()
+    assert info.value.code == 500
+    await eventually(lambda: server.health.failing("readyz") == ["storage-space"])
+    assert (await client.get(CONFIG_MAPS, "c0", "default"))["metadata"]["name"] == "c0"
+    found = [item["metadata"]["name"] for item in (await client.list(CONFIG_MAPS, namespace="default"))["items"]]
+    assert {name for name in found if name != "kube-root-ca.crt"} == {f"c{i}" for i in range(next(names) - 1)}
+    await server.stop()
     cluster.stop()
 
 

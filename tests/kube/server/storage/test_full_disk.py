@@ -134,6 +134,74 @@ async def test_a_full_disk_leaves_deletions_compaction_and_a_restart(small_disk:
     await store.close()
 
 
+@pytest.mark.parametrize(
+    ("value", "before", "frees"),
+    [
+        (b'{"metadata":{"name":"a"}}', b'{"metadata":{"name":"a"},"data":{}}', True),
+        (b'{"metadata":{"name":"a"},"data":{}}', b'{"metadata":{"name":"a"}}', False),
+        (b'{"metadata":{"name":"b"}}', b'{"metadata":{"name":"a"}}', False),
+        (b'{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}}', b'{"metadata":{}}', True),
+        (b'{"metadata":{},"data":{"deletionTimestamp":"no"}}', b'{"metadata":{}}', False),
+        (b'{"metadata":{"annotations":{"a":"\\"deletionTimestamp\\":\\""}}}', b'{"metadata":{}}', False),
+        (b"rubbish", b"", False),
+        (b"[]", b"", False),
+    ],
+)
+def test_a_write_frees_space_if_it_makes_an_object_smaller_or_leads_to_its_deletion(
+    value: bytes, before: bytes, frees: bool
+) -> None:
+    assert sqlite_space.frees_space(value, before) is frees
+
+
+async def test_objects_with_finalizers_can_be_deleted_on_a_full_disk(small_disk: Path) -> None:
+    server = ApiServer(ServerConfig(data_dir=small_disk / "data", port=0), RealClock())
+    await server.start()
+    client = server.client()
+    held = config_map("held", 10)
+    held["metadata"] = {"name": "held", "namespace": "default", "finalizers": ["example.com/hold"]}
+    await client.create(CONFIG_MAPS, held, namespace="default")
+    await client.create(CONFIG_MAPS, config_map("other", 1000), namespace="default")
+    fill(small_disk)
+    with pytest.raises(ApiError, match="database space exceeded"):
+        await create_on(client)
+    await client.delete(CONFIG_MAPS, "held", namespace="default")
+    marked = await client.get(CONFIG_MAPS, "held", "default")
+    assert "deletionTimestamp" in marked["metadata"]
+    other = await client.get(CONFIG_MAPS, "other", "default")
+    with pytest.raises(ApiError, match="database space exceeded"):
+        await client.update(CONFIG_MAPS, {**other, "data": {"text": "x" * 2000}})
+    smaller = await client.update(CONFIG_MAPS, {**other, "data": {}})
+    assert "data" not in smaller or not smaller["data"]
+    await client.update(CONFIG_MAPS, {**marked, "metadata": {**marked["metadata"], "finalizers": []}})
+    with pytest.raises(ApiError, match="not found"):
+        await client.get(CONFIG_MAPS, "held", "default")
+    await server.stop()
+
+
+async def test_writes_that_lead_to_deletions_leave_space_for_the_deletions(small_disk: Path) -> None:
+    """An object that is being deleted and written on and on does not use up the reserve."""
+    store = await opened(small_disk / "s.db")
+    terminating = b'{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"pad":"' + b"x" * 100_000 + b'"}'
+    last = await store.write("terminating", terminating, expected=0)
+    other = await store.write("other", bytes(1000), expected=0)
+    fill(small_disk)
+    with pytest.raises(StoreFull):
+        await write_on(store, "k", 100_000)
+    refused = None
+    for writes in range(1000):  # noqa: B007
+        try:
+            last = await store.write("terminating", terminating, expected=last)
+        except StoreFull as error:
+            refused = error
+            break
+    assert refused is not None
+    assert writes > 10
+    await store.write("other", None, expected=other)
+    await store.write("terminating", None, expected=last)
+    await store.compact(store.revision)
+    await store.close()
+
+
 async def test_free_pages_of_the_database_end_the_alarm_as_well(small_disk: Path) -> None:
     """The file does not shrink: a disk that the database itself has filled never has space for the reserve again."""
     store = await opened(small_disk / "s.db")

@@ -215,7 +215,8 @@ class EtcdStore:
         status = await connection.read(STATUS, StatusRequest())
         text = "; ".join(status.errors)
         if _NO_SPACE_ALARM in text:
-            return StoreFull(f"{connection}: {_NO_SPACE} ({text}): only deletions are accepted until it is disarmed")
+            way = "writes are refused until etcd is defragmented and the alarm disarmed (etcdctl alarm disarm)"
+            return StoreFull(f"{connection}: {_NO_SPACE} ({text}): {way}")
         return StoreUnavailable(f"{connection}: {text}") if text else None
 
     # Reading
@@ -350,9 +351,9 @@ class EtcdStore:
             except Unanswered as error:
                 lost = error
             except Refused as error:
-                if _NO_SPACE in str(error):
-                    raise StoreFull(str(error)) from error
-                raise
+                if _NO_SPACE not in str(error):
+                    raise
+                return self._reported(await self._despite_no_space(key, stamped, expected, before, deadline, error))
             if answer is not None and (answer.succeeded or lost is None):
                 break
             done = await self._find(key, stamped, expected, before, deadline)
@@ -365,6 +366,15 @@ class EtcdStore:
             [found] = answer.responses
             raise RevisionConflict(key, found.range.kvs[0].mod_revision if found.range.kvs else 0)
         return revision
+
+    async def _despite_no_space(
+        self, key: str, stamped: bytes | None, expected: int, before: int, deadline: float, error: Refused
+    ) -> int:
+        """etcd carries out the write that exceeds its quota and refuses it all the same."""
+        done = await self._find(key, stamped, expected, before, deadline)
+        if not done:
+            raise StoreFull(str(error)) from error
+        return done
 
     async def _find(self, key: str, stamped: bytes | None, expected: int, since: int, deadline: float) -> int:
         """The revision of a write whose answer was lost; 0: it has not happened so far."""

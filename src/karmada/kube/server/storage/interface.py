@@ -81,7 +81,7 @@ class StoreDamaged(StoreUnavailable):
 
 
 class StoreFull(StoreUnavailable):
-    """There is no space: the write has not happened. Deletions are still accepted."""
+    """There is no space: the write has not happened. SQLite accepts deletions and what leads to them, etcd its own."""
 
 
 class StoreLocked(StoreUnavailable):

@@ -20,8 +20,8 @@ Checkpoints run in the helper, on a connection of its own, so that their syncs n
 writers; if writers outrun them until the WAL is large, writes (not the loop) wait for one checkpoint to catch up.
 
 Failure. A transaction that fails because the file is locked is rolled back, its writers get StoreUnavailable, and the
-next batch tries again. One that fails because the disk is full is rolled back, too; sqlite_space then lets deletions
-and compaction go on. After any other error, above all a failed sync (the kernel may have
+next batch tries again. One that fails because the disk is full is rolled back, too; sqlite_space then lets deletions,
+what leads to them, and compaction go on. After any other error, above all a failed sync (the kernel may have
 dropped the pages, a second sync would lie), the store refuses writes until it is opened anew.
 
 Damage. Each row has a checksum (sqlite_log), which every read verifies, and the last acknowledged revision is kept
@@ -77,7 +77,7 @@ from karmada.kube.server.storage.sqlite_log import (
     refusal,
 )
 from karmada.kube.server.storage.sqlite_opening import Opening
-from karmada.kube.server.storage.sqlite_space import RESERVE, SMALL_RESERVE, Space, is_full
+from karmada.kube.server.storage.sqlite_space import RESERVE, SMALL_RESERVE, Space, frees_space, is_full
 from karmada.kube.server.storage.syncer import Syncer, Unsynced
 
 log = logging.getLogger(__name__)
@@ -303,12 +303,20 @@ class SqliteStore(LocalStore):
         self._wal.start_if_due()
 
     def _admitted(self, writes: list[_Write]) -> list[_Write]:
-        """While there is no space, only deletions; the others are refused."""
+        """While there is no space, deletions and what leads to them; the others are refused."""
         full = self._space.exceeded
         if full is None:
             return writes
-        self._refuse([write.answer for write in writes if write.value is not None], full)
-        return [write for write in writes if write.value is None]
+        spare = self._space.spare
+        admitted = [write for write in writes if write.value is None or (spare and self._frees_space(write))]
+        accepted = {id(write) for write in admitted}
+        self._refuse([write.answer for write in writes if id(write) not in accepted], full)
+        return admitted
+
+    def _frees_space(self, write: _Write) -> bool:
+        rows = self._read(LATEST, (write.key, write.expected)) if write.expected else ()
+        before = self._stored(write.key, rows[0]) if rows else None
+        return before is not None and write.value is not None and frees_space(write.value, before.value)
 
     def _run_out(self, error: Exception) -> None:
         """No space: use the reserve, first for what is in the WAL, so that it can be written from its start again."""

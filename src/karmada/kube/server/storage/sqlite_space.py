@@ -1,7 +1,9 @@
 """A full disk: what a SQLite store still does then, and how it gets out of it.
 
 A file beside the database reserves disk space. When a write finds no space, the alarm is raised: the reserve is given
-to the database, deletions and compaction go on in it, other writes are refused with StoreFull. The reserve is larger
+to the database, deletions and compaction go on in it, other writes are refused with StoreFull. What leads to a deletion
+is accepted like one, until half of the reserve is used: objects with finalizers must be marked and written before they
+can go. So are writes that make an object smaller. The reserve is larger
 than what lies in the WAL between two checkpoints, because the database may have to grow by that much; when space gets
 scarce, writes wait for each checkpoint, so that the WAL holds no more than that.
 
@@ -19,6 +21,8 @@ import logging
 import os
 import sqlite3
 from pathlib import Path
+
+import orjson
 
 from karmada.kube.server.storage.interface import StoreFull
 from karmada.kube.server.storage.sqlite_files import PAGE_SIZE
@@ -68,6 +72,12 @@ class Space:
         )
         log.error("%s", self.exceeded)
         self._recheck_later()
+
+    @property
+    def spare(self) -> bool:
+        """In the alarm: whether deletions would still have half of the reserve after a write."""
+        free = self._disk_space() + PAGE_SIZE * self._pragma("freelist_count")
+        return free > self._size // 2
 
     def release(self) -> bool:
         """All of it, to open the database; whether there was something."""
@@ -132,6 +142,16 @@ class Space:
 
     def _pragma(self, name: str) -> int:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def frees_space(value: bytes, before: bytes) -> bool:
+    """Whether a write in place of `before` makes it smaller, or is of an object that is being deleted."""
+    if len(value) < len(before):
+        return True
+    try:
+        return "deletionTimestamp" in orjson.loads(value)["metadata"]
+    except (ValueError, KeyError, TypeError):
+        return False  # no object
 
 
 def is_full(error: Exception) -> bool:
