@@ -2,17 +2,20 @@
 
 It registers its cluster (see joining/own_cluster.py) and then runs the same controllers that the control plane runs for
 clusters in mode Push, for this one only: execution, with the status of what it applied, and the cluster's own status.
-Of several copies one works and the others stand by.
+Of several copies one works and the others stand by. While the control plane is away it goes on with what it knows, and
+a second lease, in the cluster, keeps a copy that can still reach the control plane from working beside it.
 """
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from karmada.components.election import Election
+from karmada.components.election import Election, Fence
 from karmada.components.flags import (
     Address,
     back_off_flags,
@@ -78,6 +81,8 @@ class AgentProcess(Process):
     ) -> None:
         from karmada.components.rows import Shared, enabled_parts
         from karmada.controllers.context import OwnCluster
+        from karmada.kube.client.client import Client
+        from karmada.kube.client.light import transport_for
 
         super().__init__(
             control,
@@ -89,22 +94,29 @@ class AgentProcess(Process):
             health_address=health_address,
             own=OwnCluster(joining.name, member),
         )
-        self._member = member
+        self._member = Client(transport_for(replace(member, user_agent=COMPONENT)), field_manager=COMPONENT)
         self._joining = joining
         self._report = report
+        self._elects = election is not None
+        if election is not None:
+            election = replace(election, fence=Fence(self._member, COMPONENT, joining.namespace))
         self.assembly.add(enabled_parts(rows, Shared(self.assembly.context)), election)
 
     async def prepare(self) -> None:
         """Register the cluster; whatever fails ends the process."""
+        from karmada.joining.join import ensure_namespace
         from karmada.joining.own_cluster import register_own_cluster
-        from karmada.kube.client.client import Client
-        from karmada.kube.client.light import transport_for
+        from karmada.kube.objects.clock import SYSTEM
 
-        member = Client(transport_for(self._member), field_manager=COMPONENT)
+        await register_own_cluster(self.client, self._member, self._joining, report=self._report)
+        if self._elects:
+            await ensure_namespace(self._member, self._joining.namespace, SYSTEM)
+
+    async def run(self, stopping: asyncio.Event) -> None:
         try:
-            await register_own_cluster(self.client, member, self._joining, report=self._report)
+            await super().run(stopping)
         finally:
-            await member.close()
+            await self._member.close()
 
 
 flags = together(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.objects.clock import Clock
     from karmada.kube.runtime.leader import LeaderElector
+    from karmada.kube.runtime.manager import Elector
     from karmada.kube.runtime.metrics import Metrics
 
 NAMESPACE: Final = "karmada-system"
@@ -33,6 +34,15 @@ def process_identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """See kube/runtime/fenced_leader.py."""
+
+    client: Client
+    name: str
+    namespace: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
     """A lease and how it is held; times in seconds."""
@@ -47,14 +57,29 @@ class Election:
     renew_period: float | None = None
     """How often it is renewed, when that is not every `retry_period`."""
 
-    def elector(self, client: Client, clock: Clock, metrics: Metrics) -> LeaderElector:
+    fence: Fence | None = None
+    """For an agent, which goes on while the control plane is away: a second lease, in its cluster."""
+
+    def elector(self, client: Client, clock: Clock, metrics: Metrics) -> Elector:
+        from karmada.kube.runtime.fenced_leader import FencedElector
+
+        lease = self._lease(client, self.name, self.namespace, self.identity or process_identity(), clock, metrics)
+        if self.fence is None:
+            return lease
+        where = self.fence
+        fence = self._lease(where.client, where.name, where.namespace, lease.identity, clock, metrics)
+        return FencedElector(lease, fence, clock)
+
+    def _lease(
+        self, client: Client, name: str, namespace: str, identity: str, clock: Clock, metrics: Metrics
+    ) -> LeaderElector:
         from karmada.kube.runtime.leader import LeaderElector
 
         return LeaderElector(
             client,
-            self.name,
-            self.namespace,
-            self.identity or process_identity(),
+            name,
+            namespace,
+            identity,
             clock=clock,
             lease_duration=self.lease_duration,
             renew_deadline=self.renew_deadline,

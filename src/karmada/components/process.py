@@ -42,12 +42,14 @@ class Process:
         from karmada.kube.client.light import transport_for
         from karmada.kube.runtime.health import Health
 
-        self.client = Client(transport_for(replace(config, user_agent=name)), field_manager=name)
+        transport = transport_for(replace(config, user_agent=name))
+        self.client = Client(transport, field_manager=name)
         self.health = Health()
         self.assembly = Assembly(
             self._connect, name=name, gates=gates, settings=settings, health=self.health, back_off=back_off, own=own
         )
         self.manager, self.metrics = self.assembly.manager, self.assembly.metrics
+        transport.returned.append(self.manager.informers.retry_now)
         self.endpoints = self._endpoints(metrics_address, health_address)
 
     def _connect(self, name: str) -> Client:

@@ -3,6 +3,8 @@
 One reconcile of a Work does everything: apply, correct drift, report health and status. A changed Work and a changed or
 deleted object in a member both trigger it, so that these never race, and one write of the status is enough. Every
 cluster has a lane of its own (see kube/runtime/lanes); Works of a cluster that is not ready are set aside until it is.
+While the control plane does not respond (to an agent), objects are kept as the Works were last seen; what is to be
+reported is set aside and written when it is back.
 
 An object is sent only when the generation of its Work was not applied yet, or when the object is no longer what was
 applied. After a restart that is found by comparing, not by sending.
@@ -10,8 +12,8 @@ applied. After a restart that is found by comparing, not by sending.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NamedTuple
 
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
@@ -29,7 +31,7 @@ from karmada.interpreter.operations import InterpreterError
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthorized
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
@@ -47,6 +49,10 @@ SETTLE: Final = 0.01
 """Seconds for which changes of a member's object are gathered before they are reconciled."""
 _LEAVING_SECONDS: Final = 10.0
 """Time-out of deletions in a cluster that is being removed: it may be unreachable without being marked so yet."""
+CONTROL_PLANE: Final = ""
+"""Among the clusters whose outages are counted: the control plane itself."""
+_AWAY = (ConnectionFailed, ServiceUnavailable, Unauthorized)
+"""The control plane could not be reached, or did not let us in: nothing was written."""
 _BACKLOG = -100
 _FAILURES = (ApiError, ConnectionFailed, NoAccess, NoMatch, InterpreterError, TimeoutError)
 """Errors that concern one manifest and not the others."""
@@ -80,6 +86,14 @@ def _dispatch_state(cluster: Obj) -> tuple[object, ...]:
     spec = cluster.get("spec") or {}
     access = (spec.get("syncMode"), spec.get("apiEndpoint"), spec.get("secretRef"))
     return is_ready(cluster), meta.is_deleting(cluster), *access
+
+
+class _ControlPlaneAway(Exception):
+    """What was to be written is written later; `pause` is how many seconds until the next attempt."""
+
+    def __init__(self, pause: float) -> None:
+        super().__init__(f"no answer from the control plane, next attempt in {pause:g}s")
+        self.pause = pause
 
 
 class _CacheNotSynced(Exception):
@@ -182,9 +196,13 @@ class Execution(Reconciler):
         if pause > 0:
             self._wait_for(name, key)
             return requeue(pause)
-        if meta.is_deleting(work):
-            return await self._finish(work, cluster)
-        return await self._sync(key, work, cluster)
+        try:
+            if meta.is_deleting(work):
+                return await self._finish(work, cluster)
+            return await self._sync(key, work, cluster)
+        except _ControlPlaneAway as away:
+            self._wait_for(CONTROL_PLANE, key)
+            return requeue(away.pause)
 
     def _wait_for(self, cluster: str, key: Key) -> Result:
         self._set_aside.setdefault(cluster, set()).add(key)
@@ -357,10 +375,24 @@ class Execution(Reconciler):
             return
         metadata = work["metadata"]
         patch = {"metadata": {"uid": metadata["uid"]}, "status": changed}
-        written = await self._client.patch(
-            Work.gvr, metadata["name"], metadata["namespace"], patch, subresource="status"
+        await self._write_to_plane(
+            self._client.patch(Work.gvr, metadata["name"], metadata["namespace"], patch, subresource="status")
         )
+
+    async def _write_to_plane(self, write: Coroutine[Any, Any, Obj]) -> None:
+        pause = self._outages.hold(CONTROL_PLANE)
+        if pause > 0:
+            write.close()
+            raise _ControlPlaneAway(pause)
+        try:
+            written = await write
+        except _AWAY as error:
+            self._outages.failed(CONTROL_PLANE)
+            log.v(1).info("Not reported yet", err=str(error))
+            raise _ControlPlaneAway(self._outages.left(CONTROL_PLANE)) from error
         self._works.wrote(written)
+        if self._outages.over(CONTROL_PLANE):
+            self._resume_cluster(CONTROL_PLANE)
 
     # deletion of a Work
 
@@ -375,10 +407,13 @@ class Execution(Reconciler):
         elif not meta.is_deleting(cluster):
             log.v(1).info("Not deleting yet", work=str(key), err=f"cluster({name}) not ready")
             return self._wait_for(name, key)
-        written = await remove_finalizer(self._client, Work.gvr, work, well_known.EXECUTION_FINALIZER, update=True)
-        self._works.wrote(written.object)
+        await self._write_to_plane(self._without_finalizer(work))
         self._applied.pop(key, None)
         return Done
+
+    async def _without_finalizer(self, work: Obj) -> Obj:
+        finalizer = well_known.EXECUTION_FINALIZER
+        return (await remove_finalizer(self._client, Work.gvr, work, finalizer, update=True)).object
 
     async def _delete_objects(self, work: Obj, cluster: str) -> None:
         for manifest in manifests_of(work):

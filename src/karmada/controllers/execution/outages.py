@@ -39,6 +39,11 @@ class Outages:
         outage.trying = True
         return 0.0
 
+    def left(self, cluster: str) -> float:
+        """Seconds until somebody may try, for those who have just failed."""
+        outage = self._outages.get(cluster)
+        return 0.0 if outage is None else max(_FIRST, outage.until - self._clock.monotonic())
+
     def failed(self, cluster: str) -> None:
         """A connection failed. Failures of calls that were under way together count once."""
         now = self._clock.monotonic()

@@ -39,6 +39,9 @@ class NetworkTransport(ABC):
         self.limiter = limiter or AdaptiveLimiter(clock=clock)
         self.on_warning: Callable[[str], None] | None = None
         """Called with each Warning header of a response."""
+        self.returned: list[Callable[[], None]] = []
+        """Called when the server responds again, after a request to it has failed."""
+        self._away = False
         self._clock = clock
         self._credentials = credentials_for(config, clock=clock)
         self._base = config.server.rstrip("/")
@@ -87,12 +90,20 @@ class NetworkTransport(ABC):
         try:
             got = await self._exchange(call, data, credential)
             overloaded = got.status in (429, 503)
+            if self._away:
+                self._is_back()
             return got
         except ConnectionFailed as error:
             overloaded = isinstance(error.__cause__, TimeoutError)
+            self._away = True
             raise
         finally:
             self.limiter.release(overloaded=overloaded)
+
+    def _is_back(self) -> None:
+        self._away = False
+        for call in self.returned:
+            call()
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
         """Bypasses the limiter: a health check must not wait behind other requests."""

@@ -234,6 +234,10 @@ class Informer:
         if task is not None:
             await cancel_and_wait(task)
 
+    def retry_now(self) -> None:
+        """The server is back: do not wait any longer before the next attempt."""
+        self._backoff.cut_short()
+
     def forget_history(self) -> None:
         """The server may be another one: its versions say nothing about those seen before."""
         self._version_unavailable = True

@@ -133,6 +133,11 @@ class Informers:
             del self._informers[selection]
         await informer.stop()
 
+    def retry_now(self) -> None:
+        """The server is back: informers that wait after a failure try again at once."""
+        for informer in self._informers.values():
+            informer.retry_now()
+
     def forget_history(self) -> None:
         """The client leads to another server now: the next list is compared with the cache, object by object."""
         for informer in self._informers.values():

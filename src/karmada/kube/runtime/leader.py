@@ -22,6 +22,7 @@ from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import with_timeout
+from karmada.kube.runtime.writes import retry_on_conflict
 
 if TYPE_CHECKING:
     from karmada.kube.runtime.metrics import Metrics
@@ -63,8 +64,8 @@ class LeaderElector:
         self._client = client
         self._clock = clock or RealClock()
         self._lease_duration = lease_duration
-        self._renew_deadline = renew_deadline
-        self._retry_period = retry_period
+        self.renew_deadline = renew_deadline
+        self.retry_period = retry_period
         self._renew_period = retry_period if renew_period is None else renew_period
         self._gauge = metrics.leading.labels(name) if metrics else None
         self.log = get_logger("leader").bind(lease=f"{namespace}/{name}", identity=identity)
@@ -76,7 +77,7 @@ class LeaderElector:
     def leading(self) -> bool:
         """True only as long as no other candidate can have taken the lease."""
         renewed = self._renewed_at
-        return renewed is not None and self._clock.monotonic() < renewed + self._renew_deadline
+        return renewed is not None and self._clock.monotonic() < renewed + self.renew_deadline
 
     @property
     def leader(self) -> str:
@@ -93,16 +94,37 @@ class LeaderElector:
 
     async def try_acquire(self) -> bool:
         """One attempt; whether this candidate leads now."""
-        if not await self._attempt(self._renew_deadline):
+        if not await self._attempt(self.renew_deadline):
             return False
         self.log.info("Lease acquired")
         if self._gauge is not None:
             self._gauge.set(1)
         return True
 
+    async def seize(self) -> str:
+        """Take the lease, whoever holds it; returns who else did, or "" for nobody."""
+        started = self._clock.monotonic()
+        previous = await with_timeout(
+            self._clock, retry_on_conflict(self._seize, clock=self._clock), self.renew_deadline
+        )
+        self._renewed_at = started
+        self.log.info("Lease taken", previous=previous)
+        return previous
+
+    async def _seize(self) -> str:
+        try:
+            lease = await self._client.get(LEASES, self.name, self.namespace)
+        except NotFound:
+            await self._create()
+            return ""
+        spec = lease.get("spec") or {}
+        previous = str(spec.get("holderIdentity") or "")
+        await self._write(lease)
+        return "" if previous == self.identity else previous
+
     def _pause(self) -> float:
         """Until the next try: a little at random, but not beyond the moment the lease that was seen runs out."""
-        pause = self._retry_period * (1 + random.random() * _JITTER)
+        pause = self.retry_period * (1 + random.random() * _JITTER)
         left = self._expires_at - self._clock.monotonic()
         return min(pause, left) if left > 0 else pause
 
@@ -111,13 +133,13 @@ class LeaderElector:
         pause = self._renew_period
         try:
             while self._renewed_at is not None:
-                deadline = self._renewed_at + self._renew_deadline
+                deadline = self._renewed_at + self.renew_deadline
                 await self._clock.sleep(min(pause, deadline - self._clock.monotonic()))
                 left = deadline - self._clock.monotonic()
                 renewed = left > 0 and await self._attempt(left)
                 if left <= 0 or (not renewed and self.leader != self.identity):
                     break
-                pause = self._renew_period if renewed else self._retry_period
+                pause = self._renew_period if renewed else self.retry_period
         finally:
             if not self.leading or self.leader != self.identity:
                 self._step_down()
@@ -139,7 +161,7 @@ class LeaderElector:
         self._step_down()
         try:
             lease = {**self._observed, "spec": released}
-            await with_timeout(self._clock, self._client.update(LEASES, lease), self._retry_period)
+            await with_timeout(self._clock, self._client.update(LEASES, lease), self.retry_period)
         except (ApiError, ConnectionFailed, TimeoutError) as error:
             self.log.info("The lease could not be released and will run out", err=str(error))
 

@@ -25,7 +25,6 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
 if TYPE_CHECKING:
-    from karmada.kube.runtime.leader import LeaderElector
     from karmada.kube.runtime.metrics import Metrics
 
 log = get_logger("manager")
@@ -45,11 +44,28 @@ class Component(Protocol):
     async def stop(self) -> None: ...
 
 
+class Elector(Protocol):
+    """Of all candidates for a lease at most one leads (see leader.py)."""
+
+    name: str
+
+    @property
+    def leading(self) -> bool: ...
+
+    async def try_acquire(self) -> bool: ...
+
+    async def acquire(self) -> None: ...
+
+    async def hold(self) -> None: ...
+
+    async def release(self) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Team:
     """Components that run while this process holds a lease; without an elector, always."""
 
-    elector: LeaderElector | None = None
+    elector: Elector | None = None
     components: list[Component] = field(default_factory=list)
 
 
@@ -61,7 +77,7 @@ class Manager:
         clock: Clock | None = None,
         metrics: Metrics | None = None,
         health: Health | None = None,
-        elector: LeaderElector | None = None,
+        elector: Elector | None = None,
         back_off: BackOff | None = None,
         sync_timeout: float = 120.0,
         transform: Callable[[Obj], Obj] | None = None,
@@ -89,7 +105,7 @@ class Manager:
 
     # assembly
 
-    def team(self, elector: LeaderElector) -> Team:
+    def team(self, elector: Elector) -> Team:
         """A team with a lease of its own, for `add` and its like; without one they add to the manager's first team."""
         self._teams.append(Team(elector))
         return self._teams[-1]
@@ -275,6 +291,6 @@ class Manager:
         await self.stop()
 
 
-def _elector(team: Team) -> LeaderElector:
+def _elector(team: Team) -> Elector:
     assert team.elector is not None
     return team.elector

@@ -74,6 +74,7 @@ class Backoff:
         self._reset_after = reset_after
         self._next = first
         self._last = clock.monotonic()
+        self._pausing: asyncio.Task[None] | None = None
 
     def reset(self) -> None:
         self._next = self._first
@@ -88,4 +89,16 @@ class Backoff:
         return pause * (1 + random.random() * self._jitter)
 
     async def pause(self) -> None:
-        await self._clock.sleep(self.next())
+        pausing = self._pausing = asyncio.create_task(_sleep(self._clock, self.next()))
+        try:
+            await asyncio.wait({pausing})
+        finally:
+            self._pausing = None
+            if not pausing.done():
+                await cancel_and_wait(pausing)
+
+    def cut_short(self) -> None:
+        """End the pause that is being made, if any, and begin with the shortest again."""
+        self.reset()
+        if self._pausing is not None:
+            self._pausing.cancel()
