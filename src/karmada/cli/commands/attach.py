@@ -8,7 +8,6 @@ import click
 
 from karmada.cli.streams import remote_commands
 from karmada.cli.targeting import connect, pods
-from karmada.cli.targeting import scope as scopes
 
 if TYPE_CHECKING:
     from karmada.cli.streams.local_terminal import Size
@@ -18,19 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("words", nargs=-1, metavar="(POD | TYPE/NAME)")
 @remote_commands.flags("process", tty="Standard input is a terminal.")
-def attach(
-    words: tuple[str, ...],
-    kubeconfig: str,
-    karmada_context: str,
-    namespace: str,
-    scope: str,
-    cluster: str,
-    container: str,
-    stdin: bool,
-    tty: bool,
-    quiet: bool,
-    pod_running_timeout: float,
-) -> None:
+def attach(words: tuple[str, ...], flags: remote_commands.Flags) -> None:
     """Attach to the process of a running container: show its output and, with -i, send it input.
 
     \b
@@ -43,23 +30,19 @@ def attach(
     if len(words) > 2:
         seen = f"saw {len(words)}: [{' '.join(words)}]"
         raise connect.failure(f"expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) {seen}")
-    pods.require_time(pod_running_timeout)
-    way = remote_commands.Way(kubeconfig, karmada_context, namespace, scopes.chosen_cluster(scope, cluster))
-    ends = remote_commands.Ends(stdin, tty, quiet)
     command = click.get_current_context().command_path
-    remote_commands.end_with(_attach(way, ends, "/".join(words), pod_running_timeout, container, command))
+    remote_commands.end_with(_attach(flags, flags.way(), "/".join(words), command))
 
 
-async def _attach(
-    way: remote_commands.Way, ends: remote_commands.Ends, word: str, seconds: float, container: str, command: str
-) -> int:
+async def _attach(flags: remote_commands.Flags, way: remote_commands.Way, word: str, command: str) -> int:
     from karmada.cli.streams import local_terminal
     from karmada.kube.client import websocket
 
+    ends = flags.ends()
     async with way.open() as session:
-        pod = await way.pod(session, word, (), seconds)
+        pod = await way.pod(session, word, (), flags.pod_running_timeout)
         pods.not_completed(pod, "cannot attach a container in a completed pod")
-        found = _container(pod, container, ends)
+        found = _container(pod, flags.container, ends)
         if ends.tty and not found.get("tty"):
             ends.notify(f"error: Unable to use a TTY - container {found['name']} did not allocate one")
         ends = remote_commands.Ends(ends.stdin, bool(found.get("tty")), ends.quiet)

@@ -56,9 +56,7 @@ def cordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_ru
     Example:
       karmadactl cordon member1
     """
-    name = connect.one_name(names, _TOO_MANY)
-    done = connect.run(_change(connect.control_config(kubeconfig, karmada_context), name, dry_run, add=True))
-    click.echo(f"{name} cluster {'cordoned' if done else 'already cordoned'}")
+    _set_unschedulable(names, kubeconfig, karmada_context, dry_run, wanted=True)
 
 
 @click.command()
@@ -72,9 +70,16 @@ def uncordon(names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_
     Example:
       karmadactl uncordon member1
     """
+    _set_unschedulable(names, kubeconfig, karmada_context, dry_run, wanted=False)
+
+
+def _set_unschedulable(
+    names: tuple[str, ...], kubeconfig: str, karmada_context: str, dry_run: bool, *, wanted: bool
+) -> None:
     name = connect.one_name(names, _TOO_MANY)
-    done = connect.run(_change(connect.control_config(kubeconfig, karmada_context), name, dry_run, add=False))
-    click.echo(f"{name} cluster {'uncordoned' if done else 'already uncordoned'}")
+    done = connect.run(_change(connect.control_config(kubeconfig, karmada_context), name, dry_run, add=wanted))
+    state = "cordoned" if wanted else "uncordoned"
+    click.echo(f"{name} cluster {state if done else f'already {state}'}")
 
 
 async def _change(config: RestConfig, name: str, dry_run: bool, *, add: bool) -> bool:

@@ -9,27 +9,13 @@ import click
 from karmada.cli.parsing.after_dashes import AfterDashes, behind_dashes
 from karmada.cli.streams import remote_commands
 from karmada.cli.targeting import connect, pods
-from karmada.cli.targeting import scope as scopes
 
 
 @click.command("exec", cls=AfterDashes, options_metavar="[-c CONTAINER] [flags] -- COMMAND [args...]")
 @click.argument("words", nargs=-1, metavar="(POD | TYPE/NAME)")
 @remote_commands.flags("command", tty="Allocate a terminal for the command.")
 @click.option("-f", "--filename", "filenames", multiple=True, help="A file with the object whose pod to use.")
-def exec_(
-    words: tuple[str, ...],
-    kubeconfig: str,
-    karmada_context: str,
-    namespace: str,
-    scope: str,
-    cluster: str,
-    container: str,
-    stdin: bool,
-    tty: bool,
-    quiet: bool,
-    filenames: tuple[str, ...],
-    pod_running_timeout: float,
-) -> None:
+def exec_(words: tuple[str, ...], filenames: tuple[str, ...], flags: remote_commands.Flags) -> None:
     """Run COMMAND in a container; the exit code is that of the command.
 
     \b
@@ -45,29 +31,25 @@ def exec_(
         raise connect.failure("pod, type/name or --filename must be specified")
     if not command:
         raise connect.failure("you must specify at least one command for the container")
-    pods.require_time(pod_running_timeout)
-    way = remote_commands.Way(kubeconfig, karmada_context, namespace, scopes.chosen_cluster(scope, cluster))
     word = words[0] if words else ""
-    ends = remote_commands.Ends(stdin, tty, quiet)
-    remote_commands.end_with(_execute(way, ends, word, filenames, pod_running_timeout, container, command))
+    remote_commands.end_with(_execute(flags, flags.way(), word, filenames, command))
 
 
 async def _execute(
+    flags: remote_commands.Flags,
     way: remote_commands.Way,
-    ends: remote_commands.Ends,
     word: str,
     filenames: Sequence[str],
-    seconds: float,
-    container: str,
     command: Sequence[str],
 ) -> int:
     from karmada.cli.streams import local_terminal
     from karmada.kube.client.websocket import execute
 
+    ends = flags.ends()
     async with way.open() as session:
-        pod = await way.pod(session, word, filenames, seconds)
+        pod = await way.pod(session, word, filenames, flags.pod_running_timeout)
         pods.not_completed(pod, "cannot exec into a container in a completed pod")
-        name = container or pods.chosen_container(pod, "", ends.notify)["name"]
+        name = flags.container or pods.chosen_container(pod, "", ends.notify)["name"]
         terminal = ends.terminal()
         metadata = pod["metadata"]
         starting = execute(

@@ -16,22 +16,13 @@ _RESERVED = "karmada-system"
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="CLUSTER_NAME")
-@connect.connection_flags
-@connect.member_flags
-@click.option(
-    "--cluster-namespace",
-    default="karmada-cluster",
-    show_default=True,
-    help="The namespace in the control plane for the Secrets of the cluster.",
-)
+@connect.membership_flags
 @click.option("--cluster-provider", default="", help="The cloud provider of the cluster.")
 @click.option("--cluster-region", default="", help="The region of the cluster.")
 @click.option("--cluster-zones", multiple=True, help="The zones of the cluster, comma-separated.")
 @click.option("--karmada-as", default="", help="The user to impersonate at the control plane.")
 @click.option("--karmada-as-group", multiple=True, help="A group to impersonate at the control plane; may be repeated.")
 @click.option("--karmada-as-uid", default="", help="The uid to impersonate at the control plane.")
-@connect.dry_run_flag
 def join(
     names: tuple[str, ...],
     kubeconfig: str,

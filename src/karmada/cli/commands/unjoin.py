@@ -14,20 +14,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="CLUSTER_NAME")
-@connect.connection_flags
-@connect.member_flags
-@click.option(
-    "--cluster-namespace",
-    default="karmada-cluster",
-    show_default=True,
-    help="The namespace in the control plane for the Secrets of the cluster.",
-)
+@connect.membership_flags
 @click.option("--force", is_flag=True, help="After --wait, remove the finalizers that block the deletion.")
 @click.option(
     "--wait", type=connect.Duration(), default="1m0s", show_default=True, help="How long to wait for the deletion."
 )
-@connect.dry_run_flag
 def unjoin(
     names: tuple[str, ...],
     kubeconfig: str,

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -25,11 +26,39 @@ if TYPE_CHECKING:
     from karmada.kube.client.websocket import RemoteCommand
     from karmada.kube.objects.types import Obj
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What exec and attach are given, both of them."""
+
+    kubeconfig: str
+    karmada_context: str
+    namespace: str
+    scope: str
+    cluster: str
+    container: str
+    stdin: bool
+    tty: bool
+    quiet: bool
+    pod_running_timeout: float
+
+    def way(self) -> Way:
+        pods.require_time(self.pod_running_timeout)
+        cluster = scopes.chosen_cluster(self.scope, self.cluster)
+        return Way(self.kubeconfig, self.karmada_context, self.namespace, cluster)
+
+    def ends(self) -> Ends:
+        return Ends(self.stdin, self.tty, self.quiet)
 
 
-def flags(process: str, *, tty: str) -> Callable[[F], F]:
-    """The flags of exec and attach; `process` is what their help calls the remote side, `tty` the help of --tty."""
+_NAMES = frozenset(field.name for field in fields(Flags))
+
+
+def flags(process: str, *, tty: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The flags of exec and attach, which get them as `flags`.
+
+    `process` is what their help calls the remote side, `tty` the help of --tty.
+    """
     timeout = "How long to wait until a pod runs [1m]."
     options = (
         connect.connection_flags,
@@ -42,10 +71,16 @@ def flags(process: str, *, tty: str) -> Callable[[F], F]:
         click.option("--pod-running-timeout", type=connect.Duration(), default="1m0s", help=timeout),
     )
 
-    def add(command: F) -> F:
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def packed(**given: Any) -> None:
+            common = {name: given.pop(name) for name in _NAMES}
+            command(flags=Flags(**common), **given)
+
+        decorated: Callable[..., None] = packed
         for option in reversed(options):
-            command = option(command)
-        return command
+            decorated = option(decorated)
+        return decorated
 
     return add
 

@@ -84,6 +84,24 @@ def member_flags(command: F) -> F:
     return command
 
 
+def membership_flags(command: F) -> F:
+    """What join and unjoin have in common: the cluster's name, both kubeconfigs, and where its Secrets are."""
+    for option in (
+        dry_run_flag,
+        click.option(
+            "--cluster-namespace",
+            default="karmada-cluster",
+            show_default=True,
+            help="The namespace in the control plane for the Secrets of the cluster.",
+        ),
+        member_flags,
+        connection_flags,
+        click.argument("names", nargs=-1, metavar="CLUSTER_NAME"),
+    ):
+        command = option(command)
+    return command
+
+
 def dry_run_flag(command: F) -> F:
     return click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing.")(command)
 

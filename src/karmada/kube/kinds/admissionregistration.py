@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from karmada.kube.kinds import admission_expressions as expressions
@@ -357,39 +358,16 @@ def _param_reference(errors: list[FieldError], reference: Obj | None) -> None:
             errors.append(not_supported("spec.paramRef.parameterNotFoundAction", action, ("Allow", "Deny")))
 
 
-MUTATING_WEBHOOKS = Strategy(
-    default=default_mutating,
-    validate=validate_webhooks,
-    generation=lambda obj: obj.get("webhooks"),
-    unconditional_update=False,
-)
-VALIDATING_WEBHOOKS = Strategy(
-    default=default_validating,
-    validate=validate_webhooks,
-    generation=lambda obj: obj.get("webhooks"),
-    unconditional_update=False,
-)
-VALIDATING_POLICY = Strategy(
-    default=default_policy,
-    validate=validate_policy,
-    generation=lambda obj: obj.get("spec"),
-    unconditional_update=False,
-)
-VALIDATING_BINDING = Strategy(
-    default=default_binding,
-    validate=validate_binding,
-    generation=lambda obj: obj.get("spec"),
-    unconditional_update=False,
-)
-MUTATING_POLICY = Strategy(
-    default=default_policy,
-    validate=validate_mutating_policy,
-    generation=lambda obj: obj.get("spec"),
-    unconditional_update=False,
-)
-MUTATING_BINDING = Strategy(
-    default=default_binding,
-    validate=validate_mutating_binding,
-    generation=lambda obj: obj.get("spec"),
-    unconditional_update=False,
-)
+def _strategy(default: Callable[[Obj], None], validate: Callable[[Obj], list[FieldError]], content: str) -> Strategy:
+    """`content` is the field whose changes count as generations."""
+    return Strategy(
+        default=default, validate=validate, generation=lambda obj: obj.get(content), unconditional_update=False
+    )
+
+
+MUTATING_WEBHOOKS = _strategy(default_mutating, validate_webhooks, "webhooks")
+VALIDATING_WEBHOOKS = _strategy(default_validating, validate_webhooks, "webhooks")
+VALIDATING_POLICY = _strategy(default_policy, validate_policy, "spec")
+VALIDATING_BINDING = _strategy(default_binding, validate_binding, "spec")
+MUTATING_POLICY = _strategy(default_policy, validate_mutating_policy, "spec")
+MUTATING_BINDING = _strategy(default_binding, validate_mutating_binding, "spec")

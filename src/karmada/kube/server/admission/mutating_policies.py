@@ -12,33 +12,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from karmada.kube.kinds.resource import Reader, Resource
+from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import ApiError
-from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch
 from karmada.kube.patch.places import OBJECT_META, root_place
 from karmada.kube.patch.typed import check, merge_objects
 from karmada.kube.schema.decode import DecodeError, normalize
 from karmada.kube.schema.node import Node
-from karmada.kube.server.admission.conditions import Conditions, EvaluationFailed, Expression
+from karmada.kube.server.admission.conditions import EvaluationFailed, Expression
 from karmada.kube.server.admission.interface import Attributes
-from karmada.kube.server.admission.matching import GROUP, Criteria
+from karmada.kube.server.admission.matching import GROUP
 from karmada.kube.server.admission.mutation import take
 from karmada.kube.server.admission.policy_plugin import (
     Bound,
     Misconfigured,
+    Policy,
     PolicyPlugin,
     Scope,
-    Variables,
-    parameter_kind,
     refusal,
     with_variables,
 )
 from karmada.kube.server.admission.review import taken_back
-from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.registry import Registry
 
 POLICIES = GroupResource(GROUP, "mutatingadmissionpolicies")
 BINDINGS = GroupResource(GROUP, "mutatingadmissionpolicybindings")
@@ -69,38 +66,21 @@ class Mutation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Policy:
-    name: str
-    criteria: Criteria
-    conditions: Conditions
-    variables: Variables
+class MutatingPolicy(Policy):
     mutations: tuple[Mutation, ...]
-    parameters: GVK | None
-    fail_open: bool
     reinvocable: bool
 
-    @classmethod
-    def of(cls, raw: Obj) -> Policy:
-        spec = raw.get("spec") or {}
-        scope = Scope(spec)
-        return cls(
-            raw["metadata"]["name"],
-            Criteria.of(spec.get("matchConstraints") or {}, "resourceRules"),
-            scope.conditions(spec),
-            scope.variables,
-            tuple(Mutation.of(mutation, scope) for mutation in spec.get("mutations") or ()),
-            parameter_kind(spec),
-            spec.get("failurePolicy") == "Ignore",
-            spec.get("reinvocationPolicy") == "IfNeeded",
-        )
+    @staticmethod
+    def actions(_name: str, spec: Obj, scope: Scope) -> dict[str, Any]:
+        return {
+            "mutations": tuple(Mutation.of(raw, scope) for raw in spec.get("mutations") or ()),
+            "reinvocable": spec.get("reinvocationPolicy") == "IfNeeded",
+        }
 
 
-class MutatingPolicies(PolicyPlugin[Policy]):
+class MutatingPolicies(PolicyPlugin[MutatingPolicy]):
     name = "MutatingAdmissionPolicy"
-    policies, bindings = POLICIES, BINDINGS
-
-    def __init__(self, reader: Reader, registry: Registry, authorizer: Authorizer | None = None) -> None:
-        super().__init__(reader, registry, Policy.of, authorizer)
+    policies, bindings, policy = POLICIES, BINDINGS, MutatingPolicy
 
     def is_exempt(self, attributes: Attributes) -> bool:
         return super().is_exempt(attributes) or attributes.resource.gvk.group in _NEVER_MUTATED
@@ -115,7 +95,7 @@ class MutatingPolicies(PolicyPlugin[Policy]):
                 changed = await self._mutate(bound, attributes)
                 rounds.took(identity, changed=changed, reinvocable=bound.policy.reinvocable)
 
-    async def _mutate(self, bound: Bound[Policy], attributes: Attributes) -> bool:
+    async def _mutate(self, bound: Bound[MutatingPolicy], attributes: Attributes) -> bool:
         """Whether the policy changed the object."""
         changed = False
         try:
@@ -127,12 +107,12 @@ class MutatingPolicies(PolicyPlugin[Policy]):
             self._fail(bound, attributes, str(error))
         return changed
 
-    def _fail(self, bound: Bound[Policy], attributes: Attributes, why: str) -> None:
+    def _fail(self, bound: Bound[MutatingPolicy], attributes: Attributes, why: str) -> None:
         if not bound.policy.fail_open:
             text = f"policy '{bound.policy.name}' with binding '{bound.binding.name}' denied request: {why}"
             raise refusal(attributes, text, "Invalid")
 
-    async def _mutate_with(self, bound: Bound[Policy], attributes: Attributes, parameter: Obj | None) -> bool:
+    async def _mutate_with(self, bound: Bound[MutatingPolicy], attributes: Attributes, parameter: Obj | None) -> bool:
         policy, changed = bound.policy, False
         values = {**await self._values(bound, attributes), "params": parameter}
         if not policy.conditions.hold(values):

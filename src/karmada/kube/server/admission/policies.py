@@ -11,25 +11,21 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.errors import Forbidden
-from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
-from karmada.kube.server.admission.conditions import Conditions, EvaluationFailed, Expression
+from karmada.kube.server.admission.conditions import EvaluationFailed, Expression
 from karmada.kube.server.admission.interface import Attributes
-from karmada.kube.server.admission.matching import GROUP, Criteria
+from karmada.kube.server.admission.matching import GROUP
 from karmada.kube.server.admission.policy_plugin import (
     Bound,
     Misconfigured,
+    Policy,
     PolicyPlugin,
     Scope,
-    Variables,
-    parameter_kind,
     refusal,
     with_variables,
 )
-from karmada.kube.server.auth.rbac import Authorizer
-from karmada.kube.server.registry import Registry
 
 POLICIES = GroupResource(GROUP, "validatingadmissionpolicies")
 BINDINGS = GroupResource(GROUP, "validatingadmissionpolicybindings")
@@ -88,42 +84,24 @@ class AuditAnnotation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Policy:
-    name: str
-    criteria: Criteria
-    conditions: Conditions
-    variables: Variables
+class ValidatingPolicy(Policy):
     validations: tuple[Validation, ...]
     annotations: tuple[AuditAnnotation, ...]
-    parameters: GVK | None
-    fail_open: bool
 
-    @classmethod
-    def of(cls, raw: Obj) -> Policy:
-        spec = raw.get("spec") or {}
-        scope = Scope(spec)
-        name = raw["metadata"]["name"]
-        return cls(
-            name,
-            Criteria.of(spec.get("matchConstraints") or {}, "resourceRules"),
-            scope.conditions(spec),
-            scope.variables,
-            tuple(Validation.of(v, scope) for v in spec.get("validations") or ()),
-            tuple(
-                AuditAnnotation(f"{name}/{a['key']}", scope.expression(a["valueExpression"]))
-                for a in spec.get("auditAnnotations") or ()
+    @staticmethod
+    def actions(name: str, spec: Obj, scope: Scope) -> dict[str, Any]:
+        return {
+            "validations": tuple(Validation.of(raw, scope) for raw in spec.get("validations") or ()),
+            "annotations": tuple(
+                AuditAnnotation(f"{name}/{raw['key']}", scope.expression(raw["valueExpression"]))
+                for raw in spec.get("auditAnnotations") or ()
             ),
-            parameter_kind(spec),
-            spec.get("failurePolicy") == "Ignore",
-        )
+        }
 
 
-class ValidatingPolicies(PolicyPlugin[Policy]):
+class ValidatingPolicies(PolicyPlugin[ValidatingPolicy]):
     name = "ValidatingAdmissionPolicy"
-    policies, bindings = POLICIES, BINDINGS
-
-    def __init__(self, reader: Reader, registry: Registry, authorizer: Authorizer | None = None) -> None:
-        super().__init__(reader, registry, Policy.of, authorizer)
+    policies, bindings, policy = POLICIES, BINDINGS, ValidatingPolicy
 
     async def validate(self, attributes: Attributes) -> None:
         refusals: list[Forbidden] = []
@@ -135,7 +113,7 @@ class ValidatingPolicies(PolicyPlugin[Policy]):
         if refusals:
             raise refusals[0]
 
-    async def _violations(self, bound: Bound[Policy], attributes: Attributes) -> list[_Violation]:
+    async def _violations(self, bound: Bound[ValidatingPolicy], attributes: Attributes) -> list[_Violation]:
         policy = bound.policy
         try:
             parameters = await self._parameters(bound, attributes)
@@ -148,7 +126,7 @@ class ValidatingPolicies(PolicyPlugin[Policy]):
         return found
 
 
-def _judge(policy: Policy, values: dict[str, Any], attributes: Attributes) -> list[_Violation]:
+def _judge(policy: ValidatingPolicy, values: dict[str, Any], attributes: Attributes) -> list[_Violation]:
     found: list[_Violation] = []
 
     def failed(error: EvaluationFailed, number: int = 0) -> None:
@@ -181,7 +159,9 @@ def _judge(policy: Policy, values: dict[str, Any], attributes: Attributes) -> li
     return found
 
 
-def _act(bound: Bound[Policy], attributes: Attributes, violation: _Violation, refusals: list[Forbidden]) -> None:
+def _act(
+    bound: Bound[ValidatingPolicy], attributes: Attributes, violation: _Violation, refusals: list[Forbidden]
+) -> None:
     policy, binding = bound.policy.name, bound.binding
     if "Deny" in binding.actions:
         text = f"ValidatingAdmissionPolicy '{policy}' with binding '{binding.name}' denied request: {violation.message}"
@@ -194,7 +174,7 @@ def _act(bound: Bound[Policy], attributes: Attributes, violation: _Violation, re
         _audit(bound, attributes, violation)
 
 
-def _audit(bound: Bound[Policy], attributes: Attributes, violation: _Violation) -> None:
+def _audit(bound: Bound[ValidatingPolicy], attributes: Attributes, violation: _Violation) -> None:
     said = orjson.loads(attributes.annotations.get(_AUDIT, "[]"))
     said.append(
         {

@@ -7,9 +7,10 @@ for each of them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from karmada.kube.kinds.resource import Reader, Resource
 from karmada.kube.objects.gvk import GVK, GroupResource
@@ -41,18 +42,7 @@ class Misconfigured(Exception):
     """A binding whose parameters cannot be resolved."""
 
 
-class Policy(Protocol):
-    """The common part of validating and mutating policies."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def criteria(self) -> Criteria: ...
-    @property
-    def parameters(self) -> GVK | None: ...
-
-
-P = TypeVar("P", bound=Policy)
+P = TypeVar("P", bound="Policy")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +114,38 @@ def _type_of(expression: Expression) -> Type:
         return DYN
 
 
-def parameter_kind(spec: Obj) -> GVK | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy(ABC):
+    """What validating and mutating policies have in common."""
+
+    name: str
+    criteria: Criteria
+    conditions: Conditions
+    variables: Variables
+    parameters: GVK | None
+    fail_open: bool
+
+    @classmethod
+    def of(cls, raw: Obj) -> Self:
+        spec, name = raw.get("spec") or {}, raw["metadata"]["name"]
+        scope = Scope(spec)
+        return cls(
+            name,
+            Criteria.of(spec.get("matchConstraints") or {}, "resourceRules"),
+            scope.conditions(spec),
+            scope.variables,
+            _parameter_kind(spec),
+            spec.get("failurePolicy") == "Ignore",
+            **cls.actions(name, spec, scope),
+        )
+
+    @staticmethod
+    @abstractmethod
+    def actions(name: str, spec: Obj, scope: Scope) -> dict[str, Any]:
+        """The fields of one sort of policies."""
+
+
+def _parameter_kind(spec: Obj) -> GVK | None:
     kind = spec.get("paramKind")
     return GVK.parse(kind.get("apiVersion") or "", kind.get("kind") or "") if kind else None
 
@@ -159,18 +180,13 @@ class PolicyPlugin(BuiltinPlugin, Generic[P]):
     static = False
     policies: ClassVar[GroupResource]
     bindings: ClassVar[GroupResource]
+    policy: type[P]
 
-    def __init__(
-        self,
-        reader: Reader,
-        registry: Registry,
-        compile_policy: Callable[[Obj], P],
-        authorizer: Authorizer | None = None,
-    ) -> None:
+    def __init__(self, reader: Reader, registry: Registry, authorizer: Authorizer | None = None) -> None:
         super().__init__(reader)
         self._registry = registry
         self._authorizer = authorizer
-        self._policies = Followed(reader, self.policies, lambda raws: {p.name: p for p in map(compile_policy, raws)})
+        self._policies = Followed(reader, self.policies, lambda raws: {p.name: p for p in map(self.policy.of, raws)})
         self._bindings = Followed(reader, self.bindings, lambda raws: [Binding.of(raw) for raw in _by_name(raws)])
         self._known: dict[tuple[str, Resource, str, bool, str], tuple[Bound[P], ...]] = {}
         self._known_for: tuple[int, int, int] = (-1, -1, -1)
