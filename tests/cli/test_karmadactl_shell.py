@@ -457,8 +457,6 @@ def test_a_reader_who_has_enough_is_no_error() -> None:
         ("addons list", "inside the control plane"),
         ("addons enable karmada-search", "inside the control plane"),
         ("addons disable all", "inside the control plane"),
-        ("register 10.0.0.1:5443 --token t", "karmadactl join"),
-        ("unregister m1 --cluster-kubeconfig f", "karmadactl unjoin"),
     ],
 )
 def test_what_this_version_cannot_do_says_so_and_what_to_use_instead(args: str, instead: str) -> None:

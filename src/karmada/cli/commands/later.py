@@ -1,4 +1,4 @@
-"""Commands whose work this version does not do yet: init, deinit, addons, register and unregister.
+"""Commands whose work this version does not do yet: init, deinit and addons.
 
 Their flags and help are in place, so that scripts can be written and read; running one says what to use instead.
 """
@@ -11,10 +11,9 @@ from typing import Any
 import click
 
 from karmada.cli.parsing import program
+from karmada.cli.parsing.releases import RELEASE, image
 from karmada.cli.targeting import connect
 
-_RELEASE = "v1.18.2"
-"""Of the images and the CRDs that the flags name by default."""
 _PRIORITY = "system-node-critical"
 _COMPONENTS = (
     "karmada-apiserver",
@@ -27,7 +26,6 @@ _COMPONENTS = (
 _OF_KUBERNETES = frozenset(("karmada-apiserver", "karmada-kube-controller-manager"))
 
 _UP = "Start a control plane on this machine with '{program} local-up'"
-_JOIN = "register the cluster in push mode with '{program} join'"
 
 
 def _unavailable(command: str, instead: str) -> Callable[..., None]:
@@ -63,16 +61,16 @@ _CONTEXT = "The context in that kubeconfig."
 
 
 def _of_component(name: str) -> list[click.Option]:
-    image = "" if name in _OF_KUBERNETES else f"docker.io/karmada/{name}:{_RELEASE}"
+    usual = "" if name in _OF_KUBERNETES else image(name)
     return [
-        _text(f"--{name}-image", image, f"The image of {name}."),
+        _text(f"--{name}-image", usual, f"The image of {name}."),
         _text(f"--{name}-replicas", 1, f"The number of {name} pods."),
         _text(f"--{name}-priority-class", _PRIORITY, f"The priority class of {name}'s pods."),
         _list(f"--{name}-extra-args", f"Further flags for {name}: --name=value, comma-separated."),
     ]
 
 
-_CRDS = f"https://github.com/karmada-io/karmada/releases/download/{_RELEASE}/crds.tar.gz"
+_CRDS = f"https://github.com/karmada-io/karmada/releases/download/{RELEASE}/crds.tar.gz"
 _INIT: list[click.Parameter] = [
     _text("--private-image-registry", "", "Take every image from this registry."),
     _text("--image-pull-policy", "IfNotPresent", "When images are pulled: Always, Never or IfNotPresent."),
@@ -180,7 +178,7 @@ _ENABLE: list[click.Parameter] = [
         option
         for name, replicas, priority in _ADDONS
         for option in (
-            _text(f"--{name}-image", f"docker.io/karmada/{name}:{_RELEASE}", f"The image of {name}."),
+            _text(f"--{name}-image", image(name), f"The image of {name}."),
             _text(f"--{replicas}-replicas", 1, f"The number of {name} pods."),
             _text(f"--{priority}-priority-class", _PRIORITY, f"The priority class of {name}'s pods."),
         )
@@ -241,73 +239,4 @@ Examples:
 """,
         ),
     ],
-)
-
-
-# clusters that pull
-
-register = click.Command(
-    "register",
-    params=[
-        click.Argument(["endpoint"], nargs=-1, metavar="KARMADA_APISERVER_ENDPOINT"),
-        _text("--kubeconfig", "", _KUBECONFIG.format("the cluster that registers")),
-        _text("--context", "", _CONTEXT),
-        _text("-n --namespace", "karmada-system", "The namespace for the agent."),
-        _text("--cluster-name", "", "The name of the cluster [as in its kubeconfig]."),
-        _text(
-            "--cluster-namespace",
-            "karmada-cluster",
-            "The namespace in the control plane for the Secrets of the cluster.",
-        ),
-        _text("--cluster-provider", "", "The cloud provider of the cluster."),
-        _text("--cluster-region", "", "The region of the cluster."),
-        _list("--cluster-zones", "The zones of the cluster, comma-separated."),
-        _switch("--enable-cert-rotation", "Let the agent rotate its certificate."),
-        _text("--token", "", "The bootstrap token, from 'karmadactl token create'."),
-        _list("--discovery-token-ca-cert-hash", "Hashes of accepted CA public keys of the control plane: sha256:HEX."),
-        _switch("--discovery-token-unsafe-skip-ca-verification", "Do not verify the control plane's CA."),
-        _duration("--discovery-timeout", "5m0s", "How long to try to reach the control plane."),
-        _text("--karmada-agent-image", f"docker.io/karmada/karmada-agent:{_RELEASE}", "The image of the agent."),
-        _text("--karmada-agent-replicas", 1, "The number of agent pods."),
-        _text("--cert-expiration-seconds", 31536000, "How long the agent's certificate is valid."),
-        _text("--proxy-server-address", "", "The proxy through which the control plane reaches the cluster."),
-        _switch("--dry-run", "Check whether it could register; change nothing."),
-    ],
-    callback=_unavailable("register", f"Instead, {_JOIN}"),
-    help="""Register a cluster in pull mode with the control plane at KARMADA_APISERVER_ENDPOINT.
-
-\b
-Examples:
-  karmadactl register 10.0.0.1:5443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1a2b...
-  karmadactl register 10.0.0.1:5443 --cluster-name member3 --token abcdef.0123456789abcdef \\
-    --discovery-token-unsafe-skip-ca-verification
-""",
-)
-
-unregister = click.Command(
-    "unregister",
-    params=[
-        click.Argument(["names"], nargs=-1, metavar="CLUSTER_NAME"),
-        _text("--cluster-kubeconfig", "", _KUBECONFIG.format("the cluster")),
-        _text("--cluster-context", "", _CONTEXT),
-        _text("--karmada-config", "", _KUBECONFIG.format("the control plane")),
-        _text("--karmada-context", "", "The context in the kubeconfig of the control plane."),
-        _text("-n --namespace", "karmada-system", "The namespace the agent is in."),
-        _text("--agent-name", "karmada-agent", "The Deployment of the agent."),
-        _text(
-            "--cluster-namespace",
-            "karmada-cluster",
-            "The namespace in the control plane for the Secrets of the cluster.",
-        ),
-        _duration("--wait", "1m0s", "How long to wait until the cluster's resources are removed."),
-        _switch("--dry-run", "Check whether it could be done; change nothing."),
-    ],
-    callback=_unavailable("unregister", "Unregister clusters in push mode with '{program} unjoin'"),
-    help="""Unregister CLUSTER_NAME, a member in pull mode.
-
-\b
-Examples:
-  karmadactl unregister member3 --cluster-kubeconfig member3.config
-  karmadactl unregister member3 --cluster-kubeconfig member3.config --karmada-config karmada.config
-""",
 )

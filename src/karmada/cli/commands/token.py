@@ -14,17 +14,22 @@ import click
 
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect
+from karmada.kube.objects.bootstrap_tokens import (
+    ID_PATTERN,
+    NAME_PREFIX,
+    NAMESPACE,
+    SECRET_PATTERN,
+    SECRET_TYPE,
+    USAGE_PREFIX,
+)
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
 
-_NAMESPACE = "kube-system"
-_TYPE = "bootstrap.kubernetes.io/token"
-_PREFIX = "bootstrap-token-"
-_USAGE = "usage-bootstrap-"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-_ID = "[a-z0-9]{6}"
-_SECRET = "[a-z0-9]{16}"
+_ATTEMPTS, _FIRST_PAUSE = 5, 5.0
+"""How often a token is written, and the seconds before the second time; each pause is twice the last."""
+_OVERLOADED = frozenset({429, 500, 502, 503, 504})
 _HEADER = ("TOKEN", "TTL", "EXPIRES", "USAGES", "DESCRIPTION", "EXTRA GROUPS")
 _DAY = 86400
 
@@ -65,14 +70,14 @@ def to_secret(token: Token) -> dict[str, Any]:
         data["description"] = token.description
     if token.expires is not None:
         data["expiration"] = rfc3339(token.expires)
-    data |= {f"{_USAGE}{usage}": "true" for usage in token.usages}
+    data |= {f"{USAGE_PREFIX}{usage}": "true" for usage in token.usages}
     if token.groups:
         data["auth-extra-groups"] = ",".join(token.groups)
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": f"{_PREFIX}{token.id}", "namespace": _NAMESPACE},
-        "type": _TYPE,
+        "metadata": {"name": f"{NAME_PREFIX}{token.id}", "namespace": NAMESPACE},
+        "type": SECRET_TYPE,
         "data": {key: b64encode(value.encode()).decode() for key, value in data.items()},
     }
 
@@ -85,15 +90,15 @@ def from_secret(secret: Mapping[str, Any]) -> Token:
     token_id, token_secret = data.get("token-id", ""), data.get("token-secret", "")
     if not token_id:
         raise Malformed(f"bootstrap Token Secret has no token-id data: {name}")
-    if name != f"{_PREFIX}{token_id}":
-        raise Malformed(f'bootstrap token name is not of the form "{_PREFIX}(token-id)": {name}')
+    if name != f"{NAME_PREFIX}{token_id}":
+        raise Malformed(f'bootstrap token name is not of the form "{NAME_PREFIX}(token-id)": {name}')
     if not token_secret:
         raise Malformed(f"bootstrap Token Secret has no token-secret data: {name}")
     try:
         expires = parse_time(data["expiration"]) if data.get("expiration") else None
     except ValueError as error:
         raise Malformed(f'can\'t parse expiration time of bootstrap token "{name}": {error}') from None
-    usages = (key.removeprefix(_USAGE) for key in data if key.startswith(_USAGE) and data[key] == "true")
+    usages = (key.removeprefix(USAGE_PREFIX) for key in data if key.startswith(USAGE_PREFIX) and data[key] == "true")
     return Token(
         id=token_id,
         secret=token_secret,
@@ -140,11 +145,11 @@ def id_of(word: str) -> str:
     """Of a token, or of its id; Failure when it is neither."""
     import re
 
-    if re.fullmatch(_ID, word):
+    if re.fullmatch(ID_PATTERN, word):
         return word
-    found = re.fullmatch(rf"({_ID})\.{_SECRET}", word)
+    found = re.fullmatch(rf"({ID_PATTERN})\.{SECRET_PATTERN}", word)
     if found is None:
-        raise connect.failure(f'given token didn\'t match pattern "{_ID}" or "{_ID}.{_SECRET}"')
+        raise connect.failure(f'given token didn\'t match pattern "{ID_PATTERN}" or "{ID_PATTERN}.{SECRET_PATTERN}"')
     return found[1]
 
 
@@ -156,23 +161,20 @@ def register_command(config: RestConfig, token: str) -> str:
 
 
 def _authority_hashes(config: RestConfig) -> list[str]:
-    from hashlib import sha256
     from pathlib import Path
 
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-    from cryptography.x509 import load_pem_x509_certificates
+    from karmada.joining.pull.pins import pins_of
 
-    form = PublicFormat.SubjectPublicKeyInfo
     try:
         pem = config.ca.data or (Path(config.ca.path).read_bytes() if config.ca.path else b"")
-        found = load_pem_x509_certificates(pem) if pem else []
+        found = pins_of(pem) if pem else []
     except (OSError, ValueError) as error:
         raise connect.failure(f"the kubeconfig's certificate authority cannot be read: {error}") from error
     if not found:
         raise connect.failure(
             "the kubeconfig has no certificate authority, which clusters need to verify the control plane"
         )
-    return [f"sha256:{sha256(one.public_key().public_bytes(Encoding.DER, form)).hexdigest()}" for one in found]
+    return found
 
 
 # commands
@@ -223,11 +225,10 @@ def create(
     Examples:
       karmadactl token create
       karmadactl token create --ttl 1h --description "for member3"
+      karmadactl token create --print-register-command
     """
     import time
 
-    if print_register_command:
-        _check_register()
     config = connect.control_config(kubeconfig, karmada_context)
     made = Token(
         *new_token(),
@@ -237,27 +238,31 @@ def create(
         expires=time.time() + ttl if ttl else None,
     )
     shown = register_command(config, str(made)) if print_register_command else str(made)
-    connect.run(_store(config, to_secret(made)))
+    connect.run(_store(config, made))
     click.echo(shown)
 
 
-def _check_register() -> None:
-    """Failure while this version does not have the command that would be printed."""
-    from karmada.cli.parsing.catalog import COMMANDS
-
-    if COMMANDS["register"].module.endswith(".later"):
-        name = program.command()
-        raise connect.failure(
-            f"--print-register-command: {name} register is not available yet in this version. "
-            f"Create the token without the flag, or register the cluster in push mode with '{name} join'"
-        )
-
-
-async def _store(config: RestConfig, secret: dict[str, Any]) -> None:
+async def _store(config: RestConfig, token: Token) -> None:
+    """Tried again while the server is overloaded; a token that is there at a later try is the one of an earlier."""
+    from karmada.kube.objects.clock import SYSTEM
+    from karmada.kube.objects.errors import AlreadyExists, ApiError
     from karmada.kube.objects.gvk import GVR
 
     async with connect.connected(config) as client:
-        await client.create(GVR("", "v1", "secrets"), secret)
+        for attempt in range(_ATTEMPTS):
+            try:
+                await client.create(GVR("", "v1", "secrets"), to_secret(token))
+                return
+            except AlreadyExists as error:
+                if attempt:
+                    return
+                raise connect.failure(f'a token with id "{token.id}" already exists') from error
+            except ApiError as error:
+                if error.http_code not in _OVERLOADED or attempt == _ATTEMPTS - 1:
+                    raise
+                pause = _FIRST_PAUSE * 2**attempt
+                connect.progress(f"{error.message}; trying again in {pause:g}s")
+                await SYSTEM.sleep(pause)
 
 
 @token.command("list")
@@ -287,7 +292,7 @@ async def _stored(config: RestConfig) -> list[dict[str, Any]]:
     from karmada.kube.objects.gvk import GVR
 
     async with connect.connected(config) as client:
-        listed = await client.list_all(GVR("", "v1", "secrets"), _NAMESPACE, field_selector=f"type={_TYPE}")
+        listed = await client.list_all(GVR("", "v1", "secrets"), NAMESPACE, field_selector=f"type={SECRET_TYPE}")
         return list(listed.items)
 
 
@@ -303,7 +308,7 @@ def delete(words: tuple[str, ...], kubeconfig: str, karmada_context: str) -> Non
       karmadactl token delete abcdef.0123456789abcdef 012345
     """
     if not words:
-        raise connect.failure(f"missing argument; 'token delete' is missing token of form \"{_ID}\"")
+        raise connect.failure(f"missing argument; 'token delete' is missing token of form \"{ID_PATTERN}\"")
     ids = [id_of(word) for word in words]
     connect.run(_delete(connect.control_config(kubeconfig, karmada_context), ids))
 
@@ -314,9 +319,9 @@ async def _delete(config: RestConfig, ids: Sequence[str]) -> None:
 
     async with connect.connected(config) as client:
         for token_id in ids:
-            name = f"{_PREFIX}{token_id}"
+            name = f"{NAME_PREFIX}{token_id}"
             try:
-                await client.delete(GVR("", "v1", "secrets"), name, _NAMESPACE)
+                await client.delete(GVR("", "v1", "secrets"), name, NAMESPACE)
             except ApiError as error:
                 if error.http_code in (401, 403):
                     raise

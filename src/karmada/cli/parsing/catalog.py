@@ -32,11 +32,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "join": ("join:join", "Register a cluster in push mode"),
         "unjoin": ("unjoin:unjoin", "Unregister a cluster in push mode"),
         "token": ("token:token", "Create, list and delete the tokens clusters register with"),
-        "register": ("later:register", "Register a cluster in pull mode"),
-        "unregister": (
-            "later:unregister",
-            "Unregister a cluster in pull mode",
-        ),
+        "register": ("register:register", "Register a cluster in pull mode"),
+        "unregister": ("unregister:unregister", "Unregister a cluster in pull mode"),
     },
     "Cluster Management Commands": {
         "cordon": ("cordon:cordon", "Mark a cluster unschedulable"),

@@ -12,8 +12,6 @@ import hmac
 import re
 from typing import Final, NamedTuple
 
-import orjson
-
 from karmada.kube.objects.base64url import b64url
 
 NAMESPACE: Final = "kube-system"
@@ -45,7 +43,7 @@ class BootstrapToken(NamedTuple):
 
 def detached_signature(content: str, token: BootstrapToken) -> str:
     """JWS over the content, without the content: `<header>..<signature>`."""
-    header = b64url(orjson.dumps({"alg": "HS256", "kid": token.id}))
+    header = b64url(f'{{"alg":"HS256","kid":"{token.id}"}}'.encode())
     message = f"{header}.{b64url(content.encode())}".encode()
     return f"{header}..{b64url(hmac.new(token.secret.encode(), message, hashlib.sha256).digest())}"
 
