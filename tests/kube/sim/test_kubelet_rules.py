@@ -1,4 +1,4 @@
-"""The small rules a kubelet goes by: names of images, addresses, what fits on a node, how long commands take."""
+"""The small rules a kubelet goes by: names of images, addresses, what fits on a node."""
 
 from __future__ import annotations
 
@@ -9,33 +9,11 @@ import pytest
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.kubelet.images import full_name, image_id
 from karmada.kube.sim.kubelet.nodestate import Addresses, refusal, requests_of
-from karmada.kube.sim.kubelet.predicted_runs import PredictedRun, predicted_run
 
 
 def _pod(*containers: Obj, **spec: Any) -> Obj:
     made = list(containers) or [{"name": "c", "image": "x"}]
     return {"metadata": {"name": "p"}, "spec": {"nodeName": "n1", "containers": made, **spec}}
-
-
-@pytest.mark.parametrize(
-    ("command", "args", "wanted"),
-    [
-        ([], [], None),
-        (["nginx"], ["-g", "daemon off;"], None),
-        (["sleep", "30"], [], PredictedRun(30, 0)),
-        (["/bin/sleep"], ["2m"], PredictedRun(120, 0)),
-        (["true"], [], PredictedRun(0, 0)),
-        (["false"], [], PredictedRun(0, 1)),
-        (["sh", "-c", "exit 3"], [], PredictedRun(0, 3)),
-        (["/bin/sh", "-ec"], ["echo hi; sleep 1.5"], PredictedRun(1.5, 0)),
-        (["bash", "-c", "sleep 1 && sleep 2; exit 300"], [], PredictedRun(3, 44)),
-        (["sh", "-c", "while true; do sleep 1; done"], [], None),
-    ],
-)
-def test_the_run_of_some_commands_is_predicted(
-    command: list[str], args: list[str], wanted: PredictedRun | None
-) -> None:
-    assert predicted_run({"command": command, "args": args}) == wanted
 
 
 @pytest.mark.parametrize(

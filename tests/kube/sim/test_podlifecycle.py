@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from typing import Any
 
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 from karmada.kube.sim.behaviours import OK, Outcome, parse_outcome
 from karmada.kube.sim.kubelet.images import container_id, full_name, image_id
-from karmada.kube.sim.kubelet.podlifecycle import NodeContext, advance, pause_before
+from karmada.kube.sim.kubelet.machine import Machine
+from karmada.kube.sim.kubelet.podlifecycle import NodeContext, advance, pause_before, set_course
 from karmada.kube.sim.kubelet.podstatus import patch_of, status_of
+from karmada.kube.sim.kubelet.predicted_runs import words_of
 from karmada.kube.sim.kubelet.run import NEVER, accept, restore
+from karmada.kube.sim.kubelet.script_runs import run_through
 from karmada.kube.sim.profile import Delay, Latencies
 
 START = 1_700_000_000.0
@@ -62,7 +66,13 @@ class Life:
             mount_error=self.mount_error,
             config_errors=self.config_errors,
         )
-        self.told += [(event.reason, event.message) for event in advance(self.run, self.outcome, around)]
+        events = advance(self.run, self.outcome, around)
+        while due := [container for container in self.run.containers if container.course_due]:
+            for container in due:
+                course = asyncio.run(run_through(Machine("p"), words_of(container.spec)))
+                set_course(self.run, container, course, self.outcome, around)
+            events += advance(self.run, self.outcome, around)
+        self.told += [(event.reason, event.message) for event in events]
         if self.run.sandbox and not self.run.ip:
             self.run.ip = "10.244.0.2"
         self.note()

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.kube.sim.kubelet.filesystem import FileSystem, Mount, Volume
 from karmada.kube.sim.kubelet.machine import Machine, Reply
 from karmada.kube.sim.kubelet.shell import execute, interactive, is_shell
-from karmada.kube.sim.kubelet.shell_grammar import ScriptError, expand, parse
+from karmada.kube.sim.kubelet.shell_grammar import parse
+from karmada.kube.sim.kubelet.shell_words import ScriptError
 
 
 class Ends:
@@ -40,7 +42,13 @@ class Ends:
 def machine(**parts: object) -> Machine:
     env = {"PATH": "/bin", "HOSTNAME": "web-0", "HOME": "/root", "GREETING": "good day"}
     files = {"/etc/config/a.txt": b"alpha\n", "/etc/config/b.txt": b"beta\n", "/run.sh": b"echo $1 $#\nexit 6\n"}
-    made: dict[str, Any] = {"hostname": "web-0", "env": env, "files": files, "now": lambda: 1_700_000_000.0, **parts}
+    made: dict[str, Any] = {
+        "hostname": "web-0",
+        "env": env,
+        "files": FileSystem.of(files),
+        "now": lambda: 1_700_000_000.0,
+        **parts,
+    }
     return Machine(**made)
 
 
@@ -64,7 +72,7 @@ async def run(*command: str, stdin: bytes = b"", **parts: object) -> tuple[int, 
         (["env", "A=1", "printenv", "A"], "1\n"),
         (["pwd"], "/\n"),
         (["ls", "/etc/config"], "a.txt\nb.txt\n"),
-        (["ls", "/"], "etc\nrun.sh\ntmp\n"),
+        (["ls", "/"], "dev\netc\nrun.sh\ntmp\n"),
         (["whoami"], "root\n"),
         (["id", "-u"], "0\n"),
         (["date"], "Tue Nov 14 22:13:20 UTC 2023\n"),
@@ -93,10 +101,23 @@ async def test_env_shows_everything() -> None:
         (["sh", "-c", "nosuch"], 127, "sh: nosuch: not found\n"),
         (["sh", "/nowhere.sh"], 2, "sh: can't open '/nowhere.sh': No such file or directory\n"),
         (["sh", "-c", "cd /nowhere"], 2, "sh: cd: can't cd to /nowhere: No such file or directory\n"),
-        (["sh", "-c", "echo x > /tmp/f"], 1, "sh: can't create /tmp/f: Read-only file system\n"),
-        (["sh", "-c", "while true; do echo; done"], 2, 'sh: syntax error: unexpected "while"\n'),
+        (["sh", "-c", "echo x > /nowhere/f"], 1, "sh: can't create /nowhere/f: nonexistent directory\n"),
+        (["sh", "-c", "echo x > /etc/config/a.txt"], 1, "sh: can't create /etc/config/a.txt: Read-only file system\n"),
+        (["sh", "-c", "cat < /nowhere"], 1, "sh: can't open /nowhere: no such file\n"),
+        (["sh", "-c", "rm /nowhere"], 1, "rm: /nowhere: No such file or directory\n"),
+        (["sh", "-c", "rm /tmp"], 1, "rm: /tmp: is a directory\n"),
+        (["sh", "-c", "mkdir /tmp"], 1, "mkdir: /tmp: File exists\n"),
+        (["sh", "-c", "[ one -eq 1 ]"], 2, "sh: bad number 'one'\n"),
+        (["sh", "-c", "expr 1 / 0"], 2, "expr: division by zero\n"),
+        (["sh", "-c", "while true; do :; done"], 2, "sh: too many steps\n"),
+        (["sh", "-c", "while true; do echo"], 2, "sh: syntax error: unexpected end of file\n"),
+        (["sh", "-c", "if true; then fi"], 2, 'sh: syntax error: unexpected "fi"\n'),
+        (["sh", "-c", "case a in a) echo;; esac"], 2, 'sh: syntax error: unexpected "case"\n'),
+        (["sh", "-c", "f() { true; }"], 2, 'sh: syntax error: unexpected "("\n'),
+        (["sh", "-c", "sleep 1 &"], 2, 'sh: syntax error: unexpected "&"\n'),
+        (["sh", "-c", "eval true"], 2, "sh: not supported in a simulated container\n"),
         (["sh", "-c", "echo 'a"], 2, "sh: syntax error: unterminated quoted string\n"),
-        (["sh", "-c", "echo $(hostname)"], 2, 'sh: syntax error: unexpected "("\n'),
+        (["sh", "-c", "echo $(hostname"], 2, "sh: syntax error: unterminated substitution\n"),
         (["sh", "-c", "&& a"], 2, 'sh: syntax error: unexpected "&&"\n'),
     ],
 )
@@ -143,6 +164,37 @@ async def test_what_only_a_shell_knows_is_no_program() -> None:
         ("test -d /nowhere || echo no", "no\n", 0),
         ('[ "$GREETING" = "good day" ] && echo same', "same\n", 0),
         ("sh /run.sh one two", "one 2\n", 6),
+        ("if true; then echo a; else echo b; fi", "a\n", 0),
+        ("if false; then echo a; elif [ 2 -gt 1 ]; then echo b; else echo c; fi", "b\n", 0),
+        ("if false\nthen\n echo a\nelse\n echo c\nfi", "c\n", 0),
+        ("if [[ -r /etc/config/a.txt ]]; then exit 4; fi", "", 4),
+        ("if ! [ -f /tmp/x ]; then touch /tmp/x; fi; [ -f /tmp/x ] && echo there", "there\n", 0),
+        ("! true; echo $?", "1\n", 0),
+        ("for i in 1 2 3; do if [ $i = 2 ]; then continue; fi; echo $i; done", "1\n3\n", 0),
+        ("for i in 1 2 3; do [ $i -ge 2 ] && break; echo $i; done; echo $i", "1\n2\n", 0),
+        ("i=0; while [ $i -lt 3 ]; do echo $i; i=$((i + 1)); done", "0\n1\n2\n", 0),
+        ("i=3; until [ $i -eq 0 ]; do i=$(expr $i - 1); done; echo $i", "0\n", 0),
+        ("for f in /etc/config/*; do echo $f; done", "/etc/config/a.txt\n/etc/config/b.txt\n", 0),
+        ("cd /etc/config; echo *.txt '*.txt' *.none", "a.txt b.txt *.txt *.none\n", 0),
+        ("echo $(hostname) `echo b` \"$(printf 'a  b')\"", "web-0 b a  b\n", 0),
+        ("x=$(false) || echo failed", "failed\n", 0),
+        ("x='a  b'; y=$x; echo \"$y\"", "a  b\n", 0),
+        ("exit $(expr 7 % 2)", "", 1),
+        ("exit $((2 * (3 + 4) / 2))", "", 7),
+        ("(cd /etc; X=1; exit 3); echo $? $(pwd) $X.", "3 / .\n", 0),
+        ("{ echo a; echo b; } | wc -l", "2\n", 0),
+        ("echo one > /tmp/f; echo two >> /tmp/f; cat /tmp/f; wc -l < /tmp/f", "one\ntwo\n2\n", 0),
+        ("mkdir -p /tmp/a/b && touch /tmp/a/b/c && ls /tmp/a/b && rm -r /tmp/a && ls /tmp", "c\n", 0),
+        ("if true; then echo a; echo b; fi > /tmp/f; cat /tmp/f", "a\nb\n", 0),
+        ("{ echo out; echo err >&2; } > /tmp/f 2>&1; cat /tmp/f", "out\nerr\n", 0),
+        ("seq 2 | cat; seq 3 -1 2", "1\n2\n3\n2\n", 0),
+        ("set -e; false; echo never", "", 1),
+        ("set -e; if false; then :; fi; false || true; echo on", "on\n", 0),
+        ("exec echo last; echo never", "last\n", 0),
+        ("[ -s /etc/config/a.txt -a -d /etc ] && [ a = b -o -n x ] && echo both", "both\n", 0),
+        ("expr abc = abc; expr 2 \\* 3; expr 3 '>' 2", "1\n6\n1\n", 0),
+        ("sh -c 'exit 5' || echo $?", "5\n", 0),
+        ("trap 'echo bye' EXIT; unset HOME; echo [$HOME]", "[]\n", 0),
         (r"echo a\ b \"c\"", 'a b "c"\n', 0),
         ("", "", 0),
     ],
@@ -196,23 +248,28 @@ def test_a_shell_is_one_that_has_no_script() -> None:
     assert not is_shell(machine(reply=lambda _line: Reply()), ["sh"])
 
 
-@given(st.text())
-def test_no_script_breaks_the_parser(text: str) -> None:
-    try:
-        commands = parse(text)
-    except ScriptError:
-        return
-    for command in commands:
-        expand(command.words, lambda name: name)
+SCRAPS = (
+    "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "for", "in", "(", ")", "{", "}", ";", "\n",
+    "&", "&&", "|", ">", "<", "!", "$(", "$((", "`", '"', "x", "2>&1",
+)  # fmt: skip
+
+
+@given(st.text(), st.lists(st.sampled_from(SCRAPS)))
+def test_no_script_breaks_the_parser(text: str, words: list[str]) -> None:
+    for script in (text, " ".join(words)):
+        try:
+            parse(script)
+        except ScriptError:
+            continue
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="'", exclude_categories=["Cs"])), min_size=1))
 def test_quoted_words_arrive_as_they_were(words: list[str]) -> None:
     quoted = " ".join(f"'{word}'" for word in words)
     ends = Ends()
-    asyncio.run(execute(machine(), ["sh", "-c", f"printf '%s\\n' {quoted}"], ends))
-    [command] = parse(f"x {quoted}")
-    assert expand(command.words, lambda _name: "")[1:] == words
+    asyncio.run(execute(machine(), ["sh", "-c", f'for w in {quoted}; do echo -n "$w"; echo -n .; done'], ends))
+    shown = [word for word in words if not word.startswith("-")]
+    assert len(shown) < len(words) or ends.stdout.decode() == "".join(f"{word}." for word in words)
 
 
 async def test_variables_cannot_grow_beyond_what_a_command_line_holds() -> None:
@@ -220,3 +277,43 @@ async def test_variables_cannot_grow_beyond_what_a_command_line_holds() -> None:
     code, _, err = await run("sh", "-c", script)
     assert code != 0
     assert "argument list too long" in err
+
+
+RECURSIVE = "echo '{ { { { { sh /tmp/f; }; }; }; }; }' > /tmp/f; sh /tmp/f"
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["(" * 100 + "true" + ")" * 100, "echo " + "$(echo " * 100 + "a" + ")" * 100, "env " * 500 + "true", RECURSIVE],
+)
+async def test_nesting_has_an_end(script: str) -> None:
+    code, _, _ = await run("sh", "-c", script)
+    assert code != 0
+
+
+async def test_output_that_is_kept_has_an_end() -> None:
+    code, _, err = await run("sh", "-c", "x=0123456789; for i in $(seq 20); do x=$x$x; done; echo $x | cat")
+    assert code != 0
+    assert "too long" in err
+
+
+async def test_a_volume_is_shared_by_its_containers_and_has_a_size() -> None:
+    shared = Volume()
+    one = machine(files=FileSystem({"/a": Mount(shared)}))
+    other = machine(files=FileSystem({"/b": Mount(shared, "deep", writable=False)}))
+    assert await execute(one, ["sh", "-c", "mkdir /a/deep; echo hi > /a/deep/f"], Ends()) == 0
+    ends = Ends()
+    assert await execute(other, ["sh", "-c", "cat /b/f; echo x > /b/f"], ends) == 1
+    assert (ends.stdout, ends.stderr) == (b"hi\n", b"sh: can't create /b/f: Read-only file system\n")
+    ends = Ends()
+    script = "x=$(seq 10000); for i in $(seq 100); do echo $x >> /a/f || exit 9; done"
+    assert await execute(one, ["sh", "-c", script], ends) == 9
+    assert b"No space left on device" in ends.stderr
+
+
+async def test_lines_that_are_not_complete_wait_for_the_next() -> None:
+    ends = Ends()
+    ends.stdin = [b"if true\n", b"then echo a\n", b"fi\n", b"exit 2\n"]
+    assert await interactive(machine(), ends) == 2
+    assert ends.stdout == b"/ # > > a\n/ # "
+    assert await run("sh", stdin=b"for i in 1 2\ndo echo $i\ndone\n") == (0, "1\n2\n", "")

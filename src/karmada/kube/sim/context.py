@@ -15,6 +15,7 @@ from karmada.kube.runtime.events import EventRecorder
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.waiting import with_timeout
+from karmada.kube.sim.kubelet.filesystem import NodeVolumes
 from karmada.kube.sim.profile import Delay, Profile
 
 CONTROLLER_MANAGER, SCHEDULER, KUBELET = "kube-controller-manager", "kube-scheduler", "kubelet"
@@ -32,6 +33,8 @@ class Context:
         self.profile = profile
         self.random = Random(profile.seed)
         self._clients: dict[str, Client] = {}
+        self.volumes = NodeVolumes()
+        """What the containers of the cluster have written."""
         self.recorders: dict[str, EventRecorder] = {}
         """Started and stopped by the cluster."""
 

@@ -117,7 +117,7 @@ class PodAccess:
         return TakeOver(run)
 
     async def _machine(self, pod: Obj, container: Obj) -> Machine:
-        machine = await describe(self._context.client(KUBELET), pod, container)
+        machine = await describe(self._context.client(KUBELET), pod, container, self._context.volumes)
         machine.now = self._context.clock.now
 
         def reply(line: str) -> Reply | None:

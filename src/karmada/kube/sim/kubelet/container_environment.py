@@ -18,6 +18,7 @@ from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
+from karmada.kube.sim.kubelet.filesystem import FileSystem, Mount, NodeVolumes, Volume
 from karmada.kube.sim.kubelet.machine import Machine
 
 CONFIG_MAPS, SECRETS = GVR("", "v1", "configmaps"), GVR("", "v1", "secrets")
@@ -31,9 +32,20 @@ Files = dict[str, bytes]
 """Content by path inside a volume."""
 
 
-async def describe(client: Client, pod: Obj, container: Obj, api_host: str = "10.96.0.1") -> Machine:
-    """The inside of a running container; replies and the clock are the caller's to add."""
-    return await Description(client, pod, container).machine(api_host)
+async def describe(
+    client: Client,
+    pod: Obj,
+    container: Obj,
+    volumes: NodeVolumes,
+    *,
+    api_host: str = "10.96.0.1",
+    tokens: bool = True,
+) -> Machine:
+    """The inside of a running container; replies and the clock are the caller's to add.
+
+    Without `tokens` none is requested from the server, and their files are missing.
+    """
+    return await Description(client, pod, container, tokens=tokens).machine(volumes, api_host)
 
 
 async def sub_path_problem(client: Client, pod: Obj, container: Obj) -> str:
@@ -67,14 +79,15 @@ def hostname(pod: Obj) -> str:
 class Description:
     """Reads what a container's environment and volumes refer to; each object once."""
 
-    def __init__(self, client: Client, pod: Obj, container: Obj) -> None:
+    def __init__(self, client: Client, pod: Obj, container: Obj, *, tokens: bool = True) -> None:
         self._client = client
+        self._tokens = tokens
         self._pod = pod
         self._container = container
         self._namespace = meta.namespace(pod)
         self._read: dict[tuple[GVR, str], Obj | None] = {}
 
-    async def machine(self, api_host: str) -> Machine:
+    async def machine(self, volumes: NodeVolumes, api_host: str) -> Machine:
         pod, container = self._pod, self._container
         name = hostname(pod)
         address = str((pod.get("status") or {}).get("podIP") or "127.0.0.1")
@@ -84,7 +97,6 @@ class Description:
             "/etc/resolv.conf": f"search {self._namespace}.svc.cluster.local svc.cluster.local cluster.local\n"
             "nameserver 10.96.0.10\noptions ndots:5\n".encode(),
         }
-        directories: set[str] = set()
         env = {
             "PATH": _PATH,
             "HOSTNAME": name,
@@ -94,11 +106,15 @@ class Description:
             "KUBERNETES_SERVICE_PORT_HTTPS": "443",
         }
         env |= await self.environment(env)
-        await self._mount(files, directories, env)
+        written = volumes.written_by(meta.uid(pod), container["name"])
+        layer = Mount(written, writable=not (container.get("securityContext") or {}).get("readOnlyRootFilesystem"))
+        mounts = {path: Mount(Volume({"": content}, writable=False)) for path, content in files.items()}
+        mounts |= {"/": layer, "/tmp": layer._replace(part="tmp"), "/dev": layer._replace(part="dev")}
+        mounts |= await self._mounts(volumes, env)
         user = (container.get("securityContext") or {}).get("runAsUser")
         if user is None:
             user = ((pod.get("spec") or {}).get("securityContext") or {}).get("runAsUser")
-        return Machine(name, env, files, directories, container.get("workingDir") or "/", int(user or 0))
+        return Machine(name, env, FileSystem(mounts), container.get("workingDir") or "/", int(user or 0))
 
     async def _get(self, gvr: GVR, name: str) -> Obj | None:
         key = (gvr, name)
@@ -137,23 +153,28 @@ class Description:
 
     # volumes
 
-    async def _mount(self, files: Files, directories: set[str], env: dict[str, str]) -> None:
+    async def _mounts(self, known: NodeVolumes, env: dict[str, str]) -> dict[str, Mount]:
         volumes = {volume["name"]: volume for volume in (self._pod.get("spec") or {}).get("volumes") or ()}
-        inside: dict[str, Files] = {}
+        made: dict[str, Mount] = {}
+        found: dict[str, Mount] = {}
         for mount in self._container.get("volumeMounts") or ():
             name, at = mount["name"], posixpath.normpath(mount["mountPath"])
-            if name not in inside:
-                inside[name] = await self.volume(volumes.get(name) or {})
+            if name not in made:
+                made[name] = await self._mountable(volumes.get(name) or {}, known)
             sub_path = mount.get("subPath") or expanded(mount.get("subPathExpr") or "", env)
-            part = posixpath.normpath(sub_path) if sub_path else ""
-            if part in inside[name]:
-                files[at] = inside[name][part]
-                continue
-            directories.add(at)
-            prefix = f"{part}/" if part else ""
-            for path, content in inside[name].items():
-                if path.startswith(prefix):
-                    files[posixpath.join(at, path[len(prefix) :])] = content
+            inside = posixpath.normpath(posixpath.join(made[name].part, sub_path)).strip("/") if sub_path else ""
+            found[at] = Mount(made[name].volume, inside or made[name].part, not mount.get("readOnly"))
+        return found
+
+    async def _mountable(self, volume: Obj, known: NodeVolumes) -> Mount:
+        """An emptyDir of the pod, a path of its node, or a volume whose content comes from the API."""
+        spec = self._pod.get("spec") or {}
+        if "emptyDir" in volume:
+            return Mount(known.empty_dir(meta.uid(self._pod), volume["name"]))
+        if "hostPath" in volume:
+            path = posixpath.normpath(volume["hostPath"].get("path") or "/").strip("/")
+            return Mount(known.host(spec.get("nodeName") or ""), path)
+        return Mount(Volume(await self.volume(volume), writable=False))
 
     async def volume(self, volume: Obj) -> Files:
         """The files of a volume whose content comes from the API."""
@@ -184,6 +205,8 @@ class Description:
         return {item["path"]: (_downward(self._pod, self._container, item) or "").encode() for item in items}
 
     async def _token(self, source: Obj) -> Files:
+        if not self._tokens:
+            return {}
         bound = {"kind": "Pod", "apiVersion": "v1", "name": meta.name(self._pod), "uid": meta.uid(self._pod)}
         spec: Obj = {"expirationSeconds": source.get("expirationSeconds") or _TOKEN_SECONDS, "boundObjectRef": bound}
         if source.get("audience"):

@@ -27,9 +27,10 @@ from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
 from karmada.kube.sim.controllers.podstate import is_terminal, node_name
 from karmada.kube.sim.kubelet import mounts
 from karmada.kube.sim.kubelet.container_environment import sub_path_problem
+from karmada.kube.sim.kubelet.courses import Courses, Known
 from karmada.kube.sim.kubelet.managed import internal_ip, is_managed
 from karmada.kube.sim.kubelet.nodestate import Addresses, NodeState, is_taken, refusal, requests_of
-from karmada.kube.sim.kubelet.podlifecycle import NodeContext, PodEvent, advance
+from karmada.kube.sim.kubelet.podlifecycle import NodeContext, PodEvent
 from karmada.kube.sim.kubelet.podstatus import patch_of, rejection, status_of
 from karmada.kube.sim.kubelet.run import NEVER, Run, accept, restore
 from karmada.kube.sim.kubelet.runtime import Observed, Runtime
@@ -76,6 +77,7 @@ class Record:
     lacks: set[Lacking] = field(default_factory=set)
     ended: dict[str, int] = field(default_factory=dict)
     """Containers that were ended through their terminal, with the exit code; until the status shows it."""
+    courses: Known = field(default_factory=dict)
     rest: int = 0
     """The resourceVersion that was last reconciled."""
 
@@ -94,6 +96,7 @@ class Kubelet(Reconciler):
         self._runtime = runtime
         self._client = context.client(KUBELET)
         self._recorder = context.recorder("kubelet")
+        self._courses = Courses(context)
         self._pods = context.informers.of(PODS, indexes={BY_NODE: index_by_node})
         self._nodes = context.informers.of(NODES)
         self._records: dict[Key, Record] = {}
@@ -184,6 +187,7 @@ class Kubelet(Reconciler):
         node = self._nodes.get(Key("", name))
         if node is None:
             self._states.pop(name, None)
+            self._context.volumes.forget_node(name)
             return None
         if not is_managed(node) or (self._power is not None and self._power.failed(name)):
             return None
@@ -232,6 +236,7 @@ class Kubelet(Reconciler):
         record = self._records.pop(key, None)
         if record is None:
             return
+        self._context.volumes.forget_pod(record.uid)
         for lacking in record.lacks:
             self._waiting.get(lacking, set()).discard(key)
         state = self._states.get(record.node)
@@ -291,7 +296,7 @@ class Kubelet(Reconciler):
             seen = run.pod
             around, lacking = await self._node_context(key, run, node)
             around.observed, record.ended = self._observed(key, run, record.ended), {}
-            self._emit(pod, [*lacking, *advance(run, outcome, around)])
+            self._emit(pod, [*lacking, *await self._courses.advance(run, record.courses, outcome, around)])
             if run.sandbox and not run.ip:
                 self._give_address(run, node, record)
             if self._runtime is not None:

@@ -22,7 +22,7 @@ from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.sim.behaviours import Outcome
 from karmada.kube.sim.kubelet.images import full_name, image_size
 from karmada.kube.sim.kubelet.podstatus import end_of
-from karmada.kube.sim.kubelet.predicted_runs import predicted_run
+from karmada.kube.sim.kubelet.predicted_runs import PredictedRun, runs_until_stopped, words_of
 from karmada.kube.sim.kubelet.run import (
     COMPLETED,
     CONFIG_ERROR,
@@ -38,6 +38,7 @@ from karmada.kube.sim.kubelet.run import (
     specs,
 )
 from karmada.kube.sim.kubelet.runtime import Observed
+from karmada.kube.sim.kubelet.shell import is_simulated
 from karmada.kube.sim.profile import Delay, Latencies
 
 JOB_SECONDS = 1.0
@@ -92,6 +93,19 @@ def advance(run: Run, outcome: Outcome, around: NodeContext) -> list[PodEvent]:
     turn = _Turn(run, outcome, around)
     turn.take()
     return turn.events
+
+
+def set_course(
+    run: Run, container: Container, course: PredictedRun | None, outcome: Outcome, turn: NodeContext
+) -> None:
+    """Plan the end of a container whose command was run through."""
+    container.course, container.course_due, container.course_set = course, False, True
+    _Turn(run, outcome, turn)._plan_exit(container)
+
+
+def _has_course(container: Container) -> bool:
+    words = words_of(container.spec)
+    return bool(words) and is_simulated(words[0])
 
 
 def pause_before(restarts: int, ran: float) -> float:
@@ -267,9 +281,13 @@ class _Turn:
         meant_to_end = container.role == "init" or (container.role == "main" and self._policy(container) != "Always")
         if not meant_to_end:
             return NEVER, 0
-        predicted = predicted_run(container.spec)
-        if predicted is not None:
-            return predicted.seconds, predicted.exit_code
+        if runs_until_stopped(container.spec):
+            return NEVER, 0
+        if not container.course_set and _has_course(container):
+            container.course_due = True
+            return NEVER, 0
+        if container.course is not None:
+            return container.course
         return (INIT_SECONDS if container.role == "init" else JOB_SECONDS), 0
 
     def _policy(self, container: Container) -> str:
@@ -480,6 +498,7 @@ class _Turn:
             container.restarts += 1
         container.state, container.reason, container.message = "running", "", ""
         container.started_at, container.pulls = self.around.now, 0
+        container.course_due = container.course_set = False
         container.started = not container.spec.get("startupProbe")
         container.ready = False
         container.resources = container.spec.get("resources") or {}
@@ -510,6 +529,7 @@ class _Turn:
         container.started = False
         container.ready = container.role == "init" and code == 0
         container.exit_due = container.ready_due = container.resize_due = NEVER
+        container.course_due = False
         container.plan("")
 
 

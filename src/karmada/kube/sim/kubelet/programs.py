@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from karmada.kube.objects.times import parse_duration
-from karmada.kube.sim.kubelet.machine import Io, Session
+from karmada.kube.sim.kubelet.file_programs import FILE_PROGRAMS
+from karmada.kube.sim.kubelet.machine import Io, Program, Session
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "b": "\b"}
-
-Program = Callable[[Session, list[str], Io], Awaitable[int]]
-"""(session, arguments, io) → exit code."""
 
 
 async def echo(_session: Session, arguments: list[str], io: Io) -> int:
@@ -44,11 +41,11 @@ async def cat(session: Session, arguments: list[str], io: Io) -> int:
             while data := await io.read():
                 await io.out(data)
             continue
-        content = session.machine.files.get(session.path(name))
+        content = session.machine.files.read(session.path(name))
         if content is not None:
             await io.out(content)
             continue
-        directory = session.path(name) in session.machine.all_directories()
+        directory = session.machine.files.is_directory(session.path(name))
         why = "read error: Is a directory" if directory else f"can't open '{name}': No such file or directory"
         await io.err(f"cat: {why}\n".encode())
         code = 1
@@ -75,7 +72,7 @@ async def false(_session: Session, _arguments: list[str], _io: Io) -> int:
     return 1
 
 
-async def sleep(_session: Session, arguments: list[str], io: Io) -> int:
+async def sleep(session: Session, arguments: list[str], io: Io) -> int:
     total = 0.0
     for text in arguments:
         try:
@@ -86,7 +83,7 @@ async def sleep(_session: Session, arguments: list[str], io: Io) -> int:
     if not arguments:
         await io.err(b"sleep: missing operand\n")
         return 1
-    if total == float("inf"):
+    if total == float("inf") and not session.course.predicting:
         await asyncio.get_running_loop().create_future()
     await io.sleep(total)
     return 0
@@ -98,12 +95,12 @@ async def pwd(session: Session, _arguments: list[str], io: Io) -> int:
 
 
 async def ls(session: Session, arguments: list[str], io: Io) -> int:
-    code = 0
+    code, files = 0, session.machine.files
     for name in [text for text in arguments if not text.startswith("-")] or ["."]:
         path = session.path(name)
-        if path in session.machine.all_directories():
-            await io.out("".join(f"{entry}\n" for entry in session.machine.inside(path)).encode())
-        elif path in session.machine.files:
+        if files.is_directory(path):
+            await io.out("".join(f"{entry}\n" for entry in files.names(path)).encode())
+        elif files.is_file(path):
             await io.out(f"{name}\n".encode())
         else:
             await io.err(f"ls: {name}: No such file or directory\n".encode())
@@ -132,33 +129,6 @@ async def identity(session: Session, arguments: list[str], io: Io) -> int:
     return 0
 
 
-async def test(session: Session, arguments: list[str], io: Io) -> int:
-    if arguments[-1:] == ["]"]:
-        arguments = arguments[:-1]
-    if arguments[:1] == ["!"]:
-        return 0 if await test(session, arguments[1:], io) else 1
-    return 0 if _holds(session, arguments) else 1
-
-
-def _holds(session: Session, arguments: list[str]) -> bool:
-    if len(arguments) == 3:
-        left, operator, right = arguments
-        return (left == right and operator in ("=", "==")) or (left != right and operator == "!=")
-    if len(arguments) != 2:
-        return len(arguments) == 1 and bool(arguments[0])
-    flag, text = arguments
-    path, files, directories = session.path(text), session.machine.files, session.machine.all_directories()
-    return {
-        "-n": bool(text),
-        "-z": not text,
-        "-f": path in files,
-        "-d": path in directories,
-        "-e": path in files or path in directories,
-        "-r": path in files or path in directories,
-        "-s": bool(files.get(path)),
-    }.get(flag, False)
-
-
 PROGRAMS: dict[str, Program] = {
     "echo": echo,
     "printf": printf,
@@ -173,8 +143,7 @@ PROGRAMS: dict[str, Program] = {
     "date": date,
     "whoami": whoami,
     "id": identity,
-    "test": test,
-    "[": test,
+    **FILE_PROGRAMS,
 }
 
 

@@ -16,6 +16,7 @@ from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.behaviours import Outcome
 from karmada.kube.sim.kubelet.images import full_name
+from karmada.kube.sim.kubelet.predicted_runs import PredictedRun
 
 NEVER = math.inf
 Role = Literal["init", "sidecar", "main", "ephemeral"]
@@ -52,6 +53,11 @@ class Container:
     """Failed ones in a row."""
     pulled_in: float | None = None
     """Seconds the pull of the image took; None when it was on the node."""
+    course: PredictedRun | None = None
+    """How its present run goes; None: that is not known, or cannot be told."""
+    course_due: bool = False
+    """Its command has to be run through to know when it ends."""
+    course_set: bool = False
     step: Step = ""
     step_due: float = NEVER
     ready_due: float = NEVER

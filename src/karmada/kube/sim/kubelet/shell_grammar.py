@@ -1,219 +1,284 @@
-"""The little of a shell's grammar that simulated containers understand: from a script to the commands to run.
+"""The grammar of shell scripts that simulated containers understand: from words to commands in commands.
 
-Words with quotes and variables, commands joined by ; && || | and line ends, output sent to /dev/null or to the other
-stream. No loops, no conditions, no substitutions: whoever writes one gets a syntax error, not a wrong answer.
+Lists (; && || and line ends), pipelines and !, if, while, until, for, { } and ( ), redirections to files and to the
+other stream. No case, no functions, no jobs, no here-documents: whoever writes one gets a syntax error, not a wrong
+answer.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-_OPERATORS = ("&&", "||", ">>", "2>&1", ">&2", "2>", "1>", ";", "|", "\n", ">", "<", "&", "(", ")")
-_JOINTS = (";", "&&", "||", "|", "\n")
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|([A-Za-z_][A-Za-z0-9_]*|[?#@*0-9$]))")
-_KEYWORDS = frozenset({"if", "for", "while", "until", "case", "function", "do", "done", "then", "fi", "esac", "{", "}"})
+from karmada.kube.sim.kubelet.shell_words import DEEPEST, Incomplete, ScriptError, Word, split
 
-Lookup = Callable[[str], str]
-
-
-MOST_TEXT = 1 << 20
-"""Letters in one command."""
-
-
-class ScriptError(Exception):
-    """The script is beyond this shell."""
+_UNSUPPORTED = frozenset({"case", "function", "esac", "select"})
+_ENDS = frozenset({"then", "elif", "else", "fi", "do", "done", "}"})
+_REDIRECTIONS = {
+    ">": (1, False), "1>": (1, False), ">>": (1, True), "1>>": (1, True),
+    "2>": (2, False), "2>>": (2, True), "<": (0, False),
+}  # fmt: skip
+_DUPLICATES = {"2>&1": (2, 1), ">&2": (1, 2), "1>&2": (1, 2), ">&1": (1, 1)}
 
 
 @dataclass(slots=True)
-class Piece:
-    text: str
-    quoted: bool
-    """Stands for itself: variables are not looked up, or were and are not to be split."""
-    expand: bool
+class Redirection:
+    """`stream` goes to the file that `target` names, or to where another stream goes at that time."""
 
-
-@dataclass(slots=True)
-class Word:
-    pieces: list[Piece] = field(default_factory=list)
-    operator: bool = False
-
-    @property
-    def plain(self) -> str:
-        """What was written, if nothing of it was quoted."""
-        return "".join(piece.text for piece in self.pieces) if all(not p.quoted for p in self.pieces) else ""
+    stream: int
+    target: Word | int
+    append: bool = False
 
 
 @dataclass(slots=True)
 class Simple:
-    """One command, with where its output goes, and how it is joined to the one before."""
+    words: list[Word] = field(default_factory=list)
+    redirections: list[Redirection] = field(default_factory=list)
 
-    joint: str
+
+@dataclass(slots=True)
+class Sequence:
+    """Commands, each with how it is joined to the one before: ";", "&&" or "||"."""
+
+    items: list[tuple[str, Pipeline]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Pipeline:
+    commands: list[Command]
+    negated: bool = False
+
+
+@dataclass(slots=True)
+class If:
+    branches: list[tuple[Sequence, Sequence]]
+    otherwise: Sequence | None = None
+    redirections: list[Redirection] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Loop:
+    condition: Sequence
+    body: Sequence
+    until: bool
+    redirections: list[Redirection] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class For:
+    name: str
     words: list[Word]
-    out: str = ""
-    """"", "null" or "err"."""
-    err: str = ""
-    """"", "null" or "out"."""
+    body: Sequence
+    redirections: list[Redirection] = field(default_factory=list)
 
 
-def parse(script: str) -> list[Simple]:
-    commands: list[Simple] = []
-    current = Simple(";", [])
-    words = list(_words(script))
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if not word.operator:
-            current.words.append(word)
-        elif word.plain in _JOINTS:
-            _end(commands, current, word.plain)
-            current = Simple(word.plain, [])
-        else:
-            at += _redirect(current, word.plain, words[at] if at < len(words) else None)
-    if current.words:
-        commands.append(current)
-    elif current.joint in ("&&", "||", "|"):
-        raise ScriptError("syntax error: unexpected end of file")
-    for command in commands:
-        if command.words[0].plain in _KEYWORDS:
-            raise ScriptError(f'syntax error: unexpected "{command.words[0].plain}"')
-    return commands
+@dataclass(slots=True)
+class Group:
+    body: Sequence
+    subshell: bool
+    redirections: list[Redirection] = field(default_factory=list)
 
 
-def _end(commands: list[Simple], current: Simple, joint: str) -> None:
-    if current.words:
-        commands.append(current)
-    elif joint in ("&&", "||", "|") or (joint == ";" and current.joint != "\n"):
-        raise ScriptError(f'syntax error: unexpected "{joint}"')
+Command: TypeAlias = Simple | If | Loop | For | Group
 
 
-def _redirect(command: Simple, operator: str, target: Word | None) -> int:
-    """How many words were used up."""
-    if operator == "2>&1":
-        command.err = "out"
-        return 0
-    if operator == ">&2":
-        command.out = "err"
-        return 0
-    if operator not in (">", ">>", "1>", "2>"):
-        raise ScriptError(f'syntax error: unexpected "{operator}"')
-    if target is None or target.operator:
-        raise ScriptError("syntax error: unexpected redirection")
-    path = target.plain
-    if path in ("/dev/stdout", "/dev/stderr", "/dev/null"):
-        where = {"/dev/stdout": "out", "/dev/stderr": "err", "/dev/null": "null"}[path]
-        if operator == "2>":
-            command.err = "" if where == "err" else where
-        else:
-            command.out = "" if where == "out" else where
-        return 1
-    raise ScriptError(f"can't create {path}: Read-only file system")
-
-
-def _words(script: str) -> Iterator[Word]:
-    word = Word()
-    at = 0
-    while at < len(script):
-        char = script[at]
-        operator = next((op for op in _OPERATORS if script.startswith(op, at)), "")
-        if operator and operator[0].isdigit() and word.pieces:
-            operator = ""
-        if char in " \t\r" or operator or (char == "#" and not word.pieces):
-            if word.pieces:
-                yield word
-                word = Word()
-            if operator:
-                yield Word([Piece(operator, False, False)], operator=True)
-            if char == "#":
-                at = script.find("\n", at)
-                at = len(script) if at < 0 else at
-            else:
-                at += len(operator) or 1
-            continue
-        at = _piece(script, at, word)
-    if word.pieces:
-        yield word
-
-
-def _piece(script: str, at: int, word: Word) -> int:
-    """One character, or what is inside quotes; returns where the next begins."""
-    char = script[at]
-    if char == "\\":
-        if script[at + 1 : at + 2] != "\n":
-            word.pieces.append(Piece(script[at + 1 : at + 2], True, False))
-        return at + 2
-    if char == "'":
-        end = script.find("'", at + 1)
-        if end < 0:
-            raise ScriptError("syntax error: unterminated quoted string")
-        word.pieces.append(Piece(script[at + 1 : end], True, False))
-        return end + 1
-    if char == '"':
-        return _double_quoted(script, at + 1, word)
-    if char == "`" or script.startswith("$(", at):
-        raise ScriptError(f'syntax error: unexpected "{"(" if char == "$" else char}"')
-    match = _VARIABLE.match(script, at) if char == "$" else None
-    text = match[0] if match else char
-    word.pieces.append(Piece(text, False, match is not None))
-    return at + len(text)
-
-
-def _double_quoted(script: str, at: int, word: Word) -> int:
-    text = ""
-    while at < len(script) and script[at] != '"':
-        if script[at] == "\\" and script[at + 1 : at + 2] in ('"', "\\", "$", "`", "\n"):
-            if text:
-                word.pieces.append(Piece(text, True, True))
-            word.pieces.append(Piece(script[at + 1].strip("\n"), True, False))
-            text, at = "", at + 2
-            continue
-        if script.startswith("$(", at) or script[at] == "`":
-            raise ScriptError('syntax error: unexpected "("')
-        text += script[at]
-        at += 1
-    if at >= len(script):
-        raise ScriptError("syntax error: unterminated quoted string")
-    word.pieces.append(Piece(text, True, True))
-    return at + 1
-
-
-def expand(words: list[Word], lookup: Lookup) -> list[str]:
-    """Words with their variables filled in; what an unquoted variable holds may become several words, or none.
-
-    ScriptError when that makes more of them than a command line holds.
-    """
-    found: list[str] = []
-    room = MOST_TEXT
-    for word in words:
-        texts = _expanded(word, lookup)
-        room -= sum(len(text) + 1 for text in texts)
-        if room < 0:
-            raise ScriptError("argument list too long")
-        found += texts
+def parse(script: str) -> Sequence:
+    """Incomplete when the script only ends too early; ScriptError for what this shell does not understand."""
+    reader = _Reader(list(split(script)))
+    found = reader.sequence(frozenset())
+    if reader.here is not None:
+        raise reader.unexpected()
     return found
 
 
-def _expanded(word: Word, lookup: Lookup) -> list[str]:
-    texts = [""]
-    something = False
-    for piece in word.pieces:
-        value = _filled(piece.text, lookup) if piece.expand else piece.text
-        if piece.quoted or not piece.expand:
-            texts[-1] += value
-            something = something or piece.quoted or bool(value)
-            continue
-        first, *others = value.split() or [""]
-        texts[-1] += first
-        texts += others
-        something = something or bool(first)
-    return texts if something else []
+class _Reader:
+    def __init__(self, words: list[Word]) -> None:
+        self._words = words
+        self._at = 0
+        self._depth = 0
 
+    @property
+    def here(self) -> Word | None:
+        return self._words[self._at] if self._at < len(self._words) else None
 
-def _filled(text: str, lookup: Lookup) -> str:
-    def value(match: re.Match[str]) -> str:
-        name, default, short = match.groups()
-        return lookup(name or short) or default or ""
+    def unexpected(self) -> ScriptError:
+        word = self.here
+        if word is None:
+            return Incomplete()
+        shown = "newline" if word.plain == "\n" else word.plain or "word"
+        return ScriptError(f'syntax error: unexpected "{shown}"')
 
-    return _VARIABLE.sub(value, text)
+    def _is(self, *texts: str) -> bool:
+        return self.here is not None and self.here.plain in texts
+
+    def _is_operator(self, *texts: str) -> bool:
+        return self.here is not None and self.here.operator and self.here.plain in texts
+
+    def _take(self) -> Word:
+        word = self.here
+        if word is None:
+            raise Incomplete
+        self._at += 1
+        return word
+
+    def _expect(self, text: str) -> None:
+        if not self._is(text):
+            raise self.unexpected()
+        self._at += 1
+
+    def _skip_lines(self) -> None:
+        while self._is_operator("\n"):
+            self._at += 1
+
+    # commands
+
+    def sequence(self, ends: frozenset[str]) -> Sequence:
+        """Up to one of the words in `ends`, or the end of the script."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ScriptError("syntax error: nested too deeply")
+        found = Sequence()
+        self._skip_lines()
+        while self.here is not None and not self._is(*ends):
+            found.items.append((";", self._pipeline()))
+            while self._is_operator("&&", "||"):
+                joint = self._take().plain
+                self._skip_lines()
+                found.items.append((joint, self._pipeline()))
+            if self.here is None or self._is(*ends):
+                break
+            if not self._is_operator(";", "\n"):
+                raise self.unexpected()
+            self._at += 1
+            self._skip_lines()
+        if ends and self.here is None:
+            raise Incomplete
+        self._depth -= 1
+        return found
+
+    def _block(self, *ends: str) -> Sequence:
+        """A sequence that must not be empty."""
+        found = self.sequence(frozenset(ends))
+        if not found.items:
+            raise self.unexpected()
+        return found
+
+    def _pipeline(self) -> Pipeline:
+        negated = False
+        while self._is("!"):
+            self._at += 1
+            negated = not negated
+        commands = [self._command()]
+        while self._is_operator("|"):
+            self._at += 1
+            self._skip_lines()
+            commands.append(self._command())
+        return Pipeline(commands, negated)
+
+    def _command(self) -> Command:
+        word = self.here
+        if word is None:
+            raise Incomplete
+        if word.operator and word.plain not in ("(", *_REDIRECTIONS, *_DUPLICATES):
+            raise self.unexpected()
+        text = word.plain
+        if text in _UNSUPPORTED or text in _ENDS:
+            raise self.unexpected()
+        found: Command
+        if text == "if":
+            found = self._if()
+        elif text in ("while", "until"):
+            found = self._loop()
+        elif text == "for":
+            found = self._for()
+        elif text in ("{", "("):
+            found = self._group()
+        else:
+            return self._simple()
+        while self._redirection(found.redirections):
+            pass
+        return found
+
+    def _simple(self) -> Simple:
+        found = Simple()
+        while self.here is not None:
+            if self._redirection(found.redirections):
+                continue
+            if self.here.operator:
+                break
+            found.words.append(self._take())
+        if self._is_operator("("):
+            raise self.unexpected()  # a function
+        return found
+
+    def _redirection(self, found: list[Redirection]) -> bool:
+        if self.here is None or not self.here.operator:
+            return False
+        operator = self.here.plain
+        if operator in _DUPLICATES:
+            self._at += 1
+            found.append(Redirection(*_DUPLICATES[operator]))
+            return True
+        if operator not in _REDIRECTIONS:
+            return False
+        self._at += 1
+        target = self._take()
+        if target.operator:
+            self._at -= 1
+            raise self.unexpected()
+        stream, append = _REDIRECTIONS[operator]
+        found.append(Redirection(stream, target, append))
+        return True
+
+    def _if(self) -> If:
+        branches = []
+        self._expect("if")
+        while True:
+            condition = self._block("then")
+            self._expect("then")
+            branches.append((condition, self._block("elif", "else", "fi")))
+            if not self._is("elif"):
+                break
+            self._at += 1
+        otherwise = None
+        if self._is("else"):
+            self._at += 1
+            otherwise = self._block("fi")
+        self._expect("fi")
+        return If(branches, otherwise)
+
+    def _loop(self) -> Loop:
+        until = self._take().plain == "until"
+        condition = self._block("do")
+        return Loop(condition, self._body(), until)
+
+    def _body(self) -> Sequence:
+        self._expect("do")
+        body = self._block("done")
+        self._expect("done")
+        return body
+
+    def _for(self) -> For:
+        self._expect("for")
+        name = self._take().plain
+        if not name.isidentifier():
+            raise ScriptError("syntax error: bad for loop variable")
+        self._skip_lines()
+        if not self._is("in"):
+            raise self.unexpected()
+        self._at += 1
+        words = []
+        while self.here is not None and not self.here.operator:
+            words.append(self._take())
+        if not self._is_operator(";", "\n"):
+            raise self.unexpected()
+        self._at += 1
+        self._skip_lines()
+        return For(name, words, self._body())
+
+    def _group(self) -> Group:
+        opened = self._take().plain
+        closing = "}" if opened == "{" else ")"
+        body = self._block(closing)
+        self._expect(closing)
+        return Group(body, opened == "(")
