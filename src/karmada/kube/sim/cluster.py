@@ -197,7 +197,7 @@ class SimCluster:
             await self.server.http.refuse()
 
     def cut(self, which: Matched) -> None:
-        self.server.http.cut(which.matches)
+        self.server.http.responses.cut(which.matches)
 
     def nodes_of(self, nodes: Iterable[str], pool: str, zone: str) -> list[str]:
         return self.registration.select(nodes, pool=pool, zone=zone)

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 
-import orjson
-
 from karmada.kube.kinds.metadata import metadata_errors, metadata_update_errors
 from karmada.kube.kinds.resource import Reservation, Resource, Strategy
 from karmada.kube.objects import names
@@ -34,11 +32,20 @@ from karmada.kube.objects.errors import (
 from karmada.kube.objects.gvk import GroupKind
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.kube.patch.managedfields import after_admission, entries_of, same_but_times, same_value, update_managers
+from karmada.kube.patch.managedfields import entries_of, same_but_times, same_value, update_managers
 from karmada.kube.server.admission.chain import Chain
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.handlers.aside import aside, is_large
-from karmada.kube.server.handlers.subresources import projection, reset_for
+from karmada.kube.server.handlers.subresources import reset_for
+from karmada.kube.server.handlers.system_fields import (
+    SYSTEM_FIELDS,
+    carry_over,
+    dedupe_owners,
+    repair,
+    restore,
+    restore_rest,
+    wipe_status,
+)
 from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.http.options import WriteOptions
 from karmada.kube.server.http.request import Request
@@ -51,22 +58,6 @@ GENERATE_TRIES = 8
 CONFLICT_TRIES = 50
 CATCH_UP_SECONDS = 5.0
 _MAX_GENERATED = 58
-_SYSTEM_FIELDS = (
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-)
-_KEPT_FIELDS = (
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "namespace",
-)
 
 Change = Callable[[Obj], Awaitable[Obj]]
 """Gets a private copy of the live object in the request's version and returns what it should become."""
@@ -94,9 +85,9 @@ class Writes:
         meta = obj.setdefault("metadata", {})
         if meta.get("resourceVersion"):
             raise ApiError("resourceVersion should not be set on objects to be created")
-        for key in _SYSTEM_FIELDS:
+        for key in SYSTEM_FIELDS:
             meta.pop(key, None)
-        _dedupe_owners(request, meta)
+        dedupe_owners(request, meta)
         strategy = resource.strategy
         if is_large(request):
             await aside(request, self._complete, strategy.default, request, resource, None, obj, options, "", owned)
@@ -109,12 +100,12 @@ class Writes:
         )  # fmt: skip
         entries = entries_of(obj)
         if await self._admission.admit(attributes):
-            _repair(request, obj, entries)
+            repair(request, obj, entries)
             await aside(request, strategy.default, obj)
         meta["uid"] = names.random_uuid()
         meta["creationTimestamp"] = rfc3339(self._clock.now())
         if resource.has_status and not strategy.keeps_status_on_create and "status" in obj:
-            _wipe_status(resource, obj)
+            wipe_status(resource, obj)
         if strategy.generation is not None and strategy.counts_from_creation:
             meta["generation"] = 1
         return await self._create_named(request, resource, namespace, obj, options, attributes)
@@ -269,11 +260,11 @@ class Writes:
         owned: bool,
     ) -> ObjectResult:
         strategy = resource.strategy
-        meta = _carry_over(new, old)
-        _dedupe_owners(request, meta)
+        meta = carry_over(new, old)
+        dedupe_owners(request, meta)
         if not subresource:
             if resource.has_status:
-                _restore(new, old, "status")
+                restore(new, old, "status")
             default = strategy.default
         else:
             default = (strategy.default_status if subresource == "status" else None) or strategy.default
@@ -289,8 +280,8 @@ class Writes:
         )  # fmt: skip
         entries = entries_of(new)
         if await self._admission.admit(attributes):
-            meta = _restore_rest(resource, subresource, new, old)
-            _repair(request, new, entries)
+            meta = restore_rest(resource, subresource, new, old)
+            repair(request, new, entries)
             strategy.default(new)
         if not subresource and large:
             await aside(request, strategy.prepare_update, new, old)
@@ -464,74 +455,6 @@ def manager_of(request: Request) -> str:
 def _writer(agent: str) -> str:
     first = agent.split("/", 1)[0]
     return "".join(c for c in first if c.isprintable())[:128] or "unknown"
-
-
-def _dedupe_owners(request: Request, meta: Obj) -> None:
-    owners = meta.get("ownerReferences")
-    if not owners or len(owners) < 2:
-        return
-    unique: dict[bytes, Obj] = {}
-    for owner in owners:
-        unique.setdefault(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS), owner)
-    if len(unique) < len(owners):
-        meta["ownerReferences"] = list(unique.values())
-        request.warn(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+"
-        )
-
-
-def _wipe_status(resource: Resource, obj: Obj) -> None:
-    """Clear the status of a new object: empty for a built-in kind, absent for a custom one."""
-    if resource.custom:
-        del obj["status"]
-    elif obj["status"]:
-        obj["status"] = {}
-        resource.strategy.default(obj)
-
-
-def _carry_over(new: Obj, old: Obj) -> Obj:
-    """Metadata that only the server sets stays as it is."""
-    meta: Obj = new.setdefault("metadata", {})
-    live = old["metadata"]
-    for key in _KEPT_FIELDS:
-        if key in live:
-            meta[key] = live[key]
-        else:
-            meta.pop(key, None)
-    meta["name"] = live["name"]
-    meta["resourceVersion"] = live["resourceVersion"]
-    meta.pop("selfLink", None)
-    return meta
-
-
-def _restore_rest(resource: Resource, subresource: str, new: Obj, old: Obj) -> Obj:
-    """Undo what mutating admission changed outside of the part that the endpoint writes; returns the new metadata."""
-    part = resource.subresources.get(subresource)
-    if part is not None:
-        project = projection(resource, part)
-        if project is not None:
-            projected = project(copy_json(old), dict(new))
-            new.clear()
-            new.update(projected)
-    elif not subresource and resource.has_status:
-        _restore(new, old, "status")
-    return _carry_over(new, old)
-
-
-def _repair(request: Request, obj: Obj, entries: list[Obj]) -> None:
-    """After mutating admission: restore broken managedFields, and remove duplicate ownerReferences."""
-    _, warning = after_admission(entries, obj)
-    if warning:
-        obj["metadata"]["managedFields"] = entries
-        request.warn(warning)
-    _dedupe_owners(request, obj["metadata"])
-
-
-def _restore(new: Obj, old: Obj, key: str) -> None:
-    if key in old:
-        new[key] = orjson.loads(orjson.dumps(old[key]))
-    else:
-        new.pop(key, None)
 
 
 def _completes_deletion(resource: Resource, new: Obj, old: Obj) -> bool:

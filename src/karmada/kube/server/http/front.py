@@ -11,16 +11,13 @@ import logging
 import random
 import socket
 import ssl
-import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
-import orjson
 from aiohttp import web
-from multidict import CIMultiDict
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import (
@@ -31,7 +28,6 @@ from karmada.kube.objects.errors import (
     Timeout,
 )
 from karmada.kube.objects.times import parse_duration
-from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.runtime.watchdog import describe_requests
@@ -42,27 +38,15 @@ from karmada.kube.server.auth.user import User
 from karmada.kube.server.flowcontrol.control import FlowControl
 from karmada.kube.server.flowcontrol.levels import refused
 from karmada.kube.server.handlers.pipeline import Pipeline, attributes_of
-from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, finish, included
+from karmada.kube.server.http.gate import Gate
 from karmada.kube.server.http.inflate import inflate
 from karmada.kube.server.http.metrics import UNKNOWN, RequestMetrics
-from karmada.kube.server.http.negotiation import (
-    JSON,
-    PROTOBUF,
-    STREAMS,
-    Form,
-    Offer,
-    negotiate,
-    negotiate_error,
-    wants_pretty,
-)
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import CONNECT_SUBRESOURCES, Query, Request, RequestInfo, parse_path
-from karmada.kube.server.http.results import ListResult, RawResult, Result, TakeOver, WatchResult
-from karmada.kube.server.http.watch_stream import error_frame, stream
+from karmada.kube.server.http.responses import Responses
+from karmada.kube.server.http.results import Result
 
 MAX_BODY = 3 * 1024 * 1024
-GZIP_FROM = 128 * 1024
-PIECE = 256 * 1024
 REQUEST_SECONDS = 60.0
 WRITE_SECONDS = 34.0
 MAX_READING = 100
@@ -73,19 +57,6 @@ GONE = 499
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 log = logging.getLogger(__name__)
-
-
-class Gate(Protocol):
-    """Stands between the network and the handlers; what comes in-process does not pass it."""
-
-    async def run(self, request: Request, answer: Callable[[Request], Awaitable[Result]]) -> Result:
-        """The answer, or anything that may happen to a request instead; ConnectionResetError cuts the connection."""
-
-    async def send(self, request: Request) -> None:
-        """Before each piece of a watch goes out."""
-
-    def watching(self, request: Request, begins: bool) -> None:
-        """A watch begins, or is over."""
 
 
 def _hold(host: str, port: int) -> socket.socket:
@@ -117,7 +88,6 @@ class HttpFront:
         audit: Audits | None = None,
     ) -> None:
         self._pipeline = pipeline
-        self._protobuf = protobuf
         self._callers = callers
         self._rights = rights
         self._clock = clock
@@ -132,8 +102,15 @@ class HttpFront:
         metrics.gauges["apiserver_longrunning_requests"] = lambda: [({}, self._long_running)]
         self._runner: web.ServerRunner | None = None
         self._held: socket.socket | None = None
-        self._streams: dict[int, tuple[web.BaseRequest, Request]] = {}
-        self.gate: Gate | None = None
+        self.responses = Responses(clock, protobuf)
+
+    @property
+    def gate(self) -> Gate | None:
+        return self.responses.gate
+
+    @gate.setter
+    def gate(self, gate: Gate | None) -> None:
+        self.responses.gate = gate
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""
@@ -183,18 +160,6 @@ class HttpFront:
         if held is not None:
             held.close()
 
-    def cut(self, which: Callable[[Request], bool]) -> int:
-        """Cut the connections of these watches; how many there were."""
-        found = [raw for raw, request in self._streams.values() if which(request)]
-        for raw in found:
-            if raw.transport is not None:
-                raw.transport.abort()
-        return len(found)
-
-    def watches(self, which: Callable[[Request], bool]) -> int:
-        """How many of these watches are open."""
-        return sum(which(request) for _, request in self._streams.values())
-
     async def _run(self, raw: web.BaseRequest, request: Request) -> Result:
         gate = self.gate
         if gate is None:
@@ -229,16 +194,16 @@ class HttpFront:
             result = await self._run(raw, request)
             if trail is not None:
                 trail.respond(result)
-            response = await self._respond(raw, request, result, audit_id, trail)
+            response = await self.responses.respond(raw, request, result, audit_id, trail)
             status = response.status
         except ApiError as error:
             trail = trail or (self._begin(raw, info, caller, audit_id, started) if caller is None else None)
             if trail is not None:
                 trail.fail(error.status())
             if info.verb == "watch" and isinstance(error, (Expired, Timeout)):
-                response = self._ended_watch(error, request, audit_id)
+                response = self.responses.ended_watch(error, request, audit_id)
             else:
-                response = self._error(error, request, headers, query, audit_id)
+                response = self.responses.error(error, request, headers, query, audit_id)
             status = response.status
         except ConnectionResetError:  # the client is gone, or the gate wants it to be
             response = _cut_off(raw)
@@ -249,7 +214,7 @@ class HttpFront:
         except Exception:
             log.exception("request failed: %s %s", raw.method, path)
             fault = InternalError.of("an unexpected error in the server; see its log")
-            response = self._error(fault, request, headers, query, audit_id)
+            response = self.responses.error(fault, request, headers, query, audit_id)
             status = 500
             panic = True
         finally:
@@ -313,133 +278,6 @@ class HttpFront:
             if not self._reading[name]:
                 del self._reading[name]
 
-    async def _respond(
-        self, raw: web.BaseRequest, request: Request, result: Result, audit_id: str, trail: FollowsRequest | None
-    ) -> web.StreamResponse:
-        if isinstance(result, TakeOver):
-            if trail is not None and request.long_running:
-                trail.started(101)
-            response: web.StreamResponse = await result.run(raw)
-            return response
-        headers = self._headers(request, audit_id)
-        if isinstance(result, RawResult):
-            headers.update(result.headers)
-            if result.content_type:
-                headers["Content-Type"] = result.content_type
-            body = result.body
-            if result.content_type == JSON and not result.headers and self._pretty(request):
-                body = dumps(orjson.loads(body), pretty=True)
-            return web.Response(body=body or None, status=result.status, headers=headers)
-        if isinstance(result, WatchResult):
-            return await self._stream(raw, request, result, headers, trail)
-        form = _form(request, "list" if isinstance(result, ListResult) else "object")
-        include = included(request.query.get("includeObject"), form)
-        pretty = form.pretty or self._pretty(request)
-        now = self._clock.now()
-        if isinstance(result, ListResult):
-            body, status = await encode_list(result, form, include, pretty, now, self._protobuf), 200
-        else:
-            body, status = encode_object(result, form, include, pretty, now, self._protobuf), result.status
-        headers["Content-Type"] = form.media
-        if len(body) > GZIP_FROM and raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", ""):
-            body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
-            headers["Content-Encoding"] = "gzip"
-            headers["Vary"] = "Accept-Encoding"
-        if len(body) > PIECE:
-            return await _send_in_pieces(raw, body, status, headers)
-        return web.Response(body=body, status=status, headers=headers)
-
-    async def _stream(
-        self,
-        raw: web.BaseRequest,
-        request: Request,
-        result: WatchResult,
-        headers: CIMultiDict[str],
-        trail: FollowsRequest | None,
-    ) -> web.StreamResponse:
-        try:
-            form = _form(request, "watch")
-            include = included(request.query.get("includeObject"), form)
-        except ApiError:
-            result.subscription.close()
-            raise
-        headers["Content-Type"] = _watch_media(form)
-        response = web.StreamResponse(headers=headers)
-        response.enable_chunked_encoding()
-        try:
-            writer = await response.prepare(raw)
-            assert writer is not None
-            writer.send_headers()
-        except BaseException:
-            result.subscription.close()
-            raise
-        if trail is not None:
-            trail.started(response.status)
-        if raw.method == "HEAD":
-            result.subscription.close()
-            return response
-        self._streams[id(raw)] = raw, request
-        if self.gate is not None:
-            self.gate.watching(request, True)
-        try:
-            async for piece in stream(result, form, include, self._clock, self._protobuf):
-                if self.gate is not None:
-                    await self.gate.send(request)
-                await response.write(piece)
-        finally:
-            del self._streams[id(raw)]
-            if self.gate is not None:
-                self.gate.watching(request, False)
-        await response.write_eof()
-        return response
-
-    def _ended_watch(self, error: ApiError, request: Request | None, audit_id: str) -> web.Response:
-        """A watch that cannot start at the requested version is a stream with nothing but the reason."""
-        headers = self._headers(request, audit_id)
-        form = _form(request, "watch") if request is not None else Form()
-        headers["Content-Type"] = _watch_media(form)
-        return web.Response(body=error_frame(error, form, self._protobuf), headers=headers)
-
-    @staticmethod
-    def _pretty(request: Request) -> bool:
-        return wants_pretty(request.query.get("pretty"), request.headers.get("User-Agent", ""))
-
-    @staticmethod
-    def _headers(request: Request | None, audit_id: str) -> CIMultiDict[str]:
-        headers: CIMultiDict[str] = CIMultiDict(
-            {
-                "Cache-Control": "no-cache, private",
-                "Audit-Id": audit_id,
-            }
-        )
-        if request is not None and request.seat is not None:
-            headers["X-Kubernetes-Pf-Flowschema-Uid"] = request.seat.schema.uid
-            headers["X-Kubernetes-Pf-Prioritylevel-Uid"] = request.seat.level.uid
-        if request is not None and request.warnings:
-            for warning in request.warnings.headers():
-                headers.add("Warning", warning)
-        return headers
-
-    def _error(
-        self, error: ApiError, request: Request | None, sent: Mapping[str, str], query: Query, audit_id: str
-    ) -> web.Response:
-        headers = self._headers(request, audit_id)
-        if error.retry_after is not None:
-            headers["Retry-After"] = str(error.retry_after)
-        form = negotiate_error(sent.get("Accept", ""))
-        headers["Content-Type"] = form.media
-        pretty = form.pretty or wants_pretty(query.get("pretty"), sent.get("User-Agent", ""))
-        try:
-            body = self._status(error.status(), form, pretty)
-        except (TypeError, UnicodeEncodeError):  # the message quotes something of the request that is no text
-            clean = error.message.encode("utf-8", "replace").decode()
-            status = ApiError(clean, code=error.http_code, reason=error.status_reason).status()
-            body = self._status(status, form, pretty)
-        return web.Response(body=body, status=error.http_code, headers=headers)
-
-    def _status(self, status: Obj, form: Form, pretty: bool) -> bytes:
-        return self._protobuf.object(status) if form.media == PROTOBUF else finish(status, form, pretty)
-
 
 @describe_requests
 def _request_of(frame: FrameType) -> str | None:
@@ -450,34 +288,11 @@ def _request_of(frame: FrameType) -> str | None:
     return f"{raw.method} {raw.path}"
 
 
-def _form(request: Request, shape: str) -> Form:
-    """As negotiated when the request was routed; handlers of other paths have no protobuf to offer."""
-    return request.form or negotiate(request.headers.get("Accept", ""), Offer(shape, protobuf=False))
-
-
-def _watch_media(form: Form) -> str:
-    return STREAMS[1] if form.media == PROTOBUF else form.media
-
-
 def _cut_off(raw: web.BaseRequest) -> web.Response:
     """End the connection; the answer is for the one who called, nobody will get it."""
     if raw.transport is not None:
         raw.transport.abort()
     return web.Response(status=GONE)
-
-
-async def _send_in_pieces(
-    raw: web.BaseRequest, body: bytes, status: int, headers: CIMultiDict[str]
-) -> web.StreamResponse:
-    """A large answer at the client's pace: encrypted whole, it would stand in memory three times."""
-    response = web.StreamResponse(status=status, headers=headers)
-    response.content_length = len(body)
-    await response.prepare(raw)
-    view = memoryview(body)
-    for start in range(0, len(body), PIECE):
-        await response.write(view[start : start + PIECE])
-    await response.write_eof()
-    return response
 
 
 def _audit_id() -> str:
@@ -520,8 +335,3 @@ def _requested_seconds(query: Query) -> float:
         return parse_duration(text) or REQUEST_SECONDS
     except ValueError:
         return REQUEST_SECONDS
-
-
-def _gzip(body: bytes) -> bytes:
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
-    return packer.compress(body) + packer.flush()

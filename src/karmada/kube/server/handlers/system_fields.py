@@ -1,0 +1,101 @@
+"""What the server itself sets in an object that is written, whatever the client sent.
+
+System fields are cleared on a create and carried over on an update; a write to one endpoint leaves what belongs to
+another as it is; and what mutating admission must not change is put back.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.types import Obj
+from karmada.kube.patch.managedfields import after_admission
+from karmada.kube.server.handlers.subresources import projection
+from karmada.kube.server.http.request import Request
+
+SYSTEM_FIELDS = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
+_KEPT_FIELDS = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "namespace",
+)
+
+
+def dedupe_owners(request: Request, meta: Obj) -> None:
+    owners = meta.get("ownerReferences")
+    if not owners or len(owners) < 2:
+        return
+    unique: dict[bytes, Obj] = {}
+    for owner in owners:
+        unique.setdefault(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS), owner)
+    if len(unique) < len(owners):
+        meta["ownerReferences"] = list(unique.values())
+        request.warn(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+"
+        )
+
+
+def wipe_status(resource: Resource, obj: Obj) -> None:
+    """Clear the status of a new object: empty for a built-in kind, absent for a custom one."""
+    if resource.custom:
+        del obj["status"]
+    elif obj["status"]:
+        obj["status"] = {}
+        resource.strategy.default(obj)
+
+
+def carry_over(new: Obj, old: Obj) -> Obj:
+    """Metadata that only the server sets stays as it is."""
+    meta: Obj = new.setdefault("metadata", {})
+    live = old["metadata"]
+    for key in _KEPT_FIELDS:
+        if key in live:
+            meta[key] = live[key]
+        else:
+            meta.pop(key, None)
+    meta["name"] = live["name"]
+    meta["resourceVersion"] = live["resourceVersion"]
+    meta.pop("selfLink", None)
+    return meta
+
+
+def restore_rest(resource: Resource, subresource: str, new: Obj, old: Obj) -> Obj:
+    """Undo what mutating admission changed outside of the part that the endpoint writes; returns the new metadata."""
+    part = resource.subresources.get(subresource)
+    if part is not None:
+        project = projection(resource, part)
+        if project is not None:
+            projected = project(copy_json(old), dict(new))
+            new.clear()
+            new.update(projected)
+    elif not subresource and resource.has_status:
+        restore(new, old, "status")
+    return carry_over(new, old)
+
+
+def repair(request: Request, obj: Obj, entries: list[Obj]) -> None:
+    """After mutating admission: restore broken managedFields, and remove duplicate ownerReferences."""
+    _, warning = after_admission(entries, obj)
+    if warning:
+        obj["metadata"]["managedFields"] = entries
+        request.warn(warning)
+    dedupe_owners(request, obj["metadata"])
+
+
+def restore(new: Obj, old: Obj, key: str) -> None:
+    if key in old:
+        new[key] = orjson.loads(orjson.dumps(old[key]))
+    else:
+        new.pop(key, None)

@@ -1,0 +1,206 @@
+"""From the result of a request to the HTTP response: headers, negotiated form, compression, streams and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Mapping
+
+import orjson
+from aiohttp import web
+from multidict import CIMultiDict
+
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.audit.interface import FollowsRequest
+from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, finish, included
+from karmada.kube.server.http.gate import Gate
+from karmada.kube.server.http.negotiation import (
+    JSON,
+    PROTOBUF,
+    STREAMS,
+    Form,
+    Offer,
+    negotiate,
+    negotiate_error,
+    wants_pretty,
+)
+from karmada.kube.server.http.protobuf_form import ProtobufForm
+from karmada.kube.server.http.request import Query, Request
+from karmada.kube.server.http.results import ListResult, RawResult, Result, TakeOver, WatchResult
+from karmada.kube.server.http.watch_stream import error_frame, stream
+
+GZIP_FROM = 128 * 1024
+PIECE = 256 * 1024
+
+
+class Responses:
+    def __init__(self, clock: Clock, protobuf: ProtobufForm) -> None:
+        self._clock = clock
+        self._protobuf = protobuf
+        self._streams: dict[int, tuple[web.BaseRequest, Request]] = {}
+        self.gate: Gate | None = None
+
+    def cut(self, which: Callable[[Request], bool]) -> int:
+        """Cut the connections of these watches; how many there were."""
+        found = [raw for raw, request in self._streams.values() if which(request)]
+        for raw in found:
+            if raw.transport is not None:
+                raw.transport.abort()
+        return len(found)
+
+    async def respond(
+        self, raw: web.BaseRequest, request: Request, result: Result, audit_id: str, trail: FollowsRequest | None
+    ) -> web.StreamResponse:
+        if isinstance(result, TakeOver):
+            if trail is not None and request.long_running:
+                trail.started(101)
+            response: web.StreamResponse = await result.run(raw)
+            return response
+        headers = self._headers(request, audit_id)
+        if isinstance(result, RawResult):
+            headers.update(result.headers)
+            if result.content_type:
+                headers["Content-Type"] = result.content_type
+            body = result.body
+            if result.content_type == JSON and not result.headers and self._pretty(request):
+                body = dumps(orjson.loads(body), pretty=True)
+            return web.Response(body=body or None, status=result.status, headers=headers)
+        if isinstance(result, WatchResult):
+            return await self._stream(raw, request, result, headers, trail)
+        form = _form(request, "list" if isinstance(result, ListResult) else "object")
+        include = included(request.query.get("includeObject"), form)
+        pretty = form.pretty or self._pretty(request)
+        now = self._clock.now()
+        if isinstance(result, ListResult):
+            body, status = await encode_list(result, form, include, pretty, now, self._protobuf), 200
+        else:
+            body, status = encode_object(result, form, include, pretty, now, self._protobuf), result.status
+        headers["Content-Type"] = form.media
+        if len(body) > GZIP_FROM and raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", ""):
+            body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
+            headers["Content-Encoding"] = "gzip"
+            headers["Vary"] = "Accept-Encoding"
+        if len(body) > PIECE:
+            return await _send_in_pieces(raw, body, status, headers)
+        return web.Response(body=body, status=status, headers=headers)
+
+    async def _stream(
+        self,
+        raw: web.BaseRequest,
+        request: Request,
+        result: WatchResult,
+        headers: CIMultiDict[str],
+        trail: FollowsRequest | None,
+    ) -> web.StreamResponse:
+        try:
+            form = _form(request, "watch")
+            include = included(request.query.get("includeObject"), form)
+        except ApiError:
+            result.subscription.close()
+            raise
+        headers["Content-Type"] = _watch_media(form)
+        response = web.StreamResponse(headers=headers)
+        response.enable_chunked_encoding()
+        try:
+            writer = await response.prepare(raw)
+            assert writer is not None
+            writer.send_headers()
+        except BaseException:
+            result.subscription.close()
+            raise
+        if trail is not None:
+            trail.started(response.status)
+        if raw.method == "HEAD":
+            result.subscription.close()
+            return response
+        self._streams[id(raw)] = raw, request
+        if self.gate is not None:
+            self.gate.watching(request, True)
+        try:
+            async for piece in stream(result, form, include, self._clock, self._protobuf):
+                if self.gate is not None:
+                    await self.gate.send(request)
+                await response.write(piece)
+        finally:
+            del self._streams[id(raw)]
+            if self.gate is not None:
+                self.gate.watching(request, False)
+        await response.write_eof()
+        return response
+
+    def ended_watch(self, error: ApiError, request: Request | None, audit_id: str) -> web.Response:
+        """A watch that cannot start at the requested version is a stream with nothing but the reason."""
+        headers = self._headers(request, audit_id)
+        form = _form(request, "watch") if request is not None else Form()
+        headers["Content-Type"] = _watch_media(form)
+        return web.Response(body=error_frame(error, form, self._protobuf), headers=headers)
+
+    @staticmethod
+    def _pretty(request: Request) -> bool:
+        return wants_pretty(request.query.get("pretty"), request.headers.get("User-Agent", ""))
+
+    @staticmethod
+    def _headers(request: Request | None, audit_id: str) -> CIMultiDict[str]:
+        headers: CIMultiDict[str] = CIMultiDict(
+            {
+                "Cache-Control": "no-cache, private",
+                "Audit-Id": audit_id,
+            }
+        )
+        if request is not None and request.seat is not None:
+            headers["X-Kubernetes-Pf-Flowschema-Uid"] = request.seat.schema.uid
+            headers["X-Kubernetes-Pf-Prioritylevel-Uid"] = request.seat.level.uid
+        if request is not None and request.warnings:
+            for warning in request.warnings.headers():
+                headers.add("Warning", warning)
+        return headers
+
+    def error(
+        self, error: ApiError, request: Request | None, sent: Mapping[str, str], query: Query, audit_id: str
+    ) -> web.Response:
+        headers = self._headers(request, audit_id)
+        if error.retry_after is not None:
+            headers["Retry-After"] = str(error.retry_after)
+        form = negotiate_error(sent.get("Accept", ""))
+        headers["Content-Type"] = form.media
+        pretty = form.pretty or wants_pretty(query.get("pretty"), sent.get("User-Agent", ""))
+        try:
+            body = self._status(error.status(), form, pretty)
+        except (TypeError, UnicodeEncodeError):  # the message quotes something of the request that is no text
+            clean = error.message.encode("utf-8", "replace").decode()
+            status = ApiError(clean, code=error.http_code, reason=error.status_reason).status()
+            body = self._status(status, form, pretty)
+        return web.Response(body=body, status=error.http_code, headers=headers)
+
+    def _status(self, status: Obj, form: Form, pretty: bool) -> bytes:
+        return self._protobuf.object(status) if form.media == PROTOBUF else finish(status, form, pretty)
+
+
+def _form(request: Request, shape: str) -> Form:
+    """As negotiated when the request was routed; handlers of other paths have no protobuf to offer."""
+    return request.form or negotiate(request.headers.get("Accept", ""), Offer(shape, protobuf=False))
+
+
+def _watch_media(form: Form) -> str:
+    return STREAMS[1] if form.media == PROTOBUF else form.media
+
+
+async def _send_in_pieces(
+    raw: web.BaseRequest, body: bytes, status: int, headers: CIMultiDict[str]
+) -> web.StreamResponse:
+    """A large answer at the client's pace: encrypted whole, it would stand in memory three times."""
+    response = web.StreamResponse(status=status, headers=headers)
+    response.content_length = len(body)
+    await response.prepare(raw)
+    view = memoryview(body)
+    for start in range(0, len(body), PIECE):
+        await response.write(view[start : start + PIECE])
+    await response.write_eof()
+    return response
+
+
+def _gzip(body: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return packer.compress(body) + packer.flush()
