@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.e2e
+from tests.e2e.plugin import install_plugin
 
-_SCRIPT = "#!{python}\nimport sys\nfrom karmada.cli.{module} import main\nsys.exit(main())\n"
+pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    for name, module in (("kubectl-karmada", "karmadactl"), ("kubectl_complete-karmada", "parsing.complete")):
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(_SCRIPT.format(python=sys.executable, module=module))
-        path.chmod(0o755)
-    return {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path), "KUBECONFIG": ""}
+    path = f"{install_plugin(tmp_path)}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "HOME": str(tmp_path), "KUBECONFIG": ""}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+"""A cluster registers as the documents show it: kubectl in the cluster and in the control plane, an agent between."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from karmada.api.cluster import Cluster
+from tests.e2e.fleets import Fleet
+from tests.e2e.plugin import install_plugin
+from tests.support.eventually import eventually_blocking
+from tests.support.programs import Program, Result
+
+pytestmark = pytest.mark.e2e
+NAME = "m1"
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: nginx}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  placement: {clusterAffinity: {clusterNames: [m1]}}
+"""
+KINDS = "namespaces,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,leases"
+
+
+class Registering:
+    """`karmada` is kubectl where the control plane is, `member` where the cluster is, with a home of its own."""
+
+    def __init__(self, fleet: Fleet, folder: Path, kubectl: str) -> None:
+        self.fleet = fleet
+        self.karmada = fleet.kubectl
+        path = f"{install_plugin(folder)}:{os.environ['PATH']}"
+        self.karmada.env["PATH"] = path
+        home = folder / "member-home"
+        config = home / ".kube" / "config"
+        config.parent.mkdir(parents=True)
+        shown = fleet.sims.kubectl(NAME)("config", "view", "--minify", "--flatten")
+        config.write_text(shown.out)
+        self.member = Program([kubectl], home, config)
+        self.member.env["PATH"] = path
+        self.config = config
+
+    def printed(self) -> list[str]:
+        """The command that the control plane prints, as words for kubectl."""
+        file = str(self.fleet.plane.kubeconfig)
+        line = self.karmada("karmada", "token", "create", "--print-register-command", "--kubeconfig", file).out
+        kubectl, *words = shlex.split(line)
+        assert kubectl == "kubectl"
+        return words
+
+    def register(self, *flags: str) -> Result:
+        return self.member(*self.printed(), *flags, timeout=120)
+
+    def names(self) -> dict[str, set[str]]:
+        """What is on either side, of the kinds that registering creates."""
+        kinds = {"karmada": f"{KINDS},clusters.cluster.karmada.io", "member": f"{KINDS},deployments"}
+        found = {}
+        for side, words in kinds.items():
+            items = getattr(self, side)("get", words, "-A", "-o", "json").json()["items"]
+            found[side] = {
+                f"{i['kind']} {i['metadata'].get('namespace', '')}/{i['metadata']['name']}"
+                for i in items
+                if "bootstrap-token-" not in i["metadata"]["name"]
+            }
+        return found
+
+    def agent_log(self) -> str:
+        return self.member("logs", "-n", "karmada-system", "deploy/karmada-agent", "--tail=40", check=False).out
+
+
+@pytest.fixture(scope="module")
+def registering(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Registering]:
+    folder = tmp_path_factory.mktemp("register")
+    with Fleet(folder, kubectl_path) as fleet:
+        fleet.create(NAME, "--run-processes")
+        yield Registering(fleet, folder, kubectl_path)
+
+
+def test_a_cluster_registers_works_and_leaves_without_a_trace(registering: Registering) -> None:
+    fleet, member, karmada = registering.fleet, registering.member, registering.karmada
+    before = registering.names()
+    result = registering.register()
+    assert result.lines[-1] == f"cluster({NAME}) is joined successfully"
+    try:
+        fleet.until_ready(NAME)
+    except AssertionError as error:
+        raise AssertionError(registering.agent_log()) from error
+    row = karmada("get", "clusters").lines[1].split()
+    assert (row[0], row[2], row[3]) == (NAME, "Pull", "True")
+
+    karmada("apply", "-f", "-", stdin=WEB)
+    member("wait", "deployment/web", "--for=create", "--timeout=60s", timeout=70)
+    member("wait", "deployment/web", "--for=condition=Available", "--timeout=60s", timeout=70)
+    karmada("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s", timeout=70)
+
+    refused = karmada("karmada", "join", "again", "--cluster-kubeconfig", str(registering.config), check=False)
+    assert (refused.code, "or the cluster name again has been registered" in refused.err) == (1, True)
+    again = registering.register()
+    assert "\t[ERROR]: karmada-system/karmada-agent Deployment already exists" in again.out
+
+    karmada("delete", "-f", "-", stdin=WEB)
+    leaving = ["karmada", "unregister", NAME, "--cluster-kubeconfig", str(registering.config)]
+    left = member(*leaving, "--karmada-config", str(fleet.plane.kubeconfig), timeout=120)
+    assert left.out == f"cluster({NAME}) is unregistered successfully\n"
+    assert fleet.get(Cluster.gvr, NAME) is None
+    before["member"] |= {"Namespace /karmada-system", "ServiceAccount karmada-system/default"}
+
+    def no_trace() -> bool:
+        after = registering.names()
+        assert {side: after[side] ^ before[side] for side in before if after[side] != before[side]} == {}
+        return True
+
+    eventually_blocking(no_trace)
+
+
+def test_a_cluster_that_leaves_takes_what_was_propagated_with_it(registering: Registering) -> None:
+    member, karmada = registering.member, registering.karmada
+    registering.register()
+    registering.fleet.until_ready(NAME)
+    karmada("apply", "-f", "-", stdin=WEB)
+    member("wait", "deployment/web", "--for=create", "--timeout=60s", timeout=70)
+    left = member("karmada", "unregister", NAME, "--cluster-kubeconfig", str(registering.config), timeout=120)
+    assert "ClusterRole/system:karmada:m1:agent\n" in left.err
+    for namespace in ("default", "karmada-system"):
+        assert member("get", "deployments", "-n", namespace, "-o", "name").out == ""
+    karmada("delete", "-f", "-", stdin=WEB)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        (
+            "--discovery-token-ca-cert-hash",
+            f"sha256:{'0' * 64}",
+            "cluster CA found in cluster-info ConfigMap is",
+        ),
+        ("--token", "abcdef.0123456789abcdef", "could not find a JWS signature in the cluster-info ConfigMap"),
+    ],
+)
+def test_what_is_not_proven_is_refused_and_nothing_is_left(
+    registering: Registering, flag: str, value: str, message: str
+) -> None:
+    before = json.dumps({side: sorted(names) for side, names in registering.names().items()})
+    words = registering.printed()
+    words[words.index(flag) + 1] = value
+    refused = registering.member(*words, "--discovery-timeout=1s", check=False)
+    assert refused.code == 1
+    assert refused.err.startswith(f"error: couldn't validate the identity of the API Server: {message}")
+    assert json.dumps({side: sorted(names) for side, names in registering.names().items()}) == before
