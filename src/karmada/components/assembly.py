@@ -25,6 +25,7 @@ from karmada.kube.runtime.health import Health
 from karmada.kube.runtime.informers import Limit
 from karmada.kube.runtime.manager import Component, Manager
 from karmada.kube.runtime.metrics import Metrics
+from karmada.members.switching import Open, over_network
 
 if TYPE_CHECKING:
     from karmada.components.election import Election
@@ -59,6 +60,7 @@ class Assembly:
         health: Health | None = None,
         back_off: BackOff | None = None,
         own: OwnCluster | None = None,
+        open_member: Open = over_network,
     ) -> None:
         """`own` is an agent's cluster: nothing of others is watched."""
         clock = clock or RealClock()
@@ -81,6 +83,7 @@ class Assembly:
             settings or Settings(),
             component=CONTROLLER_MANAGER if own is None else name,
             own=own,
+            open_member=open_member,
         )
         self.metrics.registry.register(FeatureMetrics(self.context.gates))
         self._added: set[Component] = set()

@@ -14,6 +14,7 @@ from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.manager import Component
 from karmada.members.members import Members
+from karmada.members.switching import Open, over_network
 
 _BUSY = 16
 """When this many events wait to be written, Normal ones are dropped."""
@@ -77,6 +78,8 @@ class Context:
     component: str = CONTROLLER_MANAGER
     """The name under which controllers write."""
     own: OwnCluster | None = None
+    open_member: Open = over_network
+    """How members are reached; a rehearsal has them in this process."""
     _client: Client | None = None
     _members: Members | None = None
 
@@ -96,6 +99,7 @@ class Context:
                 user_agent=self.component,
                 allow_insecure=self.settings.allow_insecure_members,
                 own=self.own.access if self.own is not None else None,
+                open_way=self.open_member,
             )
         return self._members
 

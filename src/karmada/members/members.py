@@ -24,7 +24,7 @@ from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.members.access import NoAccess, access_of, secret_key
-from karmada.members.switching import SwitchingTransport
+from karmada.members.switching import Open, SwitchingTransport, over_network
 
 SECRETS = GVR("", "v1", "secrets")
 USER_AGENT = "karmada-controller-manager"
@@ -91,8 +91,10 @@ class Members:
         user_agent: str = USER_AGENT,
         allow_insecure: bool = False,
         own: RestConfig | None = None,
+        open_way: Open = over_network,
     ) -> None:
         """`own`, for an agent, is the way to its cluster, whatever the Cluster says; then no Secret is read."""
+        self._open = open_way
         self._allow_insecure = allow_insecure
         self._own = own
         self._clusters = informers.of(Cluster.gvr)
@@ -129,7 +131,7 @@ class Members:
         cluster = self._clusters.get(Key("", name))
         if cluster is None:
             raise NoAccess(f'clusters.cluster.karmada.io "{name}" not found')
-        member = Member(name, SwitchingTransport(self._access(cluster)), self._clock)
+        member = Member(name, SwitchingTransport(self._access(cluster), self._open), self._clock)
         self._members[name] = member
         return member
 

@@ -6,29 +6,45 @@ take the new way at once; the old connections are closed, which ends open watche
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from karmada.kube.client.config import RestConfig
-from karmada.kube.client.https import HttpsTransport
-from karmada.kube.client.light import LightTransport, transport_for
-from karmada.kube.client.transport import Answer, Call, Socket, WatchEvent
+from karmada.kube.client.light import transport_for
+from karmada.kube.client.network_transport import NetworkTransport
+from karmada.kube.client.transport import Answer, AnswerTransport, Call, Socket, StreamTransport, WatchEvent
+
+
+class MemberTransport(AnswerTransport, StreamTransport, Protocol):
+    """The way to one member: a connection over the network, unless the member is in this process."""
+
+    config: RestConfig
+
+
+Open: TypeAlias = Callable[[RestConfig, MemberTransport | None], MemberTransport]
+"""The way by these settings; the one that was used before, if any, is known to have learnt the member's pace."""
+
+
+def over_network(config: RestConfig, before: MemberTransport | None) -> MemberTransport:
+    limiter = before.limiter if isinstance(before, NetworkTransport) else None
+    return transport_for(config, limiter=limiter)
 
 
 class SwitchingTransport:
-    def __init__(self, config: RestConfig) -> None:
-        self._current = transport_for(config)
+    def __init__(self, config: RestConfig, open_way: Open = over_network) -> None:
+        self._open = open_way
+        self._current = open_way(config, None)
         self._closed = False
 
     @property
     def config(self) -> RestConfig:
         return self._current.config
 
-    def switch(self, config: RestConfig) -> LightTransport | HttpsTransport | None:
+    def switch(self, config: RestConfig) -> MemberTransport | None:
         """From now on this way. The old one is the caller's to close; None when everything is closed already."""
         if self._closed:
             return None
-        old, self._current = self._current, transport_for(config, limiter=self._current.limiter)
+        old, self._current = self._current, self._open(config, self._current)
         return old
 
     async def call(self, call: Call) -> Any:

@@ -70,6 +70,27 @@ class FakeClock:
         self._now = end
         await self._settle()
 
+    def next_due(self) -> float | None:
+        """When the next sleeper is due."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0][0] if self._sleepers else None
+
+    def wake_next(self) -> None:
+        """Move to the moment of the next sleeper and wake all that are due then, without waiting for what they do."""
+        due = self.next_due()
+        if due is None:
+            return
+        self._now = max(self._now, due)
+        while self._sleepers and self._sleepers[0][0] <= self._now:
+            _, _, future = heapq.heappop(self._sleepers)
+            if not future.done():
+                future.set_result(None)
+
+    def skip_to(self, moment: float) -> None:
+        """Move on without waking anybody; nobody may be due before."""
+        self._now = max(self._now, moment)
+
     @staticmethod
     async def _settle() -> None:
         for _ in range(25):

@@ -6,12 +6,12 @@ very objects the watch cache shares with everybody: read-only.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
 
-from karmada.kube.client.transport import Call, WatchEvent
+from karmada.kube.client.transport import Answer, Call, WatchEvent
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.user import User
@@ -30,13 +30,16 @@ class InProcess:
         self._user = user
         self._agent = user_agent
 
-    async def _run(self, call: Call) -> Result:
+    async def _run(self, call: Call, more: Mapping[str, str] | None = None) -> Result:
         query = Query.of(call.query)
+        headers = {"User-Agent": self._agent, "Content-Type": call.content_type, "Accept": call.accept}
+        if more:
+            headers |= more
         request = Request(
             method=call.method,
             info=parse_path(call.method, call.path, query),
             query=query,
-            headers={"User-Agent": self._agent, "Content-Type": call.content_type, "Accept": call.accept},
+            headers=headers,
             user=self._user,
             obj=call.body,
         )
@@ -72,6 +75,18 @@ class InProcess:
                     yield WatchEvent(change.type, obj)
         finally:
             result.subscription.close()
+
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        """As over HTTPS, for pages and single objects; an error is an answer, too."""
+        try:
+            result = await self._run(call, headers)
+        except ApiError as error:
+            return Answer(error.code, {}, orjson.dumps(error.status()))
+        if isinstance(result, RawResult):
+            return Answer(result.status, result.headers, result.body)
+        if isinstance(result, ObjectResult):
+            return Answer(200, {}, orjson.dumps(result.object()))
+        raise BadRequest(f"{call.method} {call.path} is not a page")
 
     async def close(self) -> None:
         """Nothing is held open."""

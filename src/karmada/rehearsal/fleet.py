@@ -1,0 +1,201 @@
+"""A rehearsal: a control plane with all its controllers and scheduler, and members, in this process and in memory.
+
+Time is the fleet's own: it stands still until `run` moves it, and then jumps from one due moment to the next, so an
+hour takes seconds. Between two moments everything that has something to do finishes it. It must run in asyncio's own
+event loop, whose list of what is ready tells when that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from karmada.api.cluster import Cluster
+from karmada.api.well_known import NAMESPACE_CLUSTER
+from karmada.apiserver.mount import until_served
+from karmada.components.assembly import Assembly
+from karmada.components.server import control_plane_server
+from karmada.controllers.context import Settings
+from karmada.features import default_gates
+from karmada.kube.client.client import Client
+from karmada.kube.client.config import RestConfig
+from karmada.kube.objects.clock import FakeClock
+from karmada.kube.objects.gvk import GVK, GVR, GroupResource
+from karmada.kube.objects.times import rfc3339
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.features import FeatureGates
+from karmada.kube.server.app import ApiServer
+from karmada.kube.server.config import ServerConfig
+from karmada.kube.server.core import LOOPBACK
+from karmada.kube.server.http.inprocess import InProcess
+from karmada.kube.server.watchcache.entry import encode_value, storage_key
+from karmada.kube.sim.cluster import SimCluster
+from karmada.kube.sim.profile import Profile
+from karmada.members.switching import MemberTransport
+from karmada.rehearsal.network import InMemoryTransport, Network, State
+
+SECRETS: Final = GVR("", "v1", "secrets")
+_MOST_ROUNDS: Final = 1_000_000
+_SUFFIX: Final = ".rehearsal"
+
+
+@dataclass(slots=True)
+class RehearsedMember:
+    sim: SimCluster
+    network: Network
+
+    @property
+    def client(self) -> Client:
+        """Straight into the member, whatever its network is like."""
+        return self.sim.server.client(user_agent="rehearsal")
+
+
+@dataclass
+class RehearsalFleet:
+    folder: Path
+    settings: Settings = field(default_factory=Settings)
+    gates: FeatureGates = field(default_factory=default_gates)
+    start_at: float = 1_700_000_000.0
+
+    def __post_init__(self) -> None:
+        self.clock = FakeClock(self.start_at)
+        config = ServerConfig(data_dir=self.folder / "control-plane", storage="memory://", port=0)
+        self.server: ApiServer = control_plane_server(
+            config, self.clock, self.gates, allow_no_execute_taint_policy=True
+        )
+        self.members: dict[str, RehearsedMember] = {}
+        self._assembly: Assembly | None = None
+
+    @property
+    def client(self) -> Client:
+        return self.server.client(user_agent="rehearsal")
+
+    # life
+
+    async def start(self) -> None:
+        """The API server; controllers and scheduler follow with `start_controllers`."""
+        await self.server.start()
+        await until_served(self.server)
+
+    async def stop(self) -> None:
+        await self.stop_controllers()
+        for member in self.members.values():
+            await member.sim.stop()
+        await self.server.stop()
+
+    async def start_controllers(self) -> None:
+        """Also after `stop_controllers`: then they begin with what they find, as after a restart."""
+        assembly = Assembly(
+            lambda name: self.server.client(user_agent=name),
+            settings=self.settings,
+            gates=self.gates,
+            clock=self.clock,
+            open_member=self._open,
+        )
+        assembly.add_controllers()
+        assembly.add_scheduler()
+        await assembly.manager.start()
+        self._assembly = assembly
+
+    async def stop_controllers(self) -> None:
+        if self._assembly is not None:
+            assembly, self._assembly = self._assembly, None
+            stopping = asyncio.create_task(assembly.manager.stop())
+            while not stopping.done():
+                await self.clock.advance(1.0)
+            await stopping
+
+    def _open(self, config: RestConfig, _before: MemberTransport | None) -> MemberTransport:
+        name = config.server.removeprefix("https://").removesuffix(_SUFFIX)
+        member = self.members[name]
+        inner = InProcess(member.sim.server.pipeline, LOOPBACK, user_agent=config.user_agent)
+        return InMemoryTransport(config, inner, member.network)
+
+    # content
+
+    async def store(self, objects: Iterable[tuple[GroupResource, Obj]]) -> None:
+        """Have these objects as they are, with their uids, generations and statuses; no admission sees them."""
+        for resource, obj in objects:
+            metadata = obj["metadata"]
+            key = storage_key(resource, metadata.get("namespace", ""), metadata["name"])
+            if await self.server.store.get(key) is None:
+                await self.server.store.write(key, encode_value(obj), expected=0)
+        await self.server.cache.fresh()
+
+    async def add_member(self, profile: Profile, *, objects: Iterable[Obj] = ()) -> RehearsedMember:
+        """A simulated cluster of this profile that runs, but is not joined; `objects` are created in it."""
+        sim = SimCluster(profile, self.folder / profile.name, in_memory=True, clock=self.clock)
+        starting = asyncio.create_task(sim.start())
+        while not starting.done():
+            await self.settle()
+        await starting
+        member = self.members[profile.name] = RehearsedMember(sim, Network(self.clock))
+        for obj in objects:
+            await member.client.create(await member.client.resource(GVK.parse(obj["apiVersion"], obj["kind"])), obj)
+        return member
+
+    async def join(self, name: str, cluster: Obj | None = None) -> None:
+        """Register a member as a Cluster, with the labels, taints, region and so on of the one given."""
+        given = cluster or {"metadata": {}, "spec": {}}
+        spec = {
+            **{field: value for field, value in given["spec"].items() if field not in _CONNECTION},
+            "syncMode": "Push",
+            "apiEndpoint": f"https://{name}{_SUFFIX}",
+            "insecureSkipTLSVerification": True,
+            "secretRef": {"namespace": NAMESPACE_CLUSTER, "name": name},
+        }
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": NAMESPACE_CLUSTER},
+            "stringData": {"token": "rehearsal"},
+        }
+        await self.client.create(SECRETS, secret)
+        kept = {field: given["metadata"][field] for field in ("labels", "annotations") if given["metadata"].get(field)}
+        made = {"apiVersion": Cluster.gvk.api_version, "kind": "Cluster", "metadata": {"name": name, **kept}}
+        await self.client.create(Cluster.gvr, {**made, "spec": spec})
+
+    def change_network(self, name: str, state: State) -> None:
+        self.members[name].network.change(state)
+
+    # time
+
+    async def run(
+        self, seconds: float, *, until: Callable[[], bool] | None = None, each: Callable[[], None] | None = None
+    ) -> bool:
+        """Let time pass, `seconds` at most; `each` is called after every moment. Whether `until` came true."""
+        end = self.clock.now() + seconds
+        await self.settle()
+        while True:
+            if each is not None:
+                each()
+            if until is not None and until():
+                return True
+            due = self.clock.next_due()
+            if due is None or due > end:
+                break
+            self.clock.wake_next()
+            await self.settle()
+        self.clock.skip_to(end)
+        return until is not None and until()
+
+    async def settle(self) -> None:
+        """Until everything waits for time, or for the network."""
+        ready: Any = getattr(asyncio.get_running_loop(), "_ready")  # noqa: B009 - private: asyncio's own loop has it
+        for _ in range(_MOST_ROUNDS):
+            await asyncio.sleep(0)
+            if not ready:
+                return
+        raise RuntimeError(f"the fleet does not come to rest at {rfc3339(self.clock.now())}")
+
+
+_CONNECTION: Final = frozenset(
+    {
+        "apiEndpoint", "caBundle", "id", "impersonatorSecretRef", "insecureSkipTLSVerification", "proxyHeader",
+        "proxyURL", "secretRef", "syncMode",
+    }
+)  # fmt: skip
+"""How the real cluster is reached, which its rehearsal is not."""

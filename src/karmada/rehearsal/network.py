@@ -1,0 +1,105 @@
+"""The network between the control plane and a member that are both in this process: calls that can be cut off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from karmada.kube.client.config import RestConfig
+from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, WatchEvent
+from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
+from karmada.kube.server.http.inprocess import InProcess
+from karmada.members.access import TIMEOUT
+
+
+class State(Enum):
+    UP = "up"
+    DOWN = "down"
+    """Nobody answers."""
+    HANGING = "hanging"
+    """Connections are accepted, and nothing comes back."""
+    FAILING = "failing"
+    """Every request is answered with 503."""
+
+
+class Network:
+    """The way to one member."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.state = State.UP
+        self._clock = clock
+        self._changed = asyncio.Event()
+
+    def change(self, state: State) -> None:
+        """What is open ends, whatever it waits for."""
+        self.state = state
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def enter(self) -> None:
+        """Before a request; ConnectionFailed or ApiError when it does not get through."""
+        if self.state is State.HANGING:
+            try:
+                await with_timeout(self._clock, self.until_changed(), TIMEOUT)
+            except TimeoutError:
+                raise ConnectionFailed(f"no answer within {TIMEOUT:g}s") from None
+        if self.state is State.FAILING:
+            raise ApiError("the server is currently unable to handle the request", code=503)
+        if self.state is not State.UP:
+            raise ConnectionFailed("connection refused")
+
+    async def until_changed(self) -> None:
+        await self._changed.wait()
+
+
+class InMemoryTransport:
+    """A member in this process, behind its network."""
+
+    def __init__(self, config: RestConfig, inner: InProcess, network: Network) -> None:
+        self.config = config
+        self._inner = inner
+        self._network = network
+
+    async def call(self, call: Call) -> Any:
+        await self._network.enter()
+        return await self._inner.call(call)
+
+    async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
+        await self._network.enter()
+        return await self._inner.answer(call, headers)
+
+    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        await self._network.enter()
+        events = self._inner.watch(call)
+        cut = asyncio.create_task(self._network.until_changed())
+        following: asyncio.Task[WatchEvent | None] | None = None
+        try:
+            while True:
+                following = asyncio.create_task(_next(events))
+                await asyncio.wait({following, cut}, return_when=asyncio.FIRST_COMPLETED)
+                if not following.done():
+                    raise ConnectionFailed("the connection broke")
+                event = following.result()
+                if event is None:
+                    return
+                yield event
+        finally:
+            await cancel_and_wait(cut, *([] if following is None else [following]))
+
+    def stream(self, call: Call) -> AsyncIterator[bytes]:
+        raise NotImplementedError(f"{call.path}: there are no logs in a rehearsal")
+
+    async def connect(self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> Socket:
+        raise NotImplementedError(f"{path}: nobody enters a pod in a rehearsal")
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+async def _next(events: AsyncIterator[WatchEvent]) -> WatchEvent | None:
+    """None at the end."""
+    return await anext(events, None)
