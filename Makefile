@@ -17,7 +17,7 @@ UNIT ?= tests
 E2E ?= tests/e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status tools test fuzz jepsen lint format bench bench-quick clean
+.PHONY: help up down status tools test fuzz jepsen histories lint format bench bench-quick clean
 
 help: ## Show what there is to make
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
 
 fuzz: $(TOOLS) ## Feed the decoders noise for long (EXAMPLES=20000 for each)
 	@KARMADA_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto --dist load -p no:cacheprovider tests/fuzz
+
+histories: $(TOOLS) ## Play random histories of failing clusters for long (HISTORIES=2000)
+	@HISTORIES=$(or $(HISTORIES),2000) $(BIN)/python -m pytest -n 0 -k no_history tests/controllers/failover/test_failover_histories.py
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages
 	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks && $(BIN)/ruff format --check src tests benchmarks
