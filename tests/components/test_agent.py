@@ -118,7 +118,7 @@ async def test_a_cluster_under_another_name_is_refused(tmp_path: Path) -> None:
         await grant(found.client, "m2")
         other.plane = agent_config(found.fleet.plane.server, "m2")
         other.start()
-        with pytest.raises(JoinError, match="or the cluster name m2 has been registered"):
+        with pytest.raises(Forbidden, match="or the cluster name m2 has been registered"):
             await other.ended()
         with pytest.raises(NotFound):
             await found.client.get(Cluster.gvr, "m2")

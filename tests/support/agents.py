@@ -18,9 +18,9 @@ from karmada.components.rows import Shared
 from karmada.controllers.context import Context, Settings
 from karmada.features import default_gates
 from karmada.joining import objects
-from karmada.joining.agent_rights import agent_rights
 from karmada.joining.join import Joining, ensure
-from karmada.joining.own_cluster import EVERYTHING
+from karmada.joining.pull.objects import agent_rights
+from karmada.joining.pull.own_cluster import EVERYTHING
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material, RestConfig
 from karmada.kube.objects.types import Obj
@@ -40,7 +40,7 @@ async def grant(client: Client, cluster: str) -> None:
     """The rights of an agent, and their namespaces."""
     for namespace in (well_known.NAMESPACE_CLUSTER, well_known.execution_namespace(cluster)):
         await ensure(client, objects.NAMESPACES, objects.namespace(namespace))
-    for kind, obj in agent_rights(cluster):
+    for kind, obj in agent_rights(cluster, well_known.NAMESPACE_CLUSTER):
         await ensure(client, kind, obj)
 
 

@@ -16,6 +16,7 @@ from karmada.api.crds import all_kinds, crd_manifests
 from karmada.api.resources import resources_of
 from karmada.api.search import ResourceRegistry
 from karmada.api.work_v1alpha1 import convert_all
+from karmada.apiserver.agent_isolation import AgentIsolation
 from karmada.apiserver.cluster_credentials import ClusterCredentials
 from karmada.apiserver.cluster_proxy import ClusterProxy
 from karmada.apiserver.cluster_resource import CLUSTERS, cluster_resource
@@ -74,6 +75,9 @@ def mount(
     )
     for plugin in admission_plugins(settings):
         server.admission.add(plugin)
+    isolation = AgentIsolation(server.cache)
+    server.admission.add(isolation)
+    server.pipeline.restrict = isolation.restrict
 
 
 async def until_served(server: ApiServer) -> None:

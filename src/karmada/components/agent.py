@@ -1,7 +1,7 @@
 """`karmada-agent`: beside or in a cluster that the control plane cannot reach, it fetches the Works from there.
 
-It registers its cluster (see joining/own_cluster.py) and then runs the same controllers that the control plane runs for
-clusters in mode Push, for this one only: execution, with the status of what it applied, and the cluster's own status.
+It registers its cluster (see joining/pull/own_cluster.py) and then runs the same controllers that the control plane
+runs for clusters in mode Push, for this one only: execution, with the status of what it applied, and the cluster's own.
 Of several copies one works and the others stand by. While the control plane is away it goes on with what it knows, and
 a second lease, in the cluster, keeps a copy that can still reach the control plane from working beside it.
 """
@@ -105,7 +105,7 @@ class AgentProcess(Process):
     async def prepare(self) -> None:
         """Register the cluster; whatever fails ends the process."""
         from karmada.joining.join import ensure_namespace
-        from karmada.joining.own_cluster import register_own_cluster
+        from karmada.joining.pull.own_cluster import register_own_cluster
         from karmada.kube.objects.clock import SYSTEM
 
         await register_own_cluster(self.client, self._member, self._joining, report=self._report)

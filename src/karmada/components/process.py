@@ -108,7 +108,10 @@ def run_process(make: Callable[[], Process], banner: str, given: Given) -> None:
     """Run a component from its command line: logs, signals, and errors in one line."""
     import uvloop
 
+    from karmada.joining.join import JoinError
     from karmada.kube.client.kubeconfig import KubeconfigError
+    from karmada.kube.client.transport import ConnectionFailed
+    from karmada.kube.objects.errors import ApiError
     from karmada.kube.runtime.manager import LeadershipLost
     from karmada.scheduler.plugins import PluginError
 
@@ -134,5 +137,5 @@ def run_process(make: Callable[[], Process], banner: str, given: Given) -> None:
         raise click.ClickException("leaderelection lost") from None
     except OSError as error:
         raise click.ClickException(error.strerror or str(error)) from error
-    except (ValueError, KubeconfigError, PluginError, TimeoutError) as error:
+    except (ValueError, KubeconfigError, PluginError, TimeoutError, JoinError, ApiError, ConnectionFailed) as error:
         raise click.ClickException(str(error)) from error

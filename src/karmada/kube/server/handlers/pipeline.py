@@ -57,6 +57,8 @@ class Pipeline:
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
         self.delegate: Delegate | None = None
+        self.restrict: Callable[[Request], None] | None = None
+        """Called with each request that was authorised: may refuse it (ApiError) or narrow its selectors, in place."""
 
     async def authorize(self, request: Request) -> None:
         attributes = attributes_of(request.info)
@@ -64,6 +66,8 @@ class Pipeline:
         request.authorized = decision.allowed
         if not decision.allowed:
             raise denied(request.user, attributes, decision.reason)
+        if self.restrict is not None:
+            self.restrict(request)
 
     async def run(self, request: Request) -> Result:
         await self.authorize(request)
