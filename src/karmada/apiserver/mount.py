@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import cache
 
 from karmada.admission.context import Settings
 from karmada.admission.plugin import admission_plugins
@@ -55,7 +56,7 @@ def mount(
     gates = gates or default_gates()
     server.more_defaults += [
         *_namespaces(),
-        *crd_manifests(),
+        *_definitions(),
         *_proxy_rights(),
         *tenant_roles(),
         *registration_rights(),
@@ -105,6 +106,12 @@ async def until_served(server: ApiServer) -> None:
                 log.info("Waiting until all kinds are served", missing=", ".join(sorted(set(missing()))))
     finally:
         server.custom_resources.changed.remove(look)
+
+
+@cache
+def _definitions() -> tuple[Obj, ...]:
+    """Shared by the servers of a process, which do not change them."""
+    return tuple(crd_manifests())
 
 
 def _namespaces() -> list[Obj]:

@@ -44,7 +44,7 @@ from karmada.kube.server.bootstrap.objects import (
     default_objects,
     system_namespace,
 )
-from karmada.kube.server.bootstrap.reconcile import ensure_defaults
+from karmada.kube.server.bootstrap.reconcile import Defaults
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.controllers.builtin import BuiltinControllers
 from karmada.kube.server.core import LOOPBACK, ServerCore, static
@@ -81,6 +81,8 @@ class ApiServer(ServerCore):
         self._documents()
         self.custom_resources = CustomResources(self.registry, self.cache, self.webhooks.post)
         self.controllers = BuiltinControllers(self, elect=config.shares_storage) if config.controllers else None
+        version = config.kubernetes_version
+        self._defaults = Defaults(self.client(), self.registry, self.cache, self.clock, version)
         self.more_defaults: list[Obj] = []
         """Objects that parts plugged in before the start want to be there from the first second."""
         self.published: list[Callable[[], Obj]] = [self._published_authorities]
@@ -186,7 +188,7 @@ class ApiServer(ServerCore):
         self._tasks.append(asyncio.create_task(self.allocator.follow(services), name="service addresses"))
         await self.custom_resources.start()
         self.port = await self.http.start(self.config.host, self.config.port, self.tls())
-        await ensure_defaults(self.client(), self.registry, self.cache, self._default_objects())
+        await self._defaults.ensure(self._default_objects())
         self._write_kubeconfig()
         self._tasks.append(asyncio.create_task(self.credentials.follow(), name="certificates"))
         await self.aggregator.start()
@@ -233,7 +235,7 @@ class ApiServer(ServerCore):
         self._peers.trust(self.credentials.client_ca_pem, self.pki.front_proxy_ca.cert_pem)
         self.aggregator.reload_certificate()
         self._write_kubeconfig()
-        await ensure_defaults(self.client(), self.registry, self.cache, [publish() for publish in self.published])
+        await self._defaults.ensure([publish() for publish in self.published])
 
     def _published_authorities(self) -> Obj:
         """By which aggregated servers know this server's users and this server itself."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from karmada.kube.kinds.rbac import GROUP, aggregate
 from karmada.kube.objects.copying import copy_json
@@ -29,8 +30,9 @@ _VERBS["rw"] = _VERBS["read"] + _VERBS["write"]
 _EVENTS = ({"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},)
 
 
-def bootstrap_objects() -> list[Obj]:
-    """Roles first, then bindings; new objects on every call."""
+@cache
+def bootstrap_objects() -> tuple[Obj, ...]:
+    """Roles first, then bindings; the same objects on every call, not to be changed."""
     roles: list[Obj] = []
     bindings: list[Obj] = []
     for text, prefix, bound in ((CLUSTER_ROLES, "", False), (CONTROLLERS, "system:controller:", True)):
@@ -50,7 +52,7 @@ def bootstrap_objects() -> list[Obj]:
     users = ["user:system:kube-controller-manager", "user:system:kube-scheduler"]
     bindings.append(_binding(reader, "system::extension-apiserver-authentication-reader", users))
     _fill_aggregates(roles)
-    return roles + bindings
+    return (*roles, *bindings)
 
 
 # --- reading the data ---------------------------------------------------------------------------------------------

@@ -3,20 +3,34 @@
 Namespaces, its own Service and endpoints, priority classes, local APIServices, what it publishes of itself, and RBAC's
 default roles and bindings. Roles are mended as Kubernetes does: what they lack is added, what somebody added stays,
 and a role whose autoupdate annotation is not "true" is left alone.
+
+All are written at once, after the namespaces they are in, so that on a disk they share a few syncs. In a new cluster
+those that every cluster has are written as an earlier server of this process left them (remembered.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from karmada.kube.client.client import Client
-from karmada.kube.kinds.resource import Reader
+from karmada.kube.kinds.resource import Resource
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.errors import AlreadyExists
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.errors import AlreadyExists, Conflict, NotFound
+from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.bootstrap_policy import bootstrap_objects, must_recreate, reconcile
+from karmada.kube.server.bootstrap.objects import NAMESPACE_RESOURCE
+from karmada.kube.server.bootstrap.remembered import recall, remember
+from karmada.kube.server.controllers.flow_schemas import SCHEMAS, report_level
+from karmada.kube.server.crds.compile import established_status
+from karmada.kube.server.crds.serving import CRDS, builtin_names
 from karmada.kube.server.registry import Registry
+from karmada.kube.server.storage.interface import RevisionConflict
+from karmada.kube.server.watchcache.cache import Cache, storage_key
 
 Mend = Callable[[Obj, Obj], Obj | None]
 """(existing, wanted) → what to write; None: leave it."""
@@ -72,26 +86,87 @@ _MENDERS: dict[str, Mend] = {
 }
 
 
-async def ensure_defaults(client: Client, registry: Registry, reader: Reader, objects: list[Obj]) -> None:
-    for wanted in [*objects, *bootstrap_objects()]:
-        resource = registry.by_kind(GVK.parse(wanted["apiVersion"], wanted["kind"]))
-        if resource is not None:
-            await _ensure(client, reader, resource.gvr, wanted)
+_ALIKE = frozenset({
+    "APIService", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "FlowSchema", "Namespace",
+    "PriorityClass", "PriorityLevelConfiguration", "Role", "RoleBinding",
+})  # fmt: skip
+"""Kinds whose default objects are alike in all clusters; others hold addresses and certificates."""
 
 
-async def _ensure(client: Client, reader: Reader, gvr: GVR, wanted: Obj) -> None:
-    meta = wanted["metadata"]
-    name, namespace = meta["name"], meta.get("namespace", "")
-    existing = reader.get(gvr.group_resource, namespace, name)
-    if existing is not None and wanted["kind"].endswith("RoleBinding") and must_recreate(existing, wanted):
-        await client.delete(gvr, name, namespace)
-        existing = None
-    if existing is None:
-        try:
-            await client.create(gvr, wanted)
-        except AlreadyExists:
+@dataclass(frozen=True)
+class Defaults:
+    """The default objects of one server, and what writes them."""
+
+    client: Client
+    registry: Registry
+    cache: Cache
+    clock: Clock
+    version: str
+    """Of Kubernetes."""
+
+    async def ensure(self, objects: list[Obj]) -> None:
+        """Make these and RBAC's what they should be."""
+        new = self.cache.get(NAMESPACE_RESOURCE, "", "default") is None  # it cannot be deleted
+        everything = [*objects, *bootstrap_objects()]
+        for is_namespace in (True, False):
+            chosen = [obj for obj in everything if (obj["kind"] == "Namespace") is is_namespace]
+            outcomes = await asyncio.gather(*(self._ensure(obj, new) for obj in chosen), return_exceptions=True)
+            for outcome in outcomes:
+                if outcome is not None:
+                    raise outcome
+        await self.cache.fresh()
+
+    async def _ensure(self, wanted: Obj, new: bool) -> None:
+        resource = self.registry.by_kind(GVK.parse(wanted["apiVersion"], wanted["kind"]))
+        if resource is None:
             return
-        return
-    mended = _MENDERS.get(wanted["kind"], _keep)(existing, wanted)
-    if mended is not None:
-        await client.update(gvr, mended)
+        meta = wanted["metadata"]
+        name, namespace = meta["name"], meta.get("namespace", "")
+        existing = self.cache.get(resource.group_resource, namespace, name)
+        if existing is not None and wanted["kind"].endswith("RoleBinding") and must_recreate(existing, wanted):
+            await self.client.delete(resource.gvr, name, namespace)
+            existing = None
+        if existing is None:
+            alike = new and wanted["kind"] in _ALIKE
+            if not (alike and await self._write_remembered(resource, wanted)):
+                await self._create(resource, wanted, alike)
+            return
+        mended = _MENDERS.get(wanted["kind"], _keep)(existing, wanted)
+        if mended is not None:
+            await self.client.update(resource.gvr, mended)
+
+    async def _write_remembered(self, resource: Resource, wanted: Obj) -> bool:
+        value = recall(self.version, wanted, rfc3339(self.clock.now()))
+        if value is None:
+            return False
+        meta = wanted["metadata"]
+        key = storage_key(resource.storage_resource, meta.get("namespace", ""), meta["name"])
+        try:
+            await self.cache.store.write(key, value, expected=0)
+        except RevisionConflict:
+            return True  # another server has made it
+        return True
+
+    async def _create(self, resource: Resource, wanted: Obj, alike: bool) -> None:
+        try:
+            made = await self.client.create(resource.gvr, wanted)
+        except AlreadyExists:
+            return  # another server has made it
+        try:
+            made = await self._complete(resource, made)
+        except (Conflict, NotFound):
+            return  # and has changed it by now
+        if alike and resource.from_storage is None:
+            remember(self.version, wanted, made)
+
+    async def _complete(self, resource: Resource, made: Obj) -> Obj:
+        """With its status, so that a kind is served as soon as it is defined, and controllers find nothing to do."""
+        now = self.clock.now()
+        if resource.gvr == SCHEMAS:
+            return await report_level(self.client, made, exists=True, now=now)  # the levels are defaults, too
+        if resource.gvr != CRDS:
+            return made
+        others = self.cache.list(CRDS.group_resource) + builtin_names(self.registry, made["spec"]["group"])
+        others = [other for other in others if other["metadata"]["name"] != made["metadata"]["name"]]
+        status = established_status(made, others, now)
+        return await self.client.update_status(CRDS, {**copy_json(made), "status": status})

@@ -63,20 +63,23 @@ class FlowSchemaStatus(Reconciler):
             return Done
         level = level_of(schema)
         exists = level in MANDATORY_LEVELS or self._levels.get(Key("", level)) is not None
-        wanted = dangling_condition(level, exists=exists)
-        had = get_condition((schema.get("status") or {}).get("conditions"), DANGLING)
-        if had is None or any(had.get(field) != value for field, value in wanted.items()):
-            await self._report(schema, set_condition([had] if had else [], wanted, self._clock.now()))
+        try:
+            await report_level(self._client, schema, exists=exists, now=self._clock.now())
+        except NotFound:
+            return Done  # deleted meanwhile
         return Done
 
-    async def _report(self, schema: Obj, conditions: list[Obj]) -> None:
-        applied = {
-            "apiVersion": f"{_GROUP}/v1",
-            "kind": "FlowSchema",
-            "metadata": {"name": schema["metadata"]["name"], "uid": schema["metadata"]["uid"]},
-            "status": {"conditions": conditions},
-        }
-        try:
-            await self._client.apply(SCHEMAS, applied, field_manager=MANAGER, force=True, subresource="status")
-        except NotFound:
-            return  # deleted meanwhile
+
+async def report_level(client: Client, schema: Obj, *, exists: bool, now: float) -> Obj:
+    """Write the condition unless the schema has it; the schema with it."""
+    wanted = dangling_condition(level_of(schema), exists=exists)
+    had = get_condition((schema.get("status") or {}).get("conditions"), DANGLING)
+    if had is not None and all(had.get(field) == value for field, value in wanted.items()):
+        return schema
+    applied = {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": "FlowSchema",
+        "metadata": {"name": schema["metadata"]["name"], "uid": schema["metadata"]["uid"]},
+        "status": {"conditions": set_condition([had] if had else [], wanted, now)},
+    }
+    return await client.apply(SCHEMAS, applied, field_manager=MANAGER, force=True, subresource="status")
