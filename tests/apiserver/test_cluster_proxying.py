@@ -154,7 +154,7 @@ async def test_callers_in_the_process_get_through_as_well(client: Client, member
     assert await client.raw("GET", f"{M1}/api/v1/pods", query={"limit": "5"}) == {"path": "/api/v1/pods?limit=5"}
     await client.raw("POST", f"{M1}/api/v1/pods", body={"kind": "Pod"})
     assert member.bodies[-1] == b'{"kind":"Pod"}'
-    assert member.headers[-1]["Impersonate-User"] == "system:apiserver"
+    assert member.headers[-1]["Impersonate-User"] == "system:tests"
 
 
 # --- what comes back

@@ -14,6 +14,7 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.audit.config import AuditConfig
 from karmada.kube.server.config import ServerConfig
 from tests.support.callers import Caller, user_certificate
+from tests.support.eventually import eventually
 from tests.support.wire import Http
 
 PATH = "/api/v1/namespaces/default/secrets"
@@ -35,6 +36,11 @@ async def server(certificates: Path, log: Path) -> AsyncIterator[ApiServer]:
 
 
 def lines(log: Path) -> list[Obj]:
+    """Of requests that came over the network."""
+    return [event for event in every_line(log) if event["sourceIPs"]]
+
+
+def every_line(log: Path) -> list[Obj]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
@@ -71,11 +77,36 @@ async def test_refusals_are_in_it_with_their_decision(server: ApiServer, http: H
     assert refused["annotations"] == {"authorization.k8s.io/decision": "forbid"}
     assert refused["user"]["username"] == "jane"
     assert (impersonating["responseStatus"]["code"], impersonating["user"]["username"]) == (403, "jane")
-    assert (unknown["responseStatus"]["code"], unknown["user"]) == (401, {})
+    assert (unknown["responseStatus"]["code"], unknown["user"], unknown["stage"]) == (401, {}, "ResponseStarted")
+    assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer"
     assert protected["responseStatus"]["code"] == 403
     assert protected["annotations"] == {"authorization.k8s.io/decision": "allow"}, (
         "admission refused, not the authorizer"
     )
+
+
+async def test_requests_of_the_servers_own_controllers_are_in_it_under_their_names(http: Http, log: Path) -> None:
+    assert (await http("POST", "/api/v1/namespaces", {"metadata": {"name": "fresh"}})).code == 201
+
+    def made() -> Obj | None:
+        def is_it(event: Obj) -> bool:
+            reference = event.get("objectRef", {})
+            return (event["verb"], reference.get("resource"), reference.get("namespace")) == (
+                "create", "serviceaccounts", "fresh",
+            )  # fmt: skip
+
+        return next(filter(is_it, every_line(log)), None)
+
+    await eventually(made)
+    event = made()
+    assert event is not None
+    assert event["user"] == {
+        "username": "system:kube-controller-manager",
+        "groups": ["system:masters", "system:authenticated"],
+    }
+    assert event["userAgent"].startswith("kube-controller-manager")
+    assert (event["sourceIPs"], event["responseStatus"]["code"]) == ([], 201)
+    assert event["annotations"]["authorization.k8s.io/decision"] == "allow"
 
 
 async def test_impersonation_shows_both(http: Http, log: Path) -> None:

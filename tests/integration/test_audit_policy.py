@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import pytest
+
+from karmada.kube.client.transport import WatchEvent
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.audit.config import AuditConfig
@@ -16,17 +21,21 @@ from karmada.kube.server.audit.policy import parse_policy
 from karmada.kube.server.config import ServerConfig
 from tests.support.wire import Http
 
+CONFIG_MAPS = GVR("", "v1", "configmaps")
 MAPS, SECRETS = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/secrets"
 
 
 @asynccontextmanager
-async def audited(certificates: Path, log: Path, *rules: Obj, **more: Any) -> AsyncIterator[tuple[Http, ApiServer]]:
+async def audited(
+    certificates: Path, log: Path, *rules: Obj, anonymous: bool = True, **more: Any
+) -> AsyncIterator[tuple[Http, ApiServer]]:
     policy = parse_policy({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": list(rules), **more})
     config = ServerConfig(
         data_dir=certificates,
         storage="memory://",
         port=0,
         controllers=False,
+        anonymous=anonymous,
         audit=AuditConfig(policy=policy, log_path=log),
     )
     server = ApiServer(config)
@@ -39,8 +48,10 @@ async def audited(certificates: Path, log: Path, *rules: Obj, **more: Any) -> As
         await server.stop()
 
 
-def events(log: Path) -> list[Obj]:
-    return [json.loads(line) for line in log.read_text().splitlines()]
+def events(log: Path, *, in_process: bool = False) -> list[Obj]:
+    """Of requests that came over the network, or of those that did not."""
+    found = [json.loads(line) for line in log.read_text().splitlines()]
+    return [event for event in found if bool(event["sourceIPs"]) is not in_process]
 
 
 def config_map(name: str) -> Obj:
@@ -100,6 +111,57 @@ async def test_every_stage_is_an_event_with_the_same_id(certificates: Path, tmp_
     ]  # fmt: skip
     assert len({event["auditID"] for event in events(log)[:3]}) == 1
     assert "responseStatus" not in events(log)[0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "attempted"),
+    [
+        ({"Authorization": "Bearer hush"}, "Authentication failed, attempted: bearer"),
+        ({"Authorization": "Basic aHVzaDpodXNo"}, "Authentication failed, attempted: basic"),
+        ({}, "Authentication failed, no credentials provided"),
+    ],
+)
+async def test_a_sender_that_is_not_authenticated_is_one_event_without_credentials(
+    certificates: Path, tmp_path: Path, headers: dict[str, str], attempted: str
+) -> None:
+    log = tmp_path / "audit.log"
+    stages = ["RequestReceived", "ResponseStarted"]
+    everything: Obj = {"level": "RequestResponse"}
+    async with audited(certificates, log, everything, omitStages=stages, anonymous=False) as (http, _):
+        assert (await http("POST", SECRETS, config_map("m"), headers=headers, anonymous=True)).code == 401
+    [event] = events(log)
+    assert (event["stage"], event["user"], event["verb"]) == ("ResponseStarted", {}, "create")
+    assert event["responseStatus"] == {"metadata": {}, "code": 401, "message": attempted}
+    assert "requestObject" not in event
+    assert "hush" not in log.read_text()
+    assert "aHVz" not in log.read_text()
+
+
+async def test_requests_in_process_are_events_with_stages_and_bodies(certificates: Path, tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    rules: list[Obj] = [
+        {"level": "RequestResponse", "users": ["system:karmada-scheduler"]},
+        {"level": "None"},
+    ]
+    async with audited(certificates, log, *rules, omitManagedFields=True) as (_, server):
+        client = server.client(user_agent="karmada-scheduler")
+        await client.create(CONFIG_MAPS, config_map("m"), namespace="default", field_manager="me")
+        with pytest.raises(NotFound):
+            await client.get(CONFIG_MAPS, "none", "default")
+        stream = cast(AsyncGenerator[WatchEvent, None], await client.watch(CONFIG_MAPS, "default"))
+        async with aclosing(stream):
+            await anext(stream)
+        await server.client().get(CONFIG_MAPS, "m", "default")
+    made = [(e["verb"], e["stage"], e.get("responseStatus", {}).get("code")) for e in events(log, in_process=True)]
+    assert made == [
+        ("create", "RequestReceived", None), ("create", "ResponseComplete", 201),
+        ("get", "RequestReceived", None), ("get", "ResponseComplete", 404),
+        ("watch", "RequestReceived", None), ("watch", "ResponseStarted", 200), ("watch", "ResponseComplete", 200),
+    ]  # fmt: skip
+    created = events(log, in_process=True)[1]
+    assert created["requestURI"] == f"{MAPS}?fieldManager=me"
+    assert created["requestObject"]["data"] == {"a": "1"}
+    assert created["responseObject"]["metadata"]["uid"]
 
 
 async def test_nothing_of_a_secret_is_in_an_event_whatever_the_policy_says(certificates: Path, tmp_path: Path) -> None:

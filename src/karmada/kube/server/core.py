@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from urllib.parse import quote
 
 import orjson
@@ -52,6 +53,7 @@ from karmada.kube.server.storage.maintenance import maintain
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.watchcache.cache import Cache
 
+LOOPBACK_AGENT = "kube-apiserver"
 LOOPBACK = User("system:apiserver", groups=(MASTERS, AUTHENTICATED))
 
 
@@ -157,9 +159,12 @@ class ServerCore:
     def url(self) -> str:
         return f"https://{self.advertised}:{self.port}"
 
-    def client(self, user: User = LOOPBACK, *, user_agent: str = "kube-apiserver") -> Client:
-        """In-process access as a user."""
-        return Client(InProcess(self.pipeline, user, user_agent=user_agent))
+    def client(self, user: User | None = None, *, user_agent: str = LOOPBACK_AGENT) -> Client:
+        """In-process access as a user; by default as the part of this process that the agent names."""
+        if user is None:
+            part = user_agent.partition("/")[0]
+            user = LOOPBACK if part == LOOPBACK_AGENT else replace(LOOPBACK, name=f"system:{part}")
+        return Client(InProcess(self.pipeline, user, user_agent=user_agent, audit=self.audit))
 
     # life
 

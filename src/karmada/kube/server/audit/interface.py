@@ -1,17 +1,32 @@
-"""What the HTTP front reports of a request, stage by stage, to whoever keeps the audit log."""
+"""What the server's two doors, HTTP and in-process, report of a request to whoever keeps the audit log."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
     from karmada.kube.server.auth.user import User
     from karmada.kube.server.http.request import Request, RequestInfo
     from karmada.kube.server.http.results import Result
+
+
+GONE = 499
+"""What metrics and the audit log say of a request whose client went away."""
+
+
+class Sent(NamedTuple):
+    """What is known of a request before anything is parsed."""
+
+    uri: str
+    headers: Mapping[str, str]
+    remote: str = ""
+    """The address of the client; none in-process."""
+    certificate: bool = False
+    """Whether the client has shown one."""
 
 
 class FollowsRequest(Protocol):
@@ -30,6 +45,15 @@ class FollowsRequest(Protocol):
 
 class Audits(Protocol):
     def begin(
-        self, raw: web.BaseRequest, info: RequestInfo, caller: User | None, audit_id: str, seconds: float
+        self, sent: Sent, info: RequestInfo, caller: User, audit_id: str, seconds: float
     ) -> FollowsRequest | None:
-        """None for a request that is not audited."""
+        """Of an authenticated request that came so many seconds ago; None for one that is not audited."""
+
+    def refuse(self, sent: Sent, info: RequestInfo, audit_id: str, seconds: float, code: int) -> None:
+        """A request whose sender could not be authenticated."""
+
+
+def new_audit_id() -> str:
+    """A random UUID; without the system's entropy, which would cost more than the rest of a small get."""
+    digits = f"{random.getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"

@@ -14,6 +14,7 @@ from karmada.kube.objects.times import micro_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.bodies import parse_body, shown
 from karmada.kube.server.audit.config import AuditConfig
+from karmada.kube.server.audit.interface import Sent
 from karmada.kube.server.audit.policy import API_VERSION, COMPLETE, PANIC, RECEIVED, STARTED, Level, Plan, Policy
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.http.encoding import list_object
@@ -43,14 +44,22 @@ class Auditor:
         self.decode = decode
         self._events = 0
 
-    def begin(self, raw: Any, info: RequestInfo, caller: User | None, audit_id: str, seconds: float) -> Trail | None:
-        """The trail of a request that came so many seconds ago, from whoever it was authenticated as."""
+    def begin(self, sent: Sent, info: RequestInfo, caller: User, audit_id: str, seconds: float) -> Trail | None:
         plan = self._policy.plan(caller, info)
         if plan.level is Level.NONE:
             return None
-        trail = Trail(self, plan, raw, info, caller, audit_id, self.clock.now() - seconds)
+        trail = Trail(self, plan, sent, info, caller, audit_id, self.clock.now() - seconds)
         trail.emit(RECEIVED)
         return trail
+
+    def refuse(self, sent: Sent, info: RequestInfo, audit_id: str, seconds: float, code: int) -> None:
+        """One event, as Kubernetes has it: ResponseStarted, whatever stages are omitted, with what was attempted."""
+        plan = self._policy.plan(None, info)._replace(omit_stages=frozenset(), confidential=False)
+        if plan.level is Level.NONE:
+            return
+        trail = Trail(self, plan, sent, info, None, audit_id, self.clock.now() - seconds)
+        trail.fail({"message": _attempted(sent)})
+        trail.started(code)
 
     def write(self, event: Obj) -> None:
         self._events += 1
@@ -72,7 +81,7 @@ class Trail:
     __slots__ = ("_auditor", "_base", "_failure", "_plan", "_response", "caller", "info", "request")
 
     def __init__(
-        self, auditor: Auditor, plan: Plan, raw: Any, info: RequestInfo, caller: User | None, audit_id: str, at: float
+        self, auditor: Auditor, plan: Plan, sent: Sent, info: RequestInfo, caller: User | None, audit_id: str, at: float
     ) -> None:
         self._auditor = auditor
         self._plan = plan
@@ -88,11 +97,11 @@ class Trail:
             "level": plan.level.word,
             "auditID": _text(audit_id)[:_LONGEST_ID],
             "stage": "",
-            "requestURI": _text(raw.raw_path),
+            "requestURI": _text(sent.uri),
             "verb": info.verb,
             "user": caller.info() if caller is not None else {},
-            "sourceIPs": [raw.remote] if raw.remote else [],
-            "userAgent": _text(raw.headers.get("User-Agent", "")),
+            "sourceIPs": [sent.remote] if sent.remote else [],
+            "userAgent": _text(sent.headers.get("User-Agent", "")),
             "requestReceivedTimestamp": micro_time(at),
         }
         if info.is_resource:
@@ -145,15 +154,30 @@ class Trail:
         plan = self._plan
         if plan.level < Level.REQUEST or not self.info.is_resource:
             return
-        if request.body:
-            body = parse_body(request.body, request.headers.get("Content-Type", ""))
-            body = self._auditor.decode(request) if body is None else body
-            if body is not None:
-                event["requestObject"] = shown(body, omit_managed_fields=plan.omit_managed_fields)
+        body = self._body(request)
+        if body is not None:
+            event["requestObject"] = shown(body, omit_managed_fields=plan.omit_managed_fields)
         if plan.level >= Level.REQUEST_RESPONSE:
             answer = self._failure if self._failure is not None else _answer(self._response)
             if answer is not None:
                 event["responseObject"] = shown(answer, omit_managed_fields=plan.omit_managed_fields)
+
+    def _body(self, request: Request) -> Any:
+        if not request.body:
+            return request.obj  # of a request in-process
+        body = parse_body(request.body, request.headers.get("Content-Type", ""))
+        return self._auditor.decode(request) if body is None else body
+
+
+def _attempted(sent: Sent) -> str:
+    """Which credentials were shown; never what they are."""
+    authorization = sent.headers.get("Authorization", "").strip().lower()
+    methods = [word for word in ("basic", "bearer") if authorization.startswith(f"{word} ")]
+    if sent.certificate:
+        methods.append("x509")
+    if not methods:
+        return "Authentication failed, no credentials provided"
+    return f"Authentication failed, attempted: {', '.join(methods)}"
 
 
 def _answer(result: Result | None) -> Obj | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import socket
 import ssl
 from collections import Counter
@@ -31,7 +30,7 @@ from karmada.kube.objects.times import parse_duration
 from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 from karmada.kube.runtime.watchdog import describe_requests
-from karmada.kube.server.audit.interface import Audits, FollowsRequest
+from karmada.kube.server.audit.interface import GONE, Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.impersonation import impersonate
 from karmada.kube.server.auth.interface import Decides, Identifies
 from karmada.kube.server.auth.user import User
@@ -52,8 +51,6 @@ WRITE_SECONDS = 34.0
 MAX_READING = 100
 """Bodies of one user that may be on their way at the same time."""
 STOP_SECONDS = 2.0
-GONE = 499
-"""What metrics and the audit log say of a request whose client went away."""
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 log = logging.getLogger(__name__)
@@ -172,7 +169,7 @@ class HttpFront:
         query = Query.parse(query_text)
         headers = raw.headers
         info = parse_path(raw.method, path, query)
-        audit_id = headers.get("Audit-Id") or _audit_id()
+        audit_id = headers.get("Audit-Id") or new_audit_id()
         caller: User | None = None
         request: Request | None = None
         trail: FollowsRequest | None = None
@@ -197,9 +194,10 @@ class HttpFront:
             response = await self.responses.respond(raw, request, result, audit_id, trail)
             status = response.status
         except ApiError as error:
-            trail = trail or (self._begin(raw, info, caller, audit_id, started) if caller is None else None)
             if trail is not None:
                 trail.fail(error.status())
+            elif caller is None and self._audit is not None:
+                self._audit.refuse(_sent(raw), info, audit_id, self._clock.monotonic() - started, error.code)
             if info.verb == "watch" and isinstance(error, (Expired, Timeout)):
                 response = self.responses.ended_watch(error, request, audit_id)
             else:
@@ -230,11 +228,11 @@ class HttpFront:
         return response
 
     def _begin(
-        self, raw: web.BaseRequest, info: RequestInfo, caller: User | None, audit_id: str, started: float
+        self, raw: web.BaseRequest, info: RequestInfo, caller: User, audit_id: str, started: float
     ) -> FollowsRequest | None:
         if self._audit is None:
             return None
-        return self._audit.begin(raw, info, caller, audit_id, self._clock.monotonic() - started)
+        return self._audit.begin(_sent(raw), info, caller, audit_id, self._clock.monotonic() - started)
 
     async def _result(self, raw: web.BaseRequest, request: Request) -> Result:
         if raw.method not in _WRITES:
@@ -295,10 +293,8 @@ def _cut_off(raw: web.BaseRequest) -> web.Response:
     return web.Response(status=GONE)
 
 
-def _audit_id() -> str:
-    """A random UUID; without the system's entropy, which would cost more than the rest of a small get."""
-    digits = f"{random.getrandbits(128):032x}"
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"
+def _sent(raw: web.BaseRequest) -> Sent:
+    return Sent(raw.raw_path, raw.headers, raw.remote or "", _peer_certificate(raw) is not None)
 
 
 def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import orjson
 
 from karmada.kube.client.transport import Answer, Call, WatchEvent
 from karmada.kube.objects.errors import ApiError, BadRequest, error_from_status
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.audit.interface import GONE, Audits, FollowsRequest, Sent, new_audit_id
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
 from karmada.kube.server.http.encoding import list_object, partial
@@ -25,17 +27,20 @@ from karmada.kube.server.watchcache.entry import Entry
 
 
 class InProcess:
-    def __init__(self, pipeline: Pipeline, user: User, *, user_agent: str = "in-process") -> None:
+    def __init__(
+        self, pipeline: Pipeline, user: User, *, user_agent: str = "in-process", audit: Audits | None = None
+    ) -> None:
         self._pipeline = pipeline
         self._user = user
         self._agent = user_agent
+        self._audit = audit
 
-    async def _run(self, call: Call, more: Mapping[str, str] | None = None) -> Result:
+    def _request(self, call: Call, more: Mapping[str, str] | None = None) -> Request:
         query = Query.of(call.query)
         headers = {"User-Agent": self._agent, "Content-Type": call.content_type, "Accept": call.accept}
         if more:
             headers |= more
-        request = Request(
+        return Request(
             method=call.method,
             info=parse_path(call.method, call.path, query),
             query=query,
@@ -43,10 +48,41 @@ class InProcess:
             user=self._user,
             obj=call.body,
         )
-        return await self._pipeline.run(request)
+
+    def _trail(self, call: Call, request: Request) -> FollowsRequest | None:
+        if self._audit is None:
+            return None
+        uri = f"{call.path}?{urlencode(call.query)}" if call.query else call.path
+        trail = self._audit.begin(Sent(uri, request.headers), request.info, self._user, new_audit_id(), 0.0)
+        if trail is not None:
+            trail.request = request
+        return trail
+
+    async def _run(self, request: Request, trail: FollowsRequest | None, *, goes_on: bool = False) -> Result:
+        if trail is None:
+            return await self._pipeline.run(request)
+        code, panic = GONE, False
+        try:
+            result = await self._pipeline.run(request)
+            trail.respond(result)
+            code = getattr(result, "status", 200)
+        except ApiError as error:
+            trail.fail(error.status())
+            code, goes_on = error.code, False
+            raise
+        except Exception:
+            code, panic, goes_on = 500, True, False
+            raise
+        finally:
+            if goes_on and code != GONE:
+                trail.started(code)
+            else:
+                trail.finish(code, panic=panic)
+        return result
 
     async def call(self, call: Call) -> Any:
-        result = await self._run(call)
+        request = self._request(call)
+        result = await self._run(request, self._trail(call, request))
         if isinstance(result, ObjectResult):
             form = negotiate(call.accept)
             return partial(result.object()) if form.transform and result.resource is not None else result.object()
@@ -60,7 +96,9 @@ class InProcess:
         raise BadRequest(f"{call.method} {call.path} is a stream and cannot be called in-process")
 
     async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
-        result = await self._run(call)
+        request = self._request(call)
+        trail = self._trail(call, request)
+        result = await self._run(request, trail, goes_on=True)
         if not isinstance(result, WatchResult):
             raise BadRequest(f"{call.path} is not a watch")
         show = _shown(result, metadata_only=bool(negotiate(call.accept, Offer("watch")).transform))
@@ -75,11 +113,14 @@ class InProcess:
                     yield WatchEvent(change.type, obj)
         finally:
             result.subscription.close()
+            if trail is not None:
+                trail.finish(200)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
         """As over HTTPS, for pages and single objects; an error is an answer, too."""
         try:
-            result = await self._run(call, headers)
+            request = self._request(call, headers)
+            result = await self._run(request, self._trail(call, request))
         except ApiError as error:
             return Answer(error.code, {}, orjson.dumps(error.status()))
         if isinstance(result, RawResult):
