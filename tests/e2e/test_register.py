@@ -142,6 +142,19 @@ def test_a_cluster_that_leaves_takes_what_was_propagated_with_it(registering: Re
     karmada("delete", "-f", "-", stdin=WEB)
 
 
+def test_a_deleted_cluster_is_emptied_by_its_agent(registering: Registering) -> None:
+    """The agent's rights last as long as it has something to clean up."""
+    member, karmada = registering.member, registering.karmada
+    registering.register()
+    registering.fleet.until_ready(NAME)
+    karmada("apply", "-f", "-", stdin=WEB)
+    member("wait", "deployment/web", "--for=create", "--timeout=60s", timeout=70)
+    karmada("delete", "cluster", NAME, "--timeout=60s", timeout=70)
+    assert member("get", "deployments", "-o", "name").out == ""
+    karmada("delete", "-f", "-", stdin=WEB)
+    member("delete", "clusterrole/karmada-agent", "clusterrolebinding/karmada-agent", "namespace/karmada-system")
+
+
 @pytest.mark.parametrize(
     ("flag", "value", "message"),
     [

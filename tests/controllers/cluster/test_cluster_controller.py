@@ -15,6 +15,7 @@ from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.writes import remove_finalizer
 from tests.support.control_plane import EVENTS, NAMESPACES, ControlPlane, running
 from tests.support.eventually import eventually
 
@@ -301,6 +302,24 @@ async def test_works_of_a_pull_cluster_that_is_ready_wait_for_its_agent(plane: C
     assert cached(plane) is not None
     await plane.set_ready("m1", "False")  # the agent is gone for good
     await gone(plane)
+
+
+async def test_the_namespace_of_a_ready_pull_cluster_outlives_its_works(plane: ControlPlane) -> None:
+    """The agent's right to the Works is a Role there."""
+    await plane.add_cluster("m1", "Pull")
+    await settled(plane)
+    await plane.set_ready("m1", "True")
+    await plane.client.create(Work.gvr, work())
+    works = plane.context.informers.of(Work.gvr)
+    await eventually(lambda: len(works) and taints(plane) == [])
+    await plane.client.delete(Cluster.gvr, "m1")
+    await eventually(lambda: [w for w in works.list() if w["metadata"].get("deletionTimestamp")] and idle(plane))
+    namespace = await plane.client.get(NAMESPACES, "karmada-es-m1")
+    assert "deletionTimestamp" not in namespace["metadata"]
+    (left,) = works.list()
+    await remove_finalizer(plane.client, Work.gvr, left, "karmada.io/execution-controller")  # as the agent does
+    await gone(plane)
+    assert await plane.get(NAMESPACES, "karmada-es-m1") is None
 
 
 async def test_works_that_cannot_be_released_are_reported(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:

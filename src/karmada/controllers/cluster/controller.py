@@ -5,8 +5,9 @@ finalizer. When it is deleted, its execution namespace is deleted first, and wit
 applied; then the scheduler must move every binding away; only then is the finalizer removed. The end of the namespace
 and the last binding trigger a reconcile; the fixed pause is a safety net.
 
-The Works of a Pull cluster are cleaned up by its agent. When that cluster is not ready, the agent is assumed dead and
-its Works are released.
+The Works of a Pull cluster are cleaned up by its agent, whose rights to them are in the execution namespace: that is
+deleted only when no binding can create Works any more and the last of them is gone. When the cluster is not ready, the
+agent is assumed dead and its Works are released.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import deleted, field_changed
-from karmada.kube.runtime.writes import remove_finalizer
+from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
 NAMESPACES: Final = GVR("", "v1", "namespaces")
 CONTROLLER: Final = "cluster-controller"
@@ -57,6 +58,7 @@ class Clusters(Reconciler):
         self.watches = (
             Watch(Cluster.gvr),
             Watch(NAMESPACES, when=deleted, map_to=_cluster_of_namespace),
+            Watch(Work.gvr, when=deleted, map_to=self._losing_work),
             Watch(ResourceBinding.gvr, when=left, map_to=self._leaving),
             Watch(ClusterResourceBinding.gvr, when=left, map_to=self._leaving),
         )
@@ -67,6 +69,12 @@ class Clusters(Reconciler):
             cluster = self._clusters.get(Key("", name))
             if cluster is not None and meta.is_deleting(cluster):
                 yield Key("", name)
+
+    def _losing_work(self, work: Obj) -> Iterable[Key]:
+        """The cluster of a Work, if it is being deleted and waits until it has none."""
+        name = well_known.cluster_of_namespace(meta.namespace(work))
+        cluster = self._clusters.get(Key("", name)) if name is not None else None
+        return (Key("", meta.name(cluster)),) if cluster is not None and meta.is_deleting(cluster) else ()
 
     async def reconcile(self, key: Key) -> Result:
         cluster = self._clusters.get(key)
@@ -135,8 +143,11 @@ class Clusters(Reconciler):
     async def _execution_space_remains(self, cluster: Obj) -> bool:
         space = well_known.execution_namespace(cluster["metadata"]["name"])
         try:
-            if cluster["spec"].get("syncMode") == "Pull" and not is_ready(cluster):
-                await self._release_works(space)
+            if cluster["spec"].get("syncMode") == "Pull":
+                if not is_ready(cluster):
+                    await self._release_works(space)
+                elif await self._works_remain(space) or self._is_target(meta.name(cluster)):
+                    return True
             return await self._delete_execution_space(cluster, space)
         except Conflict:
             raise
@@ -156,6 +167,20 @@ class Clusters(Reconciler):
         message = f"Removed execution space for cluster({cluster['metadata']['name']})."
         self._events.event(cluster, NORMAL, "RemoveExecutionSpaceSucceed", message)
         return remains
+
+    async def _works_remain(self, space: str) -> bool:
+        """Delete them, and leave what follows to the agent."""
+        works = self._works.list(space)
+        outcomes = await asyncio.gather(
+            *(
+                delete_if_exists(self._client, Work.gvr, meta.name(work), space, uid=meta.uid(work))
+                for work in works
+                if not meta.is_deleting(work)
+            ),
+            return_exceptions=True,
+        )
+        raise_together(outcomes)
+        return bool(works)
 
     async def _release_works(self, space: str) -> None:
         works = [work for work in self._works.list(space) if well_known.EXECUTION_FINALIZER in meta.finalizers(work)]
