@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from karmada.kube.sim.behaviours import OK, Outcome, parse_outcome
 from karmada.kube.sim.kubelet.images import container_id, full_name, image_id
 from karmada.kube.sim.kubelet.machine import Machine
-from karmada.kube.sim.kubelet.podlifecycle import NodeContext, advance, pause_before, set_course
+from karmada.kube.sim.kubelet.node_context import NodeContext
+from karmada.kube.sim.kubelet.podlifecycle import advance, pause_before, set_course
 from karmada.kube.sim.kubelet.podstatus import patch_of, status_of
 from karmada.kube.sim.kubelet.predicted_runs import words_of
 from karmada.kube.sim.kubelet.run import NEVER, accept, restore

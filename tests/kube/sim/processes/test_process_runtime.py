@@ -14,7 +14,8 @@ from karmada.kube.client.transport import Call
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from tests.kube.sim.processes.process_cluster import fetched, pod, process_cluster, service
+from karmada.kube.sim.processes.loopback import claim_any, in_block
+from tests.kube.sim.processes.process_cluster import SMALL, fetched, pod, process_cluster, service
 from tests.kube.sim.whole_cluster import CONFIG_MAPS, NODES, PODS, Whole
 from tests.support.eventually import eventually
 
@@ -206,3 +207,143 @@ async def test_init_containers_run_to_their_end_before_the_others(cluster: Whole
     assert await log(cluster, "p", container="first") == "made ready\n"
     [first] = found(cluster, "p")["status"]["initContainerStatuses"]
     assert first["state"]["terminated"]["exitCode"] == 0
+
+
+async def test_a_failed_startup_probe_restarts_the_container_and_others_wait_for_it(cluster: Whole) -> None:
+    probe = {"tcpSocket": {"port": "none"}, "periodSeconds": 1, "failureThreshold": 1}
+    ready_probe = {"httpGet": {"path": "/health", "port": 8080}, "periodSeconds": 1}
+    await cluster.admin.create(PODS, pod("p", container={"startupProbe": probe, "readinessProbe": ready_probe}))
+    await eventually(lambda: status(cluster, "p").get("restartCount") == 1)
+    assert "Container main failed startup probe, will be restarted" in await events(cluster, "p")
+    assert not any(message.startswith("Readiness") for message in await events(cluster, "p"))
+    ended = status(cluster, "p")["lastState"]["terminated"]
+    assert ended["exitCode"] in (0, 143), "ended by SIGTERM, before or after it could handle it"
+
+
+@pytest.mark.parametrize(
+    ("command", "passes"), [(["python", "-c", "exit(0)"], True), (["python", "-c", "exit(1)"], False), (["ls"], False)]
+)
+async def test_exec_probes_run_known_commands(cluster: Whole, command: list[str], passes: bool) -> None:
+    probe = {"exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 10, "failureThreshold": 1}
+    await cluster.admin.create(PODS, pod("p", container={"readinessProbe": probe}))
+    if passes:
+        await ready(cluster, "p")
+        return
+
+    async def failed() -> bool:
+        return any(message.startswith("Readiness probe failed: ") for message in await events(cluster, "p"))
+
+    await eventually(failed)
+    assert not status(cluster, "p")["ready"]
+
+
+async def test_behaviours_apply_to_processes_too(cluster: Whole) -> None:
+    wanted = pod("p")
+    wanted["metadata"]["annotations"] = {"sim.io/behavior": "never-ready"}
+    await cluster.admin.create(PODS, wanted)
+    await listening(cluster, "p")
+    assert not status(cluster, "p")["ready"]
+
+
+async def test_a_lost_node_ends_its_processes_and_restarts_them_when_it_is_back(cluster: Whole) -> None:
+    await cluster.admin.create(PODS, pod("p", nodeName="processes-node-1"))
+    await ready(cluster, "p")
+    [pid] = pids(cluster)
+    cluster.sim.stop_nodes(["processes-node-1"])
+    await eventually(lambda: not alive(pid))
+    cluster.sim.resume_nodes(["processes-node-1"])
+    await eventually(lambda: pids(cluster) not in ([], [pid]))
+    await eventually(lambda: status(cluster, "p")["restartCount"] == 1)
+
+
+async def test_logs_are_selected_as_kubernetes_does(cluster: Whole) -> None:
+    script = "import sys; print('one'); print('two', file=sys.stderr); print('three')"
+    await cluster.admin.create(PODS, pod("p", restartPolicy="Never", container={"command": ["python", "-uc", script]}))
+    await eventually(lambda: (found(cluster, "p").get("status") or {}).get("phase") == "Succeeded")
+    assert sorted((await log(cluster, "p")).split()) == ["one", "three", "two"]
+    assert await log(cluster, "p", stream="Stderr") == "two\n"
+    assert len((await log(cluster, "p", tailLines="1")).splitlines()) == 1
+    assert len(await log(cluster, "p", limitBytes="5")) == 5
+    time, _, _ = (await log(cluster, "p", stream="Stderr", timestamps="true")).partition(" ")
+    assert time.endswith("Z")
+    assert "previous terminated container" in await log(cluster, "p", previous="true")
+
+
+async def test_a_pod_finds_the_api_server_and_services_by_their_names(cluster: Whole) -> None:
+    """With our own client, in the container's environment; the certificate is checked against the name."""
+    await cluster.admin.create(SERVICES, service("web"))
+    await cluster.deploy(1, containers=[{"name": "main", "image": "known/server:1"}])
+    address = (await cluster.admin.get(SERVICES, "web", "default"))["spec"]["clusterIP"]
+    await fetched(address, 80)
+    await cluster.admin.create(
+        PODS, pod("p", restartPolicy="Never", container={"command": ["python", "-c", IN_CLUSTER]})
+    )
+    await eventually(lambda: (found(cluster, "p").get("status") or {}).get("phase") in ("Succeeded", "Failed"))
+    assert (await log(cluster, "p")).splitlines() == [
+        "account default",
+        "light True",
+        "aiohttp True",
+        "wrong name rejected",
+        f"lookup {[(address, 80)]}",
+    ]
+
+
+IN_CLUSTER = """
+import asyncio
+from dataclasses import replace
+from karmada.kube.client.client import Client
+from karmada.kube.client.cluster_names import lookup
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.incluster import in_cluster_config
+from karmada.kube.client.light import LightTransport
+from karmada.kube.client.transport import Call, ConnectionFailed
+from karmada.kube.objects.gvk import GVR
+
+async def main():
+    inside = replace(in_cluster_config(), timeout=10.0)
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    client = Client(LightTransport(inside))
+    done = await client.create(GVR("authentication.k8s.io", "v1", "selfsubjectreviews"), review, "")
+    print("account", done["status"]["userInfo"]["username"].split(":")[-1])
+    await client.close()
+    named = replace(inside, server="https://kubernetes.default.svc.cluster.local")
+    for kind, transport in (("light", LightTransport(named)), ("aiohttp", HttpsTransport(named))):
+        print(kind, (await transport.answer(Call("GET", "/version"))).status == 200)
+        await transport.close()
+    wrong = LightTransport(replace(named, tls_server_name="other.default.svc"))
+    try:
+        await wrong.answer(Call("GET", "/version"))
+    except ConnectionFailed as error:
+        print("wrong name", "rejected" if "CERTIFICATE_VERIFY_FAILED" in str(error) else error)
+    await wrong.close()
+    print("lookup", lookup("web", 80))
+
+asyncio.run(main())
+"""
+
+
+async def test_tokens_are_renewed_before_they_end(cluster: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karmada.kube.sim.processes.pod.token_renewal", lambda _pod: 0.05)
+    await cluster.admin.create(PODS, pod("p"))
+    await ready(cluster, "p")
+    [token] = cluster.sim.folder.glob("pods/*/volumes/kube-api-access-*/token")
+    first = token.read_text()
+    await eventually(lambda: token.read_text() != first)
+
+
+async def test_containers_of_a_cluster_that_starts_again_are_restarted(tmp_path: Path) -> None:
+    block = claim_any(str(tmp_path))
+    block.release()
+    profile = in_block(SMALL, block.number)
+    async with process_cluster(tmp_path, profile, in_memory=False) as cluster:
+        await cluster.admin.create(PODS, pod("p"))
+        await ready(cluster, "p")
+        await listening(cluster, "p")
+        [pid] = pids(cluster)
+    assert not alive(pid)
+    async with process_cluster(tmp_path, profile, in_memory=False) as cluster:
+        await eventually(lambda: status(cluster, "p").get("restartCount") == 1)
+        await ready(cluster, "p")
+        ended = status(cluster, "p")["lastState"]["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (255, "Unknown")
+        assert "stopping" in await log(cluster, "p", previous="true")

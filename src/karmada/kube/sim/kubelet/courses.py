@@ -8,7 +8,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.behaviours import Outcome
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.kubelet.container_environment import describe, expanded
-from karmada.kube.sim.kubelet.podlifecycle import NodeContext, PodEvent, advance, set_course
+from karmada.kube.sim.kubelet.node_context import NodeContext, PodEvent
+from karmada.kube.sim.kubelet.podlifecycle import advance, set_course
 from karmada.kube.sim.kubelet.predicted_runs import PredictedRun, words_of
 from karmada.kube.sim.kubelet.run import Container, Run
 from karmada.kube.sim.kubelet.script_runs import run_through

@@ -29,8 +29,8 @@ from karmada.kube.sim.kubelet import mounts
 from karmada.kube.sim.kubelet.container_environment import sub_path_problem
 from karmada.kube.sim.kubelet.courses import Courses, Known
 from karmada.kube.sim.kubelet.managed import internal_ip, is_managed
+from karmada.kube.sim.kubelet.node_context import NodeContext, PodEvent
 from karmada.kube.sim.kubelet.nodestate import Addresses, NodeState, is_taken, refusal, requests_of
-from karmada.kube.sim.kubelet.podlifecycle import NodeContext, PodEvent
 from karmada.kube.sim.kubelet.podstatus import patch_of, rejection, status_of
 from karmada.kube.sim.kubelet.run import NEVER, Run, accept, restore
 from karmada.kube.sim.kubelet.runtime import Observed, Runtime

@@ -12,15 +12,12 @@ prescribes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from random import Random
-from typing import NamedTuple
 
 from karmada.kube.objects.times import format_duration, parse_time
-from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.sim.behaviours import Outcome
 from karmada.kube.sim.kubelet.images import full_name, image_size
+from karmada.kube.sim.kubelet.node_context import NodeContext, PodEvent
 from karmada.kube.sim.kubelet.podstatus import end_of
 from karmada.kube.sim.kubelet.predicted_runs import PredictedRun, runs_until_stopped, words_of
 from karmada.kube.sim.kubelet.run import (
@@ -37,9 +34,8 @@ from karmada.kube.sim.kubelet.run import (
     Run,
     specs,
 )
-from karmada.kube.sim.kubelet.runtime import Observed
 from karmada.kube.sim.kubelet.shell import is_simulated
-from karmada.kube.sim.profile import Delay, Latencies
+from karmada.kube.sim.profile import Delay
 
 JOB_SECONDS = 1.0
 """How long a container runs that is meant to end, unless its command or its outcome says more."""
@@ -56,37 +52,6 @@ _ENDING = ("run-for", "crash-loop", "oom")
 _READINESS = ("never-ready", "ready-after", "flap")
 _PROBE_FAILURE = "HTTP probe failed with statuscode: 503"
 _PULL_REASONS = (ERR_PULL, PULL_BACK_OFF)
-
-
-class PodEvent(NamedTuple):
-    """An event about the pod."""
-
-    type: str
-    reason: str
-    message: str
-
-
-@dataclass(slots=True)
-class NodeContext:
-    """The state of a pod's node at a moment."""
-
-    now: float
-    """Wall time, for events and status."""
-    tick: float
-    """Monotonic time, for what is due."""
-    latencies: Latencies
-    random: Random
-    images: set[str]
-    """Those that are on the node; a pulled one is added."""
-    mount_error: str = ""
-    """Why the pod's volumes cannot be mounted."""
-    config_errors: Mapping[str, str] = field(default_factory=dict)
-    """Why a container cannot be created."""
-    resizes: bool = True
-    runs: Callable[[Obj], bool] = lambda _spec: False
-    """Whether a runtime runs a container; all others are simulated."""
-    observed: Mapping[str, Observed] = field(default_factory=dict)
-    """Containers whose state is not made up: they are run, or were ended through their terminal."""
 
 
 def advance(run: Run, outcome: Outcome, around: NodeContext) -> list[PodEvent]:

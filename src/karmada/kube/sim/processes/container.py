@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.sim.kubelet.runtime import Observed
@@ -66,7 +69,7 @@ class ContainerRun:
         self._process: asyncio.subprocess.Process | None = None
         self._prober: Prober | None = None
         self._ending: asyncio.Task[None] | None = None
-        self._deadline = float("inf")
+        self._deadline = math.inf
         self._life = asyncio.create_task(self._live(), name=f"container {spec['name']}")
 
     @property
@@ -84,13 +87,15 @@ class ContainerRun:
                 await self._after.ended()
                 self._after = None
             self.launch = await self._prepare()
+            if self._deadline < math.inf:
+                self._end_with(Observed(self.attempt, spawning.exit_code(-signal.SIGTERM)))
+                return
             self._process = await spawning.spawn(self.launch.argv, self.launch.env, self.launch.directory)
-        except (OSError, UnknownCommand, VolumeError) as error:
+        except (OSError, ApiError, UnknownCommand, VolumeError) as error:
             self._end_with(Observed(self.attempt, START_ERROR, "StartError", f"failed to start: {error}"))
             return
-        except asyncio.CancelledError:
-            self._end_with(Observed(self.attempt, spawning.exit_code(-15)))
-            return
+        if self._deadline < math.inf:
+            self._begin_to_end(self._process)
         spawning.record(self._record_path, self._process.pid)
         try:
             await self._run(self._process, self.launch)
@@ -114,6 +119,7 @@ class ContainerRun:
         probing = asyncio.create_task(self._prober.run())
         try:
             code = await process.wait()
+            spawning.send(process.pid, signal.SIGKILL)  # what it started ends with it, as in a container
             await asyncio.wait(reading, timeout=_OUTPUT_SECONDS)
         finally:
             await cancel_and_wait(probing, *reading)
@@ -138,18 +144,18 @@ class ContainerRun:
 
     def end(self, grace: float) -> None:
         """Begin to end it; a later call may only shorten the time."""
-        if self._life.done():
-            return
-        if self._process is None:
-            self._life.cancel()
-            return
         deadline = asyncio.get_running_loop().time() + grace
-        if deadline >= self._deadline:
+        if self._life.done() or deadline >= self._deadline:
             return
         self._deadline = deadline
+        if self._process is not None:
+            self._begin_to_end(self._process)
+
+    def _begin_to_end(self, process: asyncio.subprocess.Process) -> None:
         if self._ending is not None:
             self._ending.cancel()
-        self._ending = asyncio.create_task(spawning.end(self._process, grace))
+        left = max(0.0, self._deadline - asyncio.get_running_loop().time())
+        self._ending = asyncio.create_task(spawning.end(process, left))
 
     # commands
 

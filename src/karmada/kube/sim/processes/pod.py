@@ -11,6 +11,7 @@ from pathlib import Path
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.cluster_names import NAMES_FILE, POD_ADDRESS, POD_NAMESPACE, POD_ROOT
+from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
@@ -164,7 +165,7 @@ class ProcessPod:
             try:
                 await self._volumes.prepare(self.pod)
                 seconds = token_renewal(self.pod)
-            except (VolumeError, OSError) as error:
+            except (VolumeError, ApiError, OSError) as error:
                 log.warning("A pod's volumes could not be refreshed", pod=str(self.key), error=str(error))
                 seconds = _RETRY_SECONDS
 

@@ -65,13 +65,15 @@ def send(pid: int, number: signal.Signals) -> None:
 
 async def end(process: asyncio.subprocess.Process, grace: float) -> None:
     """SIGTERM, and SIGKILL after `grace` seconds; waits until it has ended."""
-    if process.returncode is None:
-        send(process.pid, signal.SIGTERM)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace):
-                await process.wait()
-    send(process.pid, signal.SIGKILL)  # and what it left
-    await process.wait()
+    if process.returncode is not None:
+        return
+    send(process.pid, signal.SIGTERM)
+    try:
+        async with asyncio.timeout(grace):
+            await process.wait()
+    except TimeoutError:
+        send(process.pid, signal.SIGKILL)
+        await process.wait()
 
 
 def exit_code(returncode: int) -> int:

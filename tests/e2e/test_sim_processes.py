@@ -1,0 +1,119 @@
+"""Pods of simulated clusters as processes, used as people use them: karmadactl and kubectl, a killed simulator."""
+
+from __future__ import annotations
+
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.sim_fleet import SimFleet
+from tests.support.eventually import eventually_blocking
+
+pytestmark = pytest.mark.e2e
+SERVER = Path(__file__).parents[1] / "kube/sim/processes/known_server.py"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[SimFleet]:
+    folder = tmp_path_factory.mktemp("processes")
+    images = folder / "images.yaml"
+    images.write_text(
+        f"known/server: {{command: [{sys.executable}, {SERVER}], commands: {{python: [{sys.executable}]}}}}"
+    )
+    with SimFleet(folder, kubectl_path) as fleet:
+        fleet.create("host", "--nodes", "1", "--run-processes", "--process-images", str(images))
+        kubectl = fleet.kubectl("host")
+        kubectl("create", "deployment", "web", "--image=known/server:1", "--replicas=2")
+        kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+        kubectl("expose", "deployment", "web", "--port=8000", "--target-port=8080")
+        eventually_blocking(lambda: kubectl("logs", "deployment/web").out)
+        yield fleet
+
+
+def pids(fleet: SimFleet) -> list[int]:
+    return [int(process["pid"]) for process in fleet.clusters()["host"]["processes"] or ()]
+
+
+def alive(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_status_says_what_runs_as_a_process(fleet: SimFleet) -> None:
+    shown = fleet.ctl("status").out
+    assert "cluster host runs pods of known images as processes of this machine: 2" in shown
+    assert all(f"pid {pid}, 127." in shown for pid in pids(fleet))
+
+
+def test_kubectl_logs_follows_the_output(fleet: SimFleet) -> None:
+    kubectl = fleet.kubectl("host")
+    [pod, _] = kubectl("get", "pods", "-l", "app=web", "-o", "name").lines
+    address = kubectl("get", pod, "-o", "jsonpath={.status.podIP}").out
+    following = kubectl.start("logs", "-f", pod)
+    try:
+        assert following.stdout is not None
+        assert "listening" in following.stdout.readline()  # what was there is shown; from here on it follows
+        with urllib.request.urlopen(f"http://{address}:8080/args", timeout=10):
+            assert "/args" in following.stdout.readline()
+    finally:
+        following.kill()
+        following.communicate()
+
+
+def test_kubectl_exec_runs_known_commands_in_the_environment_of_the_container(fleet: SimFleet) -> None:
+    kubectl = fleet.kubectl("host")
+    done = kubectl("exec", "deployment/web", "--", "python", "-c", "import os; print(os.environ['HOSTNAME'])")
+    assert done.out.startswith("web-")
+    failed = kubectl("exec", "deployment/web", "--", "python", "-c", "exit(4)", check=False)
+    assert "exit code 4" in failed.err
+    refused = kubectl("exec", "deployment/web", "--", "sh", check=False)
+    assert 'exec: "sh": containers of known/server:1 run as processes, which can run only python, server' in refused.err
+
+
+def test_the_proxy_of_the_api_server_reaches_the_process(fleet: SimFleet) -> None:
+    path = "/api/v1/namespaces/default/services/web:8000/proxy/env/HOSTNAME"
+    assert fleet.kubectl("host")("get", "--raw", path).out.startswith("web-")
+
+
+def test_no_process_outlives_a_killed_simulator_and_all_are_restarted(fleet: SimFleet) -> None:
+    before = pids(fleet)
+    assert len(before) == 2
+    fleet.kill()
+    eventually_blocking(lambda: not any(map(alive, before)))
+    fleet.ctl("start")
+    eventually_blocking(lambda: len(pids(fleet)) == 2)
+    restarts = "jsonpath={.items[*].status.containerStatuses[0].restartCount}"
+    eventually_blocking(lambda: fleet.kubectl("host")("get", "pods", "-o", restarts).out.split() == ["1", "1"])
+
+
+def test_deleting_the_cluster_ends_its_processes(fleet: SimFleet) -> None:
+    before = pids(fleet)
+    assert before
+    fleet.ctl("delete", "host")
+    assert not any(map(alive, before))
+
+
+def test_a_file_of_images_that_cannot_be_used_creates_nothing(fleet: SimFleet, tmp_path: Path) -> None:
+    images = tmp_path / "images.yaml"
+    images.write_text("redis: redis-server")
+    done = fleet.ctl("create", "bad", "--run-processes", "--process-images", str(images), check=False)
+    assert f'{images}: image "redis": Expected `array`' in done.err
+    assert "bad" not in fleet.clusters()
+    assert (
+        "--process-images needs --run-processes"
+        in fleet.ctl("create", "bad", "--process-images", str(images), check=False).err
+    )
+
+
+def test_a_process_is_not_run_unless_the_cluster_was_created_so(fleet: SimFleet) -> None:
+    fleet.create("plain", "--nodes", "1")
+    assert fleet.clusters()["plain"]["processes"] is None
+    assert "as processes" not in fleet.ctl("status").out
+    kubectl = fleet.kubectl("plain")
+    kubectl("create", "deployment", "web", "--image=known/server:1")
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    children = Path(f"/proc/{fleet.pid}/task/{fleet.pid}/children").read_text().split()
+    assert not any("known_server" in Path(f"/proc/{child}/cmdline").read_text() for child in children)
