@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -112,6 +113,27 @@ async def test_changed_authorities_are_published_at_once(server: ApiServer) -> N
     server.published[-1] = lambda: cluster_info(server.url, b"another authority")
     await server._credentials_changed()
     assert base64.b64encode(b"another authority").decode() in info(server)["kubeconfig"]
+
+
+async def test_a_signature_that_is_written_at_the_same_moment_is_kept(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = server._defaults.client
+    update = client.update
+
+    async def overtaken(kind: GVR, obj: Obj, **options: Any) -> Obj:
+        monkeypatch.undo()
+        patch = {"data": {"jws-kubeconfig-zzzzzz": "signature"}}
+        await server.client().patch(CONFIG_MAPS, "cluster-info", "kube-public", patch)
+        return await update(kind, obj, **options)
+
+    assert server.controllers is not None
+    await server.controllers.stop()  # the signer would remove a signature of no token
+    server.published[-1] = lambda: cluster_info(server.url, b"another authority")
+    monkeypatch.setattr(client, "update", overtaken)
+    await server._credentials_changed()
+    assert base64.b64encode(b"another authority").decode() in info(server)["kubeconfig"]
+    assert info(server)["jws-kubeconfig-zzzzzz"] == "signature"
 
 
 ALLOWED = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

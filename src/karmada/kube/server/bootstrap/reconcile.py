@@ -19,9 +19,10 @@ from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, Conflict, NotFound
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.writes import retry_on_conflict
 from karmada.kube.server.auth.bootstrap_policy import bootstrap_objects, must_recreate, reconcile
 from karmada.kube.server.bootstrap.objects import NAMESPACE_RESOURCE
 from karmada.kube.server.bootstrap.remembered import recall, remember
@@ -131,9 +132,16 @@ class Defaults:
             if not (alike and await self._write_remembered(resource, wanted)):
                 await self._create(resource, wanted, alike)
             return
-        mended = _MENDERS.get(wanted["kind"], _keep)(existing, wanted)
+        mend = _MENDERS.get(wanted["kind"], _keep)
+        if mend(existing, wanted) is not None:
+            await retry_on_conflict(lambda: self._mend(resource.gvr, wanted, mend))
+
+    async def _mend(self, gvr: GVR, wanted: Obj, mend: Mend) -> None:
+        """From what is stored now: controllers, and other servers on the same store, write some of these, too."""
+        meta = wanted["metadata"]
+        mended = mend(await self.client.get(gvr, meta["name"], meta.get("namespace", "")), wanted)
         if mended is not None:
-            await self.client.update(resource.gvr, mended)
+            await self.client.update(gvr, mended)
 
     async def _write_remembered(self, resource: Resource, wanted: Obj) -> bool:
         value = recall(self.version, wanted, rfc3339(self.clock.now()))
