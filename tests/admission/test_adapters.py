@@ -102,9 +102,9 @@ BACKEND = {"service": {"name": "a", "port": {"number": 80}}}
 REGION = {"spreadConstraints": [{"spreadByField": "region"}]}
 TWICE: dict[str, Any] = {"spreadConstraints": [{"spreadByField": "cluster"}, {"spreadByField": "cluster"}]}
 DEPENDENCIES: dict[str, Any] = {"annotations": {"resourcebinding.karmada.io/dependencies": "nonsense"}}
-Asked = tuple[str, str, Obj | None, Obj | None]
+Reviewed = tuple[str, str, Obj | None, Obj | None]
 """Path, operation, object, old object."""
-RECORDED: list[Asked] = [
+RECORDED: list[Reviewed] = [
     ("mutate-propagationpolicy", "CREATE", propagation(**REGION), None),
     ("mutate-propagationpolicy", "UPDATE", propagation(), propagation()),
     ("mutate-propagationpolicy", "CREATE", made(POLICY, "PropagationPolicy", {"placement": "everywhere"}), None),
@@ -208,7 +208,7 @@ class Webhook:
             found: Obj = await answer.json()
             return found
 
-    async def ask(self, path: str, operation: str, obj: Obj | None, old: Obj | None) -> Outcome:
+    async def call(self, path: str, operation: str, obj: Obj | None, old: Obj | None) -> Outcome:
         answer = await self.post(path, orjson.dumps(review(operation, obj, old)))
         assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
         response = answer["response"]
@@ -238,20 +238,20 @@ async def webhook(certificates: Path) -> AsyncIterator[Webhook]:
     await server.stop()
 
 
-@pytest.mark.parametrize("asked", RECORDED, ids=[f"{path}-{index}" for index, (path, *_) in enumerate(RECORDED)])
-async def test_both_answer_alike(asked: Asked, webhook: Webhook) -> None:
-    assert await webhook.ask(*asked) == await in_process(*asked)
+@pytest.mark.parametrize("reviewed", RECORDED, ids=[f"{path}-{index}" for index, (path, *_) in enumerate(RECORDED)])
+async def test_both_answer_alike(reviewed: Reviewed, webhook: Webhook) -> None:
+    assert await webhook.call(*reviewed) == await in_process(*reviewed)
 
 
 async def test_what_was_recorded_reaches_every_hook_and_both_answers() -> None:
     assert {f"/{path}" for path, *_ in RECORDED} == {hook.path for hook in HOOKS}
-    outcomes = [(path, (await in_process(path, *asked))[0]) for path, *asked in list[tuple[Any, ...]](RECORDED)]
+    outcomes = [(path, (await in_process(path, *reviewed))[0]) for path, *reviewed in list[tuple[Any, ...]](RECORDED)]
     refusing = {f"/{path}" for path, allowed in outcomes if not allowed}
     assert refusing >= {hook.path for hook in HOOKS if hook not in MUTATING}
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "code", "reason", "text"),
+    ("path", "reviewed", "code", "reason", "text"),
     [
         (
             "mutate-propagationpolicy",
@@ -277,8 +277,10 @@ async def test_what_was_recorded_reaches_every_hook_and_both_answers() -> None:
         ),
     ],
 )
-async def test_a_refusal_looks_as_if_from_a_webhook(path: str, asked: Obj, code: int, reason: str, text: str) -> None:
-    allowed, *rest, _ = await in_process(path, "CREATE", asked, None)
+async def test_a_refusal_looks_as_if_from_a_webhook(
+    path: str, reviewed: Obj, code: int, reason: str, text: str
+) -> None:
+    allowed, *rest, _ = await in_process(path, "CREATE", reviewed, None)
     [name] = [hook.name for hook in HOOKS if hook.path == f"/{path}"]
     assert not allowed
     assert rest == [code, reason, f'admission webhook "{name}" denied the request: {text}']

@@ -339,6 +339,6 @@ async def test_errors_that_are_no_statuses_have_no_reason(http: Http, client: Cl
     await client.create(CLUSTERS, cluster())
     answer = await http("GET", f"{PATH}/m1/proxy/api")
     assert answer.code == 500
-    told = answer.json()
-    assert told["message"] == "API endpoint of cluster m1 should not be empty"
-    assert "reason" not in told
+    refusal = answer.json()
+    assert refusal["message"] == "API endpoint of cluster m1 should not be empty"
+    assert "reason" not in refusal

@@ -62,34 +62,34 @@ class Turncoat:
     """Answers every request with 101 and listens to what comes then."""
 
     def __init__(self) -> None:
-        self.heard = b""
+        self.received = b""
         self.ended = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\nhello")
-        self.heard = await reader.read()
+        self.received = await reader.read()
         self.ended.set()
         writer.close()
 
 
-@pytest.mark.parametrize("asked", ["", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"])
+@pytest.mark.parametrize("requested", ["", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"])
 async def test_a_protocol_that_nobody_requested_ends_the_connection(
-    server: ApiServer, client: Client, http: Http, asked: str
+    server: ApiServer, client: Client, http: Http, requested: str
 ) -> None:
     turncoat = Turncoat()
     listening = await asyncio.start_server(turncoat.serve, "127.0.0.1", 0)
     await register(client, "m1", f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")
     host, port = server.url.removeprefix("https://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port), ssl=http._tls)
-    writer.write(f"GET {M1}/x HTTP/1.1\r\nHost: {host}\r\n{asked}\r\n".encode())
+    writer.write(f"GET {M1}/x HTTP/1.1\r\nHost: {host}\r\n{requested}\r\n".encode())
     writer.write(f"GET /api HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer my-own\r\n\r\n".encode())
     answer = await asyncio.wait_for(reader.read(), 30)
     assert answer.startswith(b"HTTP/1.1 502 ")
     assert b"hello" not in answer
     assert answer.count(b"HTTP/1.1") == 1
     await asyncio.wait_for(turncoat.ended.wait(), 30)
-    assert turncoat.heard == b""
+    assert turncoat.received == b""
     writer.close()
     listening.close()
 
@@ -161,10 +161,10 @@ async def test_what_only_one_cluster_can_go_on_from_is_not_passed_on(
     assert member.requests == [("GET", f"{PODS}?fieldSelector=a%3Db")]
 
 
-@pytest.mark.parametrize("told", [{"items": 5}, {"items": [], "metadata": "x"}, [], "x"])
-async def test_what_is_no_list_is_left_out(http: Http, client: Client, member: FakeMember, told: Any) -> None:
+@pytest.mark.parametrize("payload", [{"items": 5}, {"items": [], "metadata": "x"}, [], "x"])
+async def test_what_is_no_list_is_left_out(http: Http, client: Client, member: FakeMember, payload: Any) -> None:
     async def reply(_request: web.BaseRequest) -> web.StreamResponse:
-        return web.json_response(told)
+        return web.json_response(payload)
 
     member.reply = reply
     await register(client, "m1", member.url)

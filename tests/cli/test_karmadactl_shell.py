@@ -205,13 +205,13 @@ def test_flags_of_all_commands_are_taken_by_each(flag: str) -> None:
 @pytest.mark.parametrize(("path", "_command"), ALL)
 def test_every_command_refuses_an_unknown_flag_in_the_same_way(path: tuple[str, ...], _command: click.Command) -> None:
     words = " ".join(path)
-    told = f"error: unknown flag: --no-such-flag\nSee 'karmadactl {words} --help' for usage.\n"
+    refusal = f"error: unknown flag: --no-such-flag\nSee 'karmadactl {words} --help' for usage.\n"
     typed = [*path[:2], "member1", *path[2:]] if path[:2] == ("sim", "fail") else path
-    assert said(*typed, "--no-such-flag") == said("--no-such-flag=1", *typed) == (1, "", told)
+    assert said(*typed, "--no-such-flag") == said("--no-such-flag=1", *typed) == (1, "", refusal)
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "refusal"),
     [
         ("gte", 'error: unknown command "gte" for "karmadactl"\n\nDid you mean this?\n\tget\n\n'),
         ("qwertz", 'error: unknown command "qwertz" for "karmadactl"\n'),
@@ -246,8 +246,8 @@ def test_every_command_refuses_an_unknown_flag_in_the_same_way(path: tuple[str, 
         ("cordon", "error: cluster name is required\n"),
     ],
 )
-def test_a_command_line_that_is_wrong_is_refused_in_one_line(args: str, told: str) -> None:
-    assert said(*args.split()) == (1, "", told)
+def test_a_command_line_that_is_wrong_is_refused_in_one_line(args: str, refusal: str) -> None:
+    assert said(*args.split()) == (1, "", refusal)
 
 
 @pytest.mark.parametrize("group", ["addons", "token"])
@@ -325,31 +325,31 @@ def words(name: str, tmp_path: Path, server: str = "https://127.0.0.1:1") -> lis
 @pytest.mark.parametrize("name", list(WORDS))
 def test_a_kubeconfig_that_is_not_there(name: str, tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
-    told = f"error: stat {missing}: no such file or directory\n"
-    assert said("--kubeconfig", missing, *words(name, tmp_path)) == (1, "", told)
+    refusal = f"error: stat {missing}: no such file or directory\n"
+    assert said("--kubeconfig", missing, *words(name, tmp_path)) == (1, "", refusal)
 
 
 @pytest.mark.parametrize("name", list(WORDS))
 def test_a_context_that_is_not_there(name: str, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
-    told = 'error: context "nope" does not exist (known: here)\n'
-    assert said("--kubeconfig", path, "--karmada-context=nope", *words(name, tmp_path)) == (1, "", told)
+    refusal = 'error: context "nope" does not exist (known: here)\n'
+    assert said("--kubeconfig", path, "--karmada-context=nope", *words(name, tmp_path)) == (1, "", refusal)
 
 
 @pytest.mark.parametrize("name", list(WORDS))
 def test_a_kubeconfig_that_makes_no_sense(name: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("clusters: 3")
-    told = f'error: error loading config file "{path}": clusters must be a list\n'
-    assert said("--kubeconfig", str(path), *words(name, tmp_path)) == (1, "", told)
+    refusal = f'error: error loading config file "{path}": clusters must be a list\n'
+    assert said("--kubeconfig", str(path), *words(name, tmp_path)) == (1, "", refusal)
 
 
 @pytest.mark.parametrize("name", list(WORDS))
 def test_a_server_that_is_not_there(name: str, tmp_path: Path) -> None:
     host = f"127.0.0.1:{closed_port()}"
     path = kubeconfig(tmp_path / "config", f"https://{host}")
-    told = f"The connection to the server {host} was refused - did you specify the right host or port?\n"
-    assert said("--kubeconfig", path, *words(name, tmp_path, f"https://{host}")) == (1, "", told)
+    refusal = f"The connection to the server {host} was refused - did you specify the right host or port?\n"
+    assert said("--kubeconfig", path, *words(name, tmp_path, f"https://{host}")) == (1, "", refusal)
 
 
 def closed_port() -> int:
@@ -382,8 +382,8 @@ def test_a_server_that_says_nothing_is_not_waited_for_long(
 
 def test_a_host_that_does_not_exist(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", "https://no-such-host.invalid:6443")
-    told = "Unable to connect to the server: dial tcp: lookup no-such-host.invalid: no such host\n"
-    assert said("cordon", "m1", "--kubeconfig", path) == (1, "", told)
+    refusal = "Unable to connect to the server: dial tcp: lookup no-such-host.invalid: no such host\n"
+    assert said("cordon", "m1", "--kubeconfig", path) == (1, "", refusal)
 
 
 # logs
@@ -531,5 +531,5 @@ def test_help_shows_where_the_words_of_a_group_go(words: str) -> None:
 
 def test_help_fits_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "70")
-    told = said("get", "--help")[1]
-    assert max(len(line.expandtabs(8)) for line in told.splitlines() if line.startswith("\t")) <= 70
+    refusal = said("get", "--help")[1]
+    assert max(len(line.expandtabs(8)) for line in refusal.splitlines() if line.startswith("\t")) <= 70

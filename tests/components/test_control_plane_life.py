@@ -35,12 +35,12 @@ def new_plane(folder: Path) -> ControlPlane:
 @pytest.fixture
 def never_served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """One of the kinds never comes; what is logged meanwhile."""
-    told: list[Any] = []
+    emitted: list[Any] = []
     absent = SimpleNamespace(gvr=GVR("apps.karmada.io", "v1alpha1", "phantoms"), aggregated=False)
     monkeypatch.setattr(mount, "all_kinds", lambda: [*all_kinds(), absent])
     monkeypatch.setattr(mount, "TELL_SECONDS", 0.01)
-    monkeypatch.setattr(mount, "log", SimpleNamespace(info=lambda *_text, **values: told.append(values)))
-    return told
+    monkeypatch.setattr(mount, "log", SimpleNamespace(info=lambda *_text, **values: emitted.append(values)))
+    return emitted
 
 
 async def test_a_start_that_waits_reports_for_what_and_ends_on_a_signal(folder: Path, never_served: list[Any]) -> None:

@@ -158,7 +158,7 @@ async def test_the_program_schedules_and_stops_on_a_signal(plane: Scheduling) ->
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "emitted"),
     [
         (["--scheduler-name="], 'Options.SchedulerName: Invalid value: "": should not be empty'),
         (
@@ -173,10 +173,10 @@ async def test_the_program_schedules_and_stops_on_a_signal(plane: Scheduling) ->
         (["--feature-gates=Nothing=true"], "unrecognized feature gate: Nothing"),
     ],
 )
-def test_flags_that_make_no_sense_are_refused(flags: list[str], told: str) -> None:
+def test_flags_that_make_no_sense_are_refused(flags: list[str], emitted: str) -> None:
     result = CliRunner().invoke(main, flags)
     assert result.exit_code != 0
-    assert told in result.output
+    assert emitted in result.output
 
 
 def test_it_tells_its_version() -> None:

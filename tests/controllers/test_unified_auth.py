@@ -213,8 +213,8 @@ async def test_a_failure_is_reported_and_retried(plane: ControlPlane, monkeypatc
     assert ("Warning", "SyncImpersonationConfigFailed", "not today") in await plane.events("m1")
     monkeypatch.setattr(client, "create", create)
     await plane.until(lambda: cached(plane, "m1", BINDING_WORK))
-    told = (await plane.client.list_all(EVENTS, "default")).items
-    sources = {e["source"]["component"] for e in told if e["reason"].startswith("SyncImpersonation")}
+    emitted = (await plane.client.list_all(EVENTS, "default")).items
+    sources = {e["source"]["component"] for e in emitted if e["reason"].startswith("SyncImpersonation")}
     assert sources == {"unified-auth-controller"}
 
 

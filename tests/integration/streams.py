@@ -62,7 +62,7 @@ async def watching(http: Http, path: str, headers: Mapping[str, str] | None = No
         yield Events(response)
 
 
-def told(events: list[Any]) -> list[tuple[str, str]]:
+def types_and_names(events: list[Any]) -> list[tuple[str, str]]:
     """(type, name) of each event."""
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 

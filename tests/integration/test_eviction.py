@@ -15,11 +15,11 @@ BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 async def budget(http: Http, allowed: int, name: str = "b", generation: int = 1, **status: Any) -> None:
     spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "x"}}}
     ok(await http("POST", BUDGETS, {"metadata": {"name": name}, "spec": spec}), 201)
-    told = {
+    seen = {
         "disruptionsAllowed": allowed, "observedGeneration": generation,
         "desiredHealthy": 2, "currentHealthy": 2 + allowed, "expectedPods": 3, **status,
     }  # fmt: skip
-    ok(await patch(http, f"{BUDGETS}/{name}/status", {"status": told}))
+    ok(await patch(http, f"{BUDGETS}/{name}/status", {"status": seen}))
 
 
 async def running(http: Http, name: str) -> None:

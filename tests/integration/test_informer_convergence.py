@@ -39,7 +39,7 @@ class Scenario:
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._port = 0
-        self.heard: dict[str, str] = {}
+        self.received: dict[str, str] = {}
 
     async def start(self) -> None:
         config = ServerConfig(data_dir=self._data_dir, port=self._port, controllers=False)
@@ -47,12 +47,12 @@ class Scenario:
         await self.server.start()
         self._port = self.server.port
 
-    def hear(self, old: Obj | None, new: Obj | None) -> None:
+    def record(self, old: Obj | None, new: Obj | None) -> None:
         if new is not None:
-            self.heard[new["metadata"]["name"]] = new["metadata"]["resourceVersion"]
+            self.received[new["metadata"]["name"]] = new["metadata"]["resourceVersion"]
         else:
             assert old is not None
-            self.heard.pop(old["metadata"]["name"])
+            self.received.pop(old["metadata"]["name"])
 
     async def step(self, what: str, number: int, count: int) -> None:
         client, name = self.server.client(), f"item-{number}"
@@ -84,7 +84,7 @@ async def run(data_dir: Path, steps: list[tuple[str, int]]) -> None:
     await scenario.start()
     remote = Client(HttpsTransport(load_config(scenario.server.kubeconfig)))
     informers = [Informer(remote, CONFIG_MAPS, "default"), Informer(remote, CONFIG_MAPS, "default")]
-    informers[0].add_handler(scenario.hear)
+    informers[0].add_handler(scenario.record)
     for informer in informers:
         informer.start()
     try:
@@ -92,7 +92,7 @@ async def run(data_dir: Path, steps: list[tuple[str, int]]) -> None:
             await scenario.step(what, number, count)
         for informer in informers:
             await eventually(lambda informer=informer: known(informer) == scenario.stored(), within=20.0)
-        assert scenario.heard == scenario.stored()
+        assert scenario.received == scenario.stored()
     finally:
         for informer in informers:
             await informer.stop()

@@ -243,8 +243,8 @@ async def test_nothing_can_be_made_in_a_namespace_that_goes(server: ApiServer, h
         'configmaps "late" is forbidden: unable to create new content in namespace team because it is being terminated'
     )
     [cause] = answer.json()["details"]["causes"]
-    told = "namespace team is being terminated"
-    assert cause == {"reason": "NamespaceTerminating", "message": told, "field": "metadata.namespace"}
+    refusal = "namespace team is being terminated"
+    assert cause == {"reason": "NamespaceTerminating", "message": refusal, "field": "metadata.namespace"}
     await client.patch(CONFIG_MAPS, "held", "team", {"data": {"still": "writable"}})
 
 

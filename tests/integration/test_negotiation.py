@@ -399,19 +399,19 @@ async def test_json_is_indented_for_people(http: Http, query: str, agent: str, i
 async def test_only_large_answers_are_compressed_and_only_on_request(http: Http, client: Client) -> None:
     await client.create(MAPS, config_map("small", x="y" * 100_000), namespace="default")
     await client.create(MAPS, config_map("large", x="y" * 140_000), namespace="default")
-    asked = {"Accept-Encoding": "gzip"}
-    small = await http("GET", f"{CONFIGMAPS}/small", headers=asked)
+    requested = {"Accept-Encoding": "gzip"}
+    small = await http("GET", f"{CONFIGMAPS}/small", headers=requested)
     assert "Content-Encoding" not in small.headers
     plain = await http("GET", f"{CONFIGMAPS}/large", headers={"Accept-Encoding": "identity"})
     assert "Content-Encoding" not in plain.headers
     for path in (f"{CONFIGMAPS}/large", CONFIGMAPS):
-        packed = await http("GET", path, headers=asked)
+        packed = await http("GET", path, headers=requested)
         assert packed.headers["Content-Encoding"] == "gzip"
         assert len(packed.body) < 20_000
         whole = await http("GET", path, headers={"Accept-Encoding": "identity"})
         assert json.loads(zlib.decompress(packed.body, 31)) == whole.json()
     changed: dict[str, Any] = {"x": "z" * 140_000}
-    answer = await http("PUT", f"{CONFIGMAPS}/large", config_map("large", **changed), headers=asked)
+    answer = await http("PUT", f"{CONFIGMAPS}/large", config_map("large", **changed), headers=requested)
     assert "Content-Encoding" not in answer.headers
 
 

@@ -314,8 +314,14 @@ async def test_the_roles_for_people_allow_what_they_should(
         verb, _, resource = wanted.partition(" ")
         resource, _, group = resource.partition(".")
         resource, _, subresource = resource.partition("/")
-        asked = {"verb": verb, "resource": resource, "group": group, "subresource": subresource, "namespace": "default"}
-        body = {"spec": {"resourceAttributes": asked}}
+        requested = {
+            "verb": verb,
+            "resource": resource,
+            "group": group,
+            "subresource": subresource,
+            "namespace": "default",
+        }
+        body = {"spec": {"resourceAttributes": requested}}
         review = (await jane("POST", f"{ACCESS}/selfsubjectaccessreviews", body)).json()["status"]
         assert review["allowed"] is allowed, (wanted, review)
         if allowed:
@@ -387,14 +393,14 @@ async def test_anonymous_sees_health_and_version_and_nothing_else(http: Http) ->
 async def test_access_of_others_can_be_requested(http: Http) -> None:
     await make_role(http, "reader", rule("configmaps", "get", names="x"))
     await bind(http, "reader", "Group:readers")
-    asked = {"verb": "get", "resource": "configmaps", "namespace": "default", "name": "x"}
-    body: Obj = {"spec": {"user": "somebody", "groups": ["readers"], "resourceAttributes": asked}}
+    requested = {"verb": "get", "resource": "configmaps", "namespace": "default", "name": "x"}
+    body: Obj = {"spec": {"user": "somebody", "groups": ["readers"], "resourceAttributes": requested}}
     status = (await http("POST", f"{ACCESS}/subjectaccessreviews", body)).json()["status"]
     assert status == {
         "allowed": True,
         "reason": 'RBAC: allowed by ClusterRoleBinding "reader" of ClusterRole "reader" to Group "readers"',
     }
-    body["spec"]["resourceAttributes"] = {**asked, "name": "y"}
+    body["spec"]["resourceAttributes"] = {**requested, "name": "y"}
     assert (await http("POST", f"{ACCESS}/subjectaccessreviews", body)).json()["status"]["allowed"] is False
     local = {"metadata": {"namespace": "default"}, **body}
     answer = await http("POST", f"{ACCESS}/namespaces/default/localsubjectaccessreviews", local)
@@ -405,7 +411,7 @@ async def test_access_of_others_can_be_requested(http: Http) -> None:
         "groups": ["system:authenticated"],
     }
     assert (await http("POST", f"{ACCESS}/subjectaccessreviews", body)).json()["status"]["allowed"] is True
-    nobody = await http("POST", f"{ACCESS}/subjectaccessreviews", {"spec": {"resourceAttributes": asked}})
+    nobody = await http("POST", f"{ACCESS}/subjectaccessreviews", {"spec": {"resourceAttributes": requested}})
     assert nobody.code == 422
 
 

@@ -68,7 +68,7 @@ def kubeconfig(path: Path, port: int) -> Path:
 
 
 @asynccontextmanager
-async def asking(certificates: Path, file: Path, version: str = "v1") -> AsyncIterator[tuple[ApiServer, FakeClock]]:
+async def serving(certificates: Path, file: Path, version: str = "v1") -> AsyncIterator[tuple[ApiServer, FakeClock]]:
     webhook = TokenWebhookConfig(file=file, version=version, cache_seconds=60.0)
     config = ServerConfig(data_dir=certificates, storage="memory://", port=0, controllers=False, token_webhook=webhook)
     clock = FakeClock(start=time.time())
@@ -89,7 +89,7 @@ async def test_the_webhook_says_whose_token_it_is(
     certificates: Path, tmp_path: Path, reviews: tuple[Reviews, TlsBackend]
 ) -> None:
     hook, backend = reviews
-    async with asking(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, _):
+    async with serving(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, _):
         async with Caller(server, token="good") as caller:
             assert await caller.who() == {"username": "jane", "uid": "7", "groups": ["dev", "system:authenticated"]}
         [review] = hook.reviewed
@@ -103,7 +103,7 @@ async def test_both_answers_are_kept_for_their_time(
     certificates: Path, tmp_path: Path, reviews: tuple[Reviews, TlsBackend]
 ) -> None:
     hook, backend = reviews
-    async with asking(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, clock):
+    async with serving(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, clock):
         for _ in range(3):
             assert (await code(server, "good"), await code(server, "late")) == (200, 401)
         assert len(hook.reviewed) == 2
@@ -129,7 +129,7 @@ async def test_an_answer_that_names_nobody_is_a_refusal(
 ) -> None:
     hook, backend = reviews
     hook.answers["odd"] = answer
-    async with asking(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, _):
+    async with serving(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, _):
         assert await code(server, "odd") == 401
 
 
@@ -138,7 +138,7 @@ async def test_a_webhook_that_fails_lets_nobody_in_and_is_tried_again(
 ) -> None:
     hook, backend = reviews
     hook.status = 500
-    async with asking(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, clock):
+    async with serving(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, clock):
         for attempt in (1, 2):
             request = asyncio.create_task(code(server, "good"))
 
@@ -159,7 +159,7 @@ async def test_tokens_that_the_server_knows_are_not_sent_out(
     certificates: Path, tmp_path: Path, reviews: tuple[Reviews, TlsBackend]
 ) -> None:
     hook, backend = reviews
-    async with asking(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, _):
+    async with serving(certificates, kubeconfig(tmp_path / "hook", backend.port)) as (server, _):
         admin = server.pki.admin
         async with Caller(server, cert=admin.cert_pem, key=admin.key_pem, token="whatever") as caller:
             assert (await caller.who())["username"] == "system:admin"

@@ -12,7 +12,7 @@ from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.http import watch_stream as watch_module
 from karmada.kube.server.watchcache.collection import Collection
-from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, told, watching
+from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision, served, types_and_names, watching
 from tests.support.eventually import LIMIT, eventually
 from tests.support.wire import Http
 
@@ -49,7 +49,7 @@ async def test_a_list_and_a_watch_from_its_version_miss_and_repeat_nothing(http:
     listed = (await http("GET", CONFIGMAPS + "?resourceVersion=0&limit=500")).json()
     await create(http, "between")
     async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={revision(listed)}") as events:
-        assert told([await events.next()]) == [("ADDED", "between")]
+        assert types_and_names([await events.next()]) == [("ADDED", "between")]
         changed = await put(http, "before", colour="blue")
         event = await events.next()
         assert event == {"type": "MODIFIED", "object": changed}
@@ -65,7 +65,7 @@ async def test_the_headers_come_before_the_first_event(http: Http, server: ApiSe
         assert headers["Cache-Control"] == "no-cache, private"
         assert "Content-Encoding" not in headers
         await create(http, "later")
-        assert told([await events.next()]) == [("ADDED", "later")]
+        assert types_and_names([await events.next()]) == [("ADDED", "later")]
 
 
 @pytest.mark.parametrize("version", ["", "&resourceVersion=0", "&resourceVersion="])
@@ -73,16 +73,16 @@ async def test_without_a_version_a_watch_tells_the_current_state_first(http: Htt
     for name in ("a", "b"):
         await create(http, name, labels={"mine": "yes"})
     async with watching(http, f"{CONFIGMAPS}?watch=1&labelSelector=mine{version}") as events:
-        assert sorted(told(await events.take(2))) == [("ADDED", "a"), ("ADDED", "b")]
+        assert sorted(types_and_names(await events.take(2))) == [("ADDED", "a"), ("ADDED", "b")]
         await create(http, "c", labels={"mine": "yes"})
-        assert told([await events.next()]) == [("ADDED", "c")]
+        assert types_and_names([await events.next()]) == [("ADDED", "c")]
 
 
 @pytest.mark.parametrize("value", ["1", "true", "", "yes"])
 async def test_watch_is_on_unless_it_says_false_or_0(http: Http, server: ApiServer, value: str) -> None:
     async with watching(http, f"{CONFIGMAPS}?watch={value}&resourceVersion={server.cache.revision}") as events:
         await create(http, "a")
-        assert told([await events.next()]) == [("ADDED", "a")]
+        assert types_and_names([await events.next()]) == [("ADDED", "a")]
 
 
 @pytest.mark.parametrize("value", ["0", "false"])
@@ -100,15 +100,15 @@ async def test_the_legacy_watch_prefix_watches(http: Http) -> None:
         await create(http, name, labels={"mine": "yes"})
     prefix = "/api/v1/watch"
     async with watching(http, f"{prefix}/namespaces/default/configmaps/two") as events:
-        assert told([await events.next()]) == [("ADDED", "two")]
+        assert types_and_names([await events.next()]) == [("ADDED", "two")]
         for name in ("one", "two"):
             await put(http, name, labels={"mine": "yes"}, changed="yes")
-        assert told([await events.next()]) == [("MODIFIED", "two")]
+        assert types_and_names([await events.next()]) == [("MODIFIED", "two")]
     for path in ("/namespaces/default/configmaps", "/configmaps"):
         async with watching(http, f"{prefix}{path}?labelSelector=mine") as events:
-            assert told(await events.take(2)) == [("ADDED", "one"), ("ADDED", "two")]
+            assert types_and_names(await events.take(2)) == [("ADDED", "one"), ("ADDED", "two")]
     async with watching(http, f"{prefix}/namespaces/default") as events:
-        assert told([await events.next()]) == [("ADDED", "default")]
+        assert types_and_names([await events.next()]) == [("ADDED", "default")]
 
 
 async def test_a_watch_of_one_name_tells_of_no_other(http: Http, server: ApiServer) -> None:
@@ -116,7 +116,7 @@ async def test_a_watch_of_one_name_tells_of_no_other(http: Http, server: ApiServ
     async with watching(http, path) as events:
         await create(http, "other")
         await create(http, "mine")
-        assert told([await events.next()]) == [("ADDED", "mine")]
+        assert types_and_names([await events.next()]) == [("ADDED", "mine")]
 
 
 async def test_a_deletion_carries_the_last_state_under_its_own_version(http: Http) -> None:
@@ -147,10 +147,15 @@ async def test_an_object_that_begins_or_ceases_to_match_appears_or_disappears(ht
         await put(http, "x", labels={"colour": "white"}, step="4")
         await http("DELETE", f"{CONFIGMAPS}/x")
         await create(http, "y", labels={"colour": "blue"})
-        assert told([await events.next()]) == [("ADDED", "y")]
+        assert types_and_names([await events.next()]) == [("ADDED", "y")]
     replay = f"{CONFIGMAPS}?watch=1&labelSelector=colour%3Dblue&resourceVersion={revision(made)}"
     async with watching(http, replay) as events:
-        assert told(await events.take(4)) == [("ADDED", "x"), ("MODIFIED", "x"), ("DELETED", "x"), ("ADDED", "y")]
+        assert types_and_names(await events.take(4)) == [
+            ("ADDED", "x"),
+            ("MODIFIED", "x"),
+            ("DELETED", "x"),
+            ("ADDED", "y"),
+        ]
 
 
 async def test_a_field_selector_follows_transitions_too(http: Http, server: ApiServer) -> None:
@@ -162,7 +167,7 @@ async def test_a_field_selector_follows_transitions_too(http: Http, server: ApiS
         assert (await http("POST", pods, pod)).code == 201
         target = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
         assert (await http("POST", f"{pods}/p/binding", target)).code == 201
-        assert told([await events.next()]) == [("ADDED", "p")]
+        assert types_and_names([await events.next()]) == [("ADDED", "p")]
 
 
 async def test_versions_rise_and_every_watcher_sees_the_same_order(http: Http, server: ApiServer) -> None:
@@ -180,7 +185,7 @@ async def test_a_write_that_changes_nothing_is_no_event(http: Http) -> None:
     async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={revision(made)}") as events:
         assert revision(await put(http, "same", a="b")) == revision(made)
         await create(http, "next")
-        assert told([await events.next()]) == [("ADDED", "next")]
+        assert types_and_names([await events.next()]) == [("ADDED", "next")]
 
 
 async def test_timeout_seconds_ends_the_stream_cleanly(http: Http, server: ApiServer) -> None:
@@ -235,7 +240,7 @@ async def test_history_of_one_resource_outlives_churn_in_another(http: Http, cli
     await forget_history(server, client)
     path = f"/api/v1/namespaces/default/secrets?watch=1&resourceVersion={revision(made) - 1}"
     async with watching(http, path) as events:
-        assert told([await events.next()]) == [("ADDED", "quiet")]
+        assert types_and_names([await events.next()]) == [("ADDED", "quiet")]
 
 
 async def test_a_watch_from_a_version_of_the_future_is_silent_until_then(http: Http, server: ApiServer) -> None:
@@ -303,14 +308,14 @@ async def test_a_streamed_list_ends_with_a_marked_bookmark_and_goes_on_live(http
         await create(http, name, labels={"mine": "yes"})
     async with watching(http, f"{CONFIGMAPS}?{WATCH_LIST}&labelSelector=mine") as events:
         first = await events.until("BOOKMARK")
-        assert sorted(told(first[:-1])) == [("ADDED", "a"), ("ADDED", "b")]
+        assert sorted(types_and_names(first[:-1])) == [("ADDED", "a"), ("ADDED", "b")]
         bookmark = first[-1]["object"]
         assert bookmark["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
         assert bookmark["kind"] == "ConfigMap"
         assert revision(bookmark) >= max(revision(event["object"]) for event in first[:-1])
         made = await create(http, "c", labels={"mine": "yes"})
         event = await events.next()
-        assert told([event]) == [("ADDED", "c")]
+        assert types_and_names([event]) == [("ADDED", "c")]
         assert revision(event["object"]) == revision(made) > revision(bookmark)
 
 
@@ -335,9 +340,9 @@ async def test_a_streamed_list_without_bookmarks_has_none(http: Http) -> None:
     query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
     await create(http, "a", labels={"mine": "yes"})
     async with watching(http, f"{CONFIGMAPS}?{query}&labelSelector=mine") as events:
-        assert told([await events.next()]) == [("ADDED", "a")]
+        assert types_and_names([await events.next()]) == [("ADDED", "a")]
         await create(http, "b", labels={"mine": "yes"})
-        assert told([await events.next()]) == [("ADDED", "b")]
+        assert types_and_names([await events.next()]) == [("ADDED", "b")]
 
 
 @pytest.mark.parametrize("version", ["", "&resourceVersion=0"])
@@ -346,7 +351,7 @@ async def test_without_initial_events_a_watch_tells_only_what_comes(http: Http, 
     query = f"watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan{version}"
     async with watching(http, f"{CONFIGMAPS}?{query}") as events:
         await create(http, "new")
-        assert told([await events.next()]) == [("ADDED", "new")]
+        assert types_and_names([await events.next()]) == [("ADDED", "new")]
 
 
 async def test_a_legacy_watch_of_the_current_state_marks_its_end_when_bookmarks_are_allowed(http: Http) -> None:
@@ -392,9 +397,9 @@ async def test_deleting_a_crd_ends_the_watches_of_its_objects(http: Http) -> Non
     made = await http("POST", gadgets, {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}})
     assert made.code == 201
     async with watching(http, f"{gadgets}?watch=1") as events:
-        assert told([await events.next()]) == [("ADDED", "g")]
+        assert types_and_names([await events.next()]) == [("ADDED", "g")]
         assert (await http("DELETE", f"{crds}/gadgets.example.com")).code == 200
-        assert ("DELETED", "g") in told(await events.rest())
+        assert ("DELETED", "g") in types_and_names(await events.rest())
 
 
 async def test_events_of_every_version_of_a_kind_carry_the_same_revisions(http: Http, server: ApiServer) -> None:
@@ -450,4 +455,4 @@ async def test_a_slow_consumer_is_cut_off_and_resumes_without_a_gap(
     assert len(seen) < count
     async with watching(http, f"{CONFIGMAPS}?watch=1&resourceVersion={position}") as resumed:
         seen += await resumed.take(count - len(seen))
-    assert told(seen) == [("ADDED", f"n-{n:04d}") for n in range(count)]
+    assert types_and_names(seen) == [("ADDED", f"n-{n:04d}") for n in range(count)]

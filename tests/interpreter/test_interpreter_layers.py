@@ -106,8 +106,8 @@ async def everything(interpreter: Interpreter, obj: Obj) -> dict[str, Any]:
 @pytest.mark.parametrize("gvk", MATRIX, ids=str)
 def test_the_native_layer_knows_exactly_these_kinds(gvk: GVK) -> None:
     native = Native()
-    told = "".join("x" if native.enabled(gvk, operation) else "-" for operation in COLUMNS)  # type: ignore[arg-type]
-    assert told == MATRIX[gvk]
+    refusal = "".join("x" if native.enabled(gvk, operation) else "-" for operation in COLUMNS)  # type: ignore[arg-type]
+    assert refusal == MATRIX[gvk]
     assert native.enabled(gvk, "InterpretStatus")
     assert not native.enabled(gvk, "InterpretComponent")
 

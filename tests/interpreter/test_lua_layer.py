@@ -153,7 +153,7 @@ async def test_empty_objects_and_lists_survive_a_revision() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "script", "told"),
+    ("operation", "script", "refusal"),
     [
         ("InterpretReplica", "function GetReplicas(o) return 'x' end", "replica type is number but got string"),
         ("InterpretReplica", "function GetReplicas(o) return 1, 2 end", "requires type is table but got number"),
@@ -174,9 +174,9 @@ async def test_empty_objects_and_lists_survive_a_revision() -> None:
         ("InterpretHealth", "function Other(o) end", "not found function InterpretHealth"),
     ],
 )  # fmt: skip
-async def test_answers_that_are_none(operation: Any, script: str, told: str) -> None:
+async def test_answers_that_are_none(operation: Any, script: str, refusal: str) -> None:
     found = layer(**{operation: script})
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "InterpretReplica": lambda: found.get_replicas(WEB),
         "InterpretComponent": lambda: found.get_components(WEB),
         "ReviseReplica": lambda: found.revise_replica(WEB, 1),
@@ -185,8 +185,8 @@ async def test_answers_that_are_none(operation: Any, script: str, told: str) -> 
         "InterpretDependency": lambda: found.get_dependencies(WEB),
     }
     with pytest.raises(InterpreterError) as error:
-        await asked[operation]()
-    assert told in str(error.value)
+        await requested[operation]()
+    assert refusal in str(error.value)
 
 
 async def test_an_empty_status_is_an_object() -> None:

@@ -22,9 +22,9 @@ def run(body: str, *arguments: Any, **kwargs: Any) -> Any:
 
 
 def error(body: str, *arguments: Any) -> str:
-    with pytest.raises(LuaError) as told:
+    with pytest.raises(LuaError) as refusal:
         run(body, *arguments)
-    return str(told.value)
+    return str(refusal.value)
 
 
 # values
@@ -60,7 +60,7 @@ def test_integers_beyond_doubles_are_rounded_not_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "refusal"),
     [
         ("return {[1]=1, [3]=3}", "cannot encode sparse array"),
         ("return {[1.5]=1}", "cannot encode sparse array"),
@@ -73,8 +73,8 @@ def test_integers_beyond_doubles_are_rounded_not_refused() -> None:
         ("return 1/0", "json: unsupported value: +Inf"),
     ],
 )
-def test_what_is_no_json_is_refused(body: str, told: str) -> None:
-    assert error(body) == told
+def test_what_is_no_json_is_refused(body: str, refusal: str) -> None:
+    assert error(body) == refusal
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
@@ -219,9 +219,9 @@ def test_os_has_nothing_but_the_clock() -> None:
 
 @pytest.mark.parametrize("name", ["dump", "gsub", "rep"])
 def test_growing_string_functions_are_refused(name: str) -> None:
-    told = f"The Lua function string.{name} is not supported by Karmada."
-    assert told in error(f"string.{name}('x', 1000000000)")
-    assert told in error(f"('x'):{name}(1000000000)")
+    refusal = f"The Lua function string.{name} is not supported by Karmada."
+    assert refusal in error(f"string.{name}('x', 1000000000)")
+    assert refusal in error(f"('x'):{name}(1000000000)")
 
 
 def test_compiled_chunks_are_refused() -> None:
@@ -334,10 +334,10 @@ def test_large_arguments_do_not_use_up_a_scripts_memory() -> None:
 
 
 def test_long_texts_are_refused_by_the_string_library() -> None:
-    told = error("return string.upper(a)", "x" * 1_000_001)
+    refusal = error("return string.upper(a)", "x" * 1_000_001)
     assert (
         "string length 1000001 exceeds the maximum allowed input string length 1000000 in Karmada lua string lib"
-        in told
+        in refusal
     )
     assert run("return string.len(a)", "x" * 1_000_001) == 1_000_001
 
@@ -445,7 +445,7 @@ def test_get_resource_quantity(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "refusal"),
     [
         ("kube.resourceAdd('1x')", "quantities must match the regular expression"),
         ("kube.resourceAdd({})", "string expected, got table"),
@@ -457,10 +457,10 @@ def test_get_resource_quantity(text: str, value: float) -> None:
         ("kube.getPodDependencies({spec={volumes=1}}, 'x')", "getPodDependencies: "),
     ],
 )
-def test_wrong_arguments_end_the_script(call: str, told: str) -> None:
+def test_wrong_arguments_end_the_script(call: str, refusal: str) -> None:
     with pytest.raises(LuaError) as error:
         library(call)
-    assert told in str(error.value)
+    assert refusal in str(error.value)
 
 
 def test_requirements_and_dependencies_of_a_template() -> None:

@@ -63,12 +63,12 @@ def test_a_deployment_is_observed_when_every_cluster_follows_the_template(native
 
 def test_a_cluster_that_has_not_told_holds_the_generation_back(native: Any) -> None:
     deployment = template(kinds.DEPLOYMENT, {"observedGeneration": 1})
-    told = native.aggregate_status(deployment, items(seen(2, replicas=1), None))
-    assert told["status"] == {"observedGeneration": 1, "replicas": 1}
-    told = native.aggregate_status(
+    refusal = native.aggregate_status(deployment, items(seen(2, replicas=1), None))
+    assert refusal["status"] == {"observedGeneration": 1, "replicas": 1}
+    refusal = native.aggregate_status(
         deployment, items(seen(2, replicas=1), {**seen(2, replicas=1), "observedGeneration": 0})
     )
-    assert told["status"] == {"observedGeneration": 1, "replicas": 2}
+    assert refusal["status"] == {"observedGeneration": 1, "replicas": 2}
 
 
 @pytest.mark.parametrize("gvk", COUNTERS, ids=str)
@@ -168,7 +168,7 @@ def test_a_job_fails_with_one_cluster_and_is_complete_with_all(
 ) -> None:
     job = native.aggregate_status(template(kinds.JOB), items(*statuses))
     now = rfc3339(clock.now())
-    assert job.get("status", {}).get("conditions", []) == [condition(*told, now) for told in conditions]
+    assert job.get("status", {}).get("conditions", []) == [condition(*refusal, now) for refusal in conditions]
 
 
 @pytest.mark.parametrize("end", ["Complete", "Failed"])
@@ -281,7 +281,7 @@ def phase(name: str | None) -> Obj | None:
 
 
 @pytest.mark.parametrize(
-    ("gvk", "phases", "told"),
+    ("gvk", "phases", "refusal"),
     [
         (kinds.CLAIM, ["Bound", "Pending"], "Pending"),
         (kinds.CLAIM, ["Pending", "Bound"], "Pending"),
@@ -304,10 +304,10 @@ def phase(name: str | None) -> Obj | None:
     ],
 )
 def test_the_phase_that_matters_most_is_reported(
-    native: Any, gvk: GVK, phases: list[str | None], told: str | None
+    native: Any, gvk: GVK, phases: list[str | None], refusal: str | None
 ) -> None:
     result = native.aggregate_status(template(gvk, {"phase": "Old", "message": "x"}), items(*map(phase, phases)))
-    assert result["status"] == ({} if told is None else {"phase": told})
+    assert result["status"] == ({} if refusal is None else {"phase": refusal})
 
 
 def test_a_pod_without_clusters_is_left_alone(native: Any) -> None:

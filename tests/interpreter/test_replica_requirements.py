@@ -14,7 +14,7 @@ from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 
 
-def asks(**requests: str) -> Obj:
+def needs(**requests: str) -> Obj:
     return {"resources": {"requests": {name.replace("_", "-"): value for name, value in requests.items()}}}
 
 
@@ -41,16 +41,16 @@ def test_limits_stand_in_for_absent_requests() -> None:
     [
         ({}, {}),
         ({"containers": [{}, {"resources": {}}]}, {}),
-        ({"containers": [asks(cpu="0", memory="0")]}, {}),
-        ({"containers": [asks(cpu="1"), asks(cpu="500m")]}, {"cpu": "1500m"}),
-        ({"containers": [asks(cpu="1"), asks(cpu="1")]}, {"cpu": "2"}),
-        ({"containers": [asks(cpu="100u"), asks(cpu="100u")]}, {"cpu": "2m"}),
-        ({"containers": [asks(memory="0.5"), asks(memory="1")]}, {"memory": "2"}),
-        ({"containers": [asks(memory="1Gi"), asks(memory="1024Mi")]}, {"memory": "2Gi"}),
-        ({"containers": [asks(ephemeral_storage="3k")]}, {"ephemeral-storage": "3000"}),
-        ({"containers": [asks(ephemeral_storage="2Ki")]}, {"ephemeral-storage": "2Ki"}),
-        ({"containers": [asks(hugepages_2Mi="4Mi")]}, {"hugepages-2Mi": "4Mi"}),
-        ({"containers": [asks(pods="1"), asks(pods="1")]}, {"pods": "2"}),
+        ({"containers": [needs(cpu="0", memory="0")]}, {}),
+        ({"containers": [needs(cpu="1"), needs(cpu="500m")]}, {"cpu": "1500m"}),
+        ({"containers": [needs(cpu="1"), needs(cpu="1")]}, {"cpu": "2"}),
+        ({"containers": [needs(cpu="100u"), needs(cpu="100u")]}, {"cpu": "2m"}),
+        ({"containers": [needs(memory="0.5"), needs(memory="1")]}, {"memory": "2"}),
+        ({"containers": [needs(memory="1Gi"), needs(memory="1024Mi")]}, {"memory": "2Gi"}),
+        ({"containers": [needs(ephemeral_storage="3k")]}, {"ephemeral-storage": "3000"}),
+        ({"containers": [needs(ephemeral_storage="2Ki")]}, {"ephemeral-storage": "2Ki"}),
+        ({"containers": [needs(hugepages_2Mi="4Mi")]}, {"hugepages-2Mi": "4Mi"}),
+        ({"containers": [needs(pods="1"), needs(pods="1")]}, {"pods": "2"}),
         ({"containers": [wants("nvidia.com/gpu", "1000")]}, {"nvidia.com/gpu": "1k"}),
         ({"containers": [wants("attachable-volumes-aws", "3")]}, {"attachable-volumes-aws": "3"}),
         ({"containers": [wants("x.kubernetes.io/a", "3")]}, {"x.kubernetes.io/a": "3"}),
@@ -61,21 +61,21 @@ def test_limits_stand_in_for_absent_requests() -> None:
             {"containers": [{"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Mi"}}}]},
             {"cpu": "1", "memory": "1Mi"},
         ),
-        ({"containers": [asks(cpu="1")], "initContainers": [asks(cpu="3"), asks(cpu="2")]}, {"cpu": "3"}),
+        ({"containers": [needs(cpu="1")], "initContainers": [needs(cpu="3"), needs(cpu="2")]}, {"cpu": "3"}),
         (
-            {"containers": [asks(cpu="3")], "initContainers": [asks(cpu="1"), asks(memory="1Ki")]},
+            {"containers": [needs(cpu="3")], "initContainers": [needs(cpu="1"), needs(memory="1Ki")]},
             {"cpu": "3", "memory": "1Ki"},
         ),
         (
-            {"initContainers": [{"restartPolicy": "Always", **asks(cpu="1")}], "containers": [asks(cpu="1")]},
+            {"initContainers": [{"restartPolicy": "Always", **needs(cpu="1")}], "containers": [needs(cpu="1")]},
             {"cpu": "1"},
         ),
         ({"initContainers": [{"resources": {"limits": {"cpu": "1"}}}]}, {"cpu": "1"}),
         (
-            {"containers": [asks(cpu="1")], "overhead": {"cpu": "250m", "memory": "1Mi"}},
+            {"containers": [needs(cpu="1")], "overhead": {"cpu": "250m", "memory": "1Mi"}},
             {"cpu": "1250m", "memory": "1Mi"},
         ),
-        ({"initContainers": [asks(cpu="2")], "containers": [asks(cpu="1")], "overhead": {"cpu": "1"}}, {"cpu": "3"}),
+        ({"initContainers": [needs(cpu="2")], "containers": [needs(cpu="1")], "overhead": {"cpu": "1"}}, {"cpu": "3"}),
         ({"containers": [{"resources": {"requests": {"cpu": 2}}}]}, {"cpu": "2"}),
     ],
 )  # fmt: skip
@@ -135,7 +135,7 @@ containers = st.lists(st.fixed_dictionaries({"cpu": milli, "memory": milli}), ma
 
 def pod_of(regular: list[dict[str, int]], init: list[dict[str, int]]) -> Obj:
     def made(amounts: dict[str, int]) -> Obj:
-        return asks(cpu=f"{amounts['cpu']}m", memory=str(amounts["memory"]))
+        return needs(cpu=f"{amounts['cpu']}m", memory=str(amounts["memory"]))
 
     return {"containers": [made(c) for c in regular], "initContainers": [made(c) for c in init]}
 

@@ -242,10 +242,10 @@ async def test_a_member_that_refuses_stops_the_clean_up_unless_forced(
 async def test_a_member_that_does_not_answer_is_asked_once_and_not_for_ever(
     member: MemberServer, monkeypatch: pytest.MonkeyPatch, error: Exception | None, force: bool
 ) -> None:
-    asked: list[object] = []
+    requested: list[object] = []
 
     async def silence(kind: object, *_args: object, **_kwargs: object) -> Obj:
-        asked.append(kind)
+        requested.append(kind)
         if error is not None:
             raise error
         await asyncio.Event().wait()
@@ -261,4 +261,4 @@ async def test_a_member_that_does_not_answer_is_asked_once_and_not_for_ever(
     else:
         with pytest.raises(JoinError, match=f"what joining made in cluster m1 could not be removed: {why}"):
             await cleaning
-    assert asked == [CLUSTER_ROLE_BINDINGS]
+    assert requested == [CLUSTER_ROLE_BINDINGS]

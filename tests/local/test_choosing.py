@@ -11,15 +11,19 @@ FREE = 40000
 
 
 def chosen(
-    asked: Requested, kept: Choices | None = None, *, has_database: bool = False, taken: frozenset[int] = frozenset()
+    requested: Requested,
+    kept: Choices | None = None,
+    *,
+    has_database: bool = False,
+    taken: frozenset[int] = frozenset(),
 ) -> tuple[Choices, list[str]]:
     return choose(
-        asked, kept, has_database=has_database, is_free=lambda port: port not in taken, free_port=lambda: FREE
+        requested, kept, has_database=has_database, is_free=lambda port: port not in taken, free_port=lambda: FREE
     )
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept", "members"),
+    ("requested", "kept", "members"),
     [
         (None, None, 3),
         (5, None, 5),
@@ -30,14 +34,14 @@ def chosen(
     ],
 )
 def test_the_number_of_members_stays_unless_another_is_requested(
-    asked: int | None, kept: int | None, members: int
+    requested: int | None, kept: int | None, members: int
 ) -> None:
     before = None if kept is None else Choices(members=kept, port=5443)
-    assert chosen(Requested(members=asked), before)[0].members == members
+    assert chosen(Requested(members=requested), before)[0].members == members
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept", "taken", "port"),
+    ("requested", "kept", "taken", "port"),
     [
         (None, None, {}, 5443),
         (None, 6443, {5443}, 6443),
@@ -48,12 +52,12 @@ def test_the_number_of_members_stays_unless_another_is_requested(
     ],
 )
 def test_a_port_that_is_taken_gives_way_unless_it_was_requested(
-    asked: int | None, kept: int | None, taken: set[int], port: int
+    requested: int | None, kept: int | None, taken: set[int], port: int
 ) -> None:
     before = None if kept is None else Choices(members=3, port=kept)
-    choices, notes = chosen(Requested(port=asked), before, taken=frozenset(taken))
+    choices, notes = chosen(Requested(port=requested), before, taken=frozenset(taken))
     assert choices.port == port
-    assert bool(notes) == (asked is None and port == FREE)
+    assert bool(notes) == (requested is None and port == FREE)
 
 
 def test_a_port_that_was_requested_and_is_taken_is_an_error() -> None:
@@ -62,7 +66,7 @@ def test_a_port_that_was_requested_and_is_taken_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept", "has_database", "storage"),
+    ("requested", "kept", "has_database", "storage"),
     [
         (Requested(), None, False, SQLITE),
         (Requested(), None, True, SQLITE),
@@ -81,13 +85,15 @@ def test_a_port_that_was_requested_and_is_taken_is_an_error() -> None:
         (Requested(etcd_server="http://a:1"), "etcd://a:1", False, "etcd://a:1"),
     ],
 )
-def test_the_store_is_the_one_of_before(asked: Requested, kept: str | None, has_database: bool, storage: str) -> None:
+def test_the_store_is_the_one_of_before(
+    requested: Requested, kept: str | None, has_database: bool, storage: str
+) -> None:
     before = None if kept is None else Choices(members=3, port=5443, storage=kept)
-    assert chosen(asked, before, has_database=has_database)[0].storage == storage
+    assert chosen(requested, before, has_database=has_database)[0].storage == storage
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept", "has_database", "says"),
+    ("requested", "kept", "has_database", "says"),
     [
         (Requested(etcd=True), SQLITE, True, "the state is in SQLite, not in an etcd of its own"),
         (Requested(etcd=True), None, True, "the state is in SQLite"),
@@ -98,11 +104,11 @@ def test_the_store_is_the_one_of_before(asked: Requested, kept: str | None, has_
     ],
 )
 def test_another_store_than_before_is_refused(
-    asked: Requested, kept: str | None, has_database: bool, says: str
+    requested: Requested, kept: str | None, has_database: bool, says: str
 ) -> None:
     before = None if kept is None else Choices(members=3, port=5443, storage=kept)
     with pytest.raises(Refused, match=says):
-        chosen(asked, before, has_database=has_database)
+        chosen(requested, before, has_database=has_database)
 
 
 def test_an_etcd_keeps_its_ports_as_long_as_they_are_free() -> None:

@@ -63,8 +63,8 @@ async def account(server: MemberServer) -> RestConfig:
             "subjects": [{"kind": "ServiceAccount", **metadata}],
         },
     )
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-    answer = await server.client.create_subresource(ACCOUNTS, "worker", "default", "token", asked)
+    requested = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    answer = await server.client.create_subresource(ACCOUNTS, "worker", "default", "token", requested)
     return RestConfig(server=server.config.server, ca=server.config.ca, token=answer["status"]["token"])
 
 

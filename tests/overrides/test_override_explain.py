@@ -19,7 +19,7 @@ def explained(obj: Obj, *policies: Obj) -> Explained:
     return explain(Overrides.of_objects([*policies, cluster()]), obj, "m1")
 
 
-def told(obj: Obj, *policies: Obj) -> list[tuple[Any, ...]]:
+def reported(obj: Obj, *policies: Obj) -> list[tuple[Any, ...]]:
     """(place, operation, before, after, who)."""
     return [(*change[:4], str(change)) for change in explained(obj, *policies).changes]
 
@@ -31,7 +31,7 @@ def plain(operator: str, path: str, value: Any = None) -> Obj:
 def test_every_change_has_its_policy_rule_and_overrider() -> None:
     labels = rule(labelsOverrider=[{"operator": "add", "value": {"a": "1"}}, {"operator": "add", "value": {"a": "2"}}])
     tag = rule(imageOverrider=[{"component": "Tag", "operator": "replace", "value": "2"}])
-    assert told(deployment(), cop("c", tag), op("p", rule({"clusterNames": ["m2"]}), labels)) == [
+    assert reported(deployment(), cop("c", tag), op("p", rule({"clusterNames": ["m2"]}), labels)) == [
         (
             (*CONTAINERS, 0, "image"),
             "replace",
@@ -65,7 +65,10 @@ def test_what_comes_out_is_what_is_applied() -> None:
 
 
 def test_an_overrider_that_changes_nothing_is_not_reported() -> None:
-    assert told(deployment(), op("p", rule(), rule(labelsOverrider=[{"operator": "remove", "value": {"x": ""}}]))) == []
+    assert (
+        reported(deployment(), op("p", rule(), rule(labelsOverrider=[{"operator": "remove", "value": {"x": ""}}])))
+        == []
+    )
 
 
 def test_a_removal_reports_what_was_there() -> None:

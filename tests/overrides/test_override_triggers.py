@@ -56,8 +56,8 @@ class World:
         self.informers = Informers(None)  # type: ignore[arg-type]
         self.overrides = Overrides(self.informers)
         self._templates = {key_of(template): template for template in templates or ()}
-        ask = None if templates is None else self._template
-        self.triggers = Triggers(self.informers, bindings, self.overrides, ask)
+        fetch = None if templates is None else self._template
+        self.triggers = Triggers(self.informers, bindings, self.overrides, fetch)
         for obj in objects:
             self.put(obj)
 

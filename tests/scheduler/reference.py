@@ -140,8 +140,8 @@ def feasible(spec: Obj, clusters: list[Obj], affinity_name: str) -> list[Obj]:
             reasons[reason] = reasons.get(reason, 0) + 1
     if found:
         return found
-    told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) or "no cluster exists"
-    raise Unfit(f"0/{len(clusters)} clusters are available: {told}.")
+    reported = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) or "no cluster exists"
+    raise Unfit(f"0/{len(clusters)} clusters are available: {reported}.")
 
 
 # estimates

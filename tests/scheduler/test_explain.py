@@ -25,14 +25,14 @@ CLUSTERS = [
 ]
 
 
-def told(decision: Any, attempt: int = 0) -> dict[str, Any]:
+def reported(decision: Any, attempt: int = 0) -> dict[str, Any]:
     return {reason.cluster: reason for reason in explain(decision)[attempt].clusters}
 
 
 def test_every_cluster_has_a_reason() -> None:
     where = placement(DYNAMIC, spread("cluster", 1, 2))
     decision = run(deployment(9, where, previous={"b": 3}), CLUSTERS, {"a": 6, "b": 4, "c": 2})
-    reasons = told(decision)
+    reasons = reported(decision)
     assert {name: reason.fate for name, reason in reasons.items()} == {
         "a": Fate.SELECTED,
         "b": Fate.SELECTED,
@@ -52,22 +52,22 @@ def test_every_cluster_has_a_reason() -> None:
 
 
 def test_why_a_cluster_has_no_share_is_reported() -> None:
-    reasons = told(run(deployment(2, placement(AGGREGATED)), CLUSTERS, {"a": 6, "b": 4, "c": 2}))
+    reasons = reported(run(deployment(2, placement(AGGREGATED)), CLUSTERS, {"a": 6, "b": 4, "c": 2}))
     assert "gets 0 replicas, as others have room for all" in reasons["b"].why
     assert reasons["a"].replicas == 2
 
 
 def test_weights_that_were_given_are_reported() -> None:
-    reasons = told(run(deployment(3, placement(static(("a", 2), ("b", 1)))), CLUSTERS))
+    reasons = reported(run(deployment(3, placement(static(("a", 2), ("b", 1)))), CLUSTERS))
     assert "2 replica(s), by given weights: weight 2 of 3 in 3 replica(s)" in reasons["a"].why
 
 
 def test_duplication_and_plain_resources_are_reported() -> None:
     assert (
         "4 replica(s), all replicas in every cluster"
-        in told(run(deployment(4, placement(DUPLICATED)), CLUSTERS))["a"].why
+        in reported(run(deployment(4, placement(DUPLICATED)), CLUSTERS))["a"].why
     )
-    reasons = told(run(config_map({}), CLUSTERS))
+    reasons = reported(run(config_map({}), CLUSTERS))
     assert "room for any number of replicas; gets the resource as it is" in reasons["a"].why
 
 
@@ -78,7 +78,7 @@ def test_tiers_are_reported() -> None:
         "overflowAffinities": [{"affinityName": "o", "clusterNames": ["b"]}],
     }
     decision = run(deployment(5, placement(DYNAMIC, clusterAffinities=[term])), CLUSTERS, {"a": 2, "b": 9})
-    assert "in tier 1: 3 replica(s), first placement" in told(decision)["b"].why
+    assert "in tier 1: 3 replica(s), first placement" in reported(decision)["b"].why
     assert explain(decision)[0].affinity_name == "g"
 
 
@@ -88,9 +88,9 @@ def test_every_attempt_is_explained() -> None:
     first, second = explain(decision)
     assert str(first).splitlines()[0].startswith("g1: 0/5 clusters are available: ")
     assert second.outcome.endswith("Clusters available replicas 2 are not enough to schedule.")
-    assert "no replicas were assigned" in told(decision, 1)["a"].why
+    assert "no replicas were assigned" in reported(decision, 1)["a"].why
 
 
 def test_nothing_selected_is_reported() -> None:
     decision = run(deployment(5, placement(DYNAMIC, spread("cluster", 4, 5))), CLUSTERS, {"a": 9})
-    assert "nothing was selected" in told(decision)["a"].why
+    assert "nothing was selected" in reported(decision)["a"].why

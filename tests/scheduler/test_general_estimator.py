@@ -37,7 +37,7 @@ def room(one: dict[str, Any], *, models: bool = True, sets: bool = False, assume
     return int(GeneralEstimator(models=models).estimate(Question(request, fleet, fleet.by_name, sets))[0])
 
 
-def asking(**request: str) -> dict[str, Any]:
+def requesting(**request: str) -> dict[str, Any]:
     return {
         "replicaRequirements": {
             "resourceRequest": {name.replace("gpu", "nvidia.com/gpu"): v for name, v in request.items()}
@@ -48,21 +48,21 @@ def asking(**request: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("summary", "request_", "expected"),
     [
-        (SUMMARY, asking(cpu="250m", memory="512Mi"), 20),
-        (SUMMARY, asking(cpu="250m"), 24),
-        (SUMMARY, asking(cpu="10m"), 99),
-        ({"allocatable": {"cpu": "1", "pods": "10"}, "allocated": {"cpu": "500m"}}, asking(cpu="100m"), 5),
+        (SUMMARY, requesting(cpu="250m", memory="512Mi"), 20),
+        (SUMMARY, requesting(cpu="250m"), 24),
+        (SUMMARY, requesting(cpu="10m"), 99),
+        ({"allocatable": {"cpu": "1", "pods": "10"}, "allocated": {"cpu": "500m"}}, requesting(cpu="100m"), 5),
         (
             {"allocatable": {"nvidia.com/gpu": "4", "pods": "10"}, "allocated": {"nvidia.com/gpu": "1"}},
-            asking(gpu="1"),
+            requesting(gpu="1"),
             3,
         ),
-        ({"allocatable": {"pods": "10"}}, asking(gpu="1"), 0),
-        ({"allocatable": {"pods": "10"}}, asking(gpu="0"), 10),
+        ({"allocatable": {"pods": "10"}}, requesting(gpu="1"), 0),
+        ({"allocatable": {"pods": "10"}}, requesting(gpu="0"), 10),
         ({"allocatable": {"pods": "10"}}, {"replicaRequirements": {}}, 10),
         ({"allocatable": {"pods": "10"}}, {}, 10),
         ({"allocatable": {"pods": "10"}, "allocated": {"pods": "10"}}, {}, 0),
-        ({"allocatable": {"cpu": "1", "pods": "10"}, "allocated": {"cpu": "3"}}, asking(cpu="1m"), 0),
+        ({"allocatable": {"cpu": "1", "pods": "10"}, "allocated": {"cpu": "3"}}, requesting(cpu="1m"), 0),
         ({"allocatable": {"pods": "9000000000"}}, {}, MAX_REPLICAS),
         (None, {}, 0),
     ],
@@ -83,24 +83,24 @@ BOTH_MODELS = [model(0, cpu="0", memory="0"), model(1, cpu="1", memory="1Gi"), m
 @pytest.mark.parametrize(
     ("models", "modelings", "request_", "expected"),
     [
-        (DEFAULT_MODELS, counts(0, 0, 1, 2), asking(cpu="1500m", memory="2Gi"), 5),
-        (CPU_MODELS, counts(1, 1, 1), asking(cpu="1500m"), 1),
-        (CPU_MODELS, counts(1, 1, 1), asking(cpu="3"), 0),
-        (BOTH_MODELS, counts(1, 1, 1), asking(cpu="1", memory="1536Mi"), 1),
-        (BOTH_MODELS, counts(1, 1, 1), asking(cpu="1", memory="2560Mi"), 0),
-        (CPU_MODELS, counts(0, 1), asking(cpu="1", memory="1"), 0),
+        (DEFAULT_MODELS, counts(0, 0, 1, 2), requesting(cpu="1500m", memory="2Gi"), 5),
+        (CPU_MODELS, counts(1, 1, 1), requesting(cpu="1500m"), 1),
+        (CPU_MODELS, counts(1, 1, 1), requesting(cpu="3"), 0),
+        (BOTH_MODELS, counts(1, 1, 1), requesting(cpu="1", memory="1536Mi"), 1),
+        (BOTH_MODELS, counts(1, 1, 1), requesting(cpu="1", memory="2560Mi"), 0),
+        (CPU_MODELS, counts(0, 1), requesting(cpu="1", memory="1"), 0),
         (CPU_MODELS, counts(0, 2), {"replicaRequirements": {}}, 220),
         (CPU_MODELS, counts(0, 9), {"replicaRequirements": {}}, 500),
-        (CPU_MODELS, counts(0, 0, 0), asking(cpu="1"), 0),
-        (CPU_MODELS, counts(-1, 3), asking(cpu="1"), 100),
-        ([], counts(1, 3), asking(cpu="1"), 100),
+        (CPU_MODELS, counts(0, 0, 0), requesting(cpu="1"), 0),
+        (CPU_MODELS, counts(-1, 3), requesting(cpu="1"), 100),
+        ([], counts(1, 3), requesting(cpu="1"), 100),
         (
             CPU_MODELS,
             [{"grade": 1, "count": 1}, {"grade": 1, "count": 2}, {"grade": 7, "count": 9}],
-            asking(cpu="1"),
+            requesting(cpu="1"),
             3,
         ),
-        (CPU_MODELS, counts(0, 2), asking(cpu="1", pods="3"), 2),
+        (CPU_MODELS, counts(0, 2), requesting(cpu="1", pods="3"), 2),
     ],
 )
 def test_nodes_that_are_modelled_are_taken_at_their_least(
@@ -110,13 +110,13 @@ def test_nodes_that_are_modelled_are_taken_at_their_least(
 
 
 def test_models_are_not_checked_when_switched_off() -> None:
-    assert room(modelled(CPU_MODELS, counts(0, 1)), models=False, **asking(cpu="1")) == 100
+    assert room(modelled(CPU_MODELS, counts(0, 1)), models=False, **requesting(cpu="1")) == 100
 
 
 def test_clusters_with_more_grades_than_others_stand_beside_them() -> None:
     one, other = modelled(CPU_MODELS, counts(0, 1)), modelled(DEFAULT_MODELS, counts(0, 1, 1, 1, 1, 1))
     other["metadata"]["name"] = "n"
-    request = Request({"replicas": 1, **asking(cpu="1")})
+    request = Request({"replicas": 1, **requesting(cpu="1")})
     fleet = Fleet.of([one])
     estimator = GeneralEstimator()
     assert estimator.estimate(Question(request, fleet, fleet.by_name)).tolist() == [1]
@@ -137,17 +137,17 @@ def assumption(replicas: int, **request: str) -> Assumption:
 
 def test_what_was_just_placed_is_taken_off() -> None:
     one = cluster("m", summary=SUMMARY)
-    asked = asking(cpu="250m", memory="512Mi")
-    assert room(one, assumed=[assumption(4, cpu="1", memory="1Gi")], **asked) == 8
-    assert room(one, assumed=[assumption(4, cpu="1"), assumption(95)], **asked) == 0
-    assert room(one, assumed=[assumption(0, cpu="99"), assumption(-1, cpu="9")], **asked) == 20
+    requested = requesting(cpu="250m", memory="512Mi")
+    assert room(one, assumed=[assumption(4, cpu="1", memory="1Gi")], **requested) == 8
+    assert room(one, assumed=[assumption(4, cpu="1"), assumption(95)], **requested) == 0
+    assert room(one, assumed=[assumption(0, cpu="99"), assumption(-1, cpu="9")], **requested) == 20
     assert room(one, assumed=[assumption(9)]) == 90
 
 
 def test_what_was_just_placed_takes_modelled_nodes() -> None:
     one = modelled(CPU_MODELS, counts(0, 0, 2))
-    assert room(one, assumed=[assumption(1, cpu="1500m")], **asking(cpu="1")) == 2
-    assert room(one, assumed=[assumption(3, cpu="1500m")], **asking(cpu="500m")) == 2
+    assert room(one, assumed=[assumption(1, cpu="1500m")], **requesting(cpu="1")) == 2
+    assert room(one, assumed=[assumption(3, cpu="1500m")], **requesting(cpu="500m")) == 2
 
 
 # sets of components

@@ -100,11 +100,11 @@ async def test_a_mistake_in_the_asking_is_not_taken_for_a_failure_of_the_cluster
 
 
 async def test_all_are_asked_at_once_under_one_deadline() -> None:
-    clock, asked, all_asked = FakeClock(), set[str](), asyncio.Event()
+    clock, requested, all_asked = FakeClock(), set[str](), asyncio.Event()
 
     async def never(name: str, _question: Question) -> int:
-        asked.add(name)
-        if asked == {"a", "b", "c"}:
+        requested.add(name)
+        if requested == {"a", "b", "c"}:
             all_asked.set()
         await asyncio.Event().wait()
         return 0

@@ -23,7 +23,7 @@ NOWHERE = deployment(4, placement(DYNAMIC, clusterAffinity={"clusterNames": ["no
 class Recorder:
     def __init__(self) -> None:
         self.looks = 0
-        self.told: list[tuple[object, ...]] = []
+        self.reported: list[tuple[object, ...]] = []
         """Of plug-ins: their name and the rest."""
 
     def now(self) -> float:
@@ -53,10 +53,10 @@ class Recorder:
 
     def _tell(self, what: str, seconds: float, *how: str) -> None:
         assert seconds >= 1, "it began before it ended"
-        self.told.append((what, *how))
+        self.reported.append((what, *how))
 
     def steps(self) -> list[object]:
-        return [what for what, *_ in self.told if what in ("filtered", "scored", "selected", "assigned")]
+        return [what for what, *_ in self.reported if what in ("filtered", "scored", "selected", "assigned")]
 
 
 def measured(meter: Meter, **how: Any) -> Profile:
@@ -71,7 +71,7 @@ def go(spec: Obj, clusters: Sequence[Obj], estimators: Sequence[Any] = (), profi
 
 def test_every_step_and_every_plug_in_is_reported_in_its_turn() -> None:
     meter = go(WEB, [cluster("m1", taints=["a:NoSchedule"]), cluster("m2", summary=pods(9))], [Fixed({"m2": 9})])
-    assert meter.told == [
+    assert meter.reported == [
         ("APIEnablement", "Filter", "Success"),
         ("TaintToleration", "Filter", "Unschedulable"),
         ("ClusterAffinity", "Filter", "Success"),
@@ -101,12 +101,12 @@ def test_every_step_and_every_plug_in_is_reported_in_its_turn() -> None:
 def test_steps_are_reported_up_to_the_one_that_fails(spec: Obj, steps: Sequence[str]) -> None:
     meter = go(spec, [cluster("m1"), cluster("m2")], [Fixed({"m1": 9, "m2": 9})])
     assert meter.steps() == steps
-    assert (("filtered", "Unschedulable") in meter.told) is (spec is NOWHERE)
+    assert (("filtered", "Unschedulable") in meter.reported) is (spec is NOWHERE)
 
 
 def test_what_refuses_clusters_for_one_binding_is_reported_each_time() -> None:
     evicted = {**WEB, "gracefulEvictionTasks": [{"fromCluster": "m1"}]}
-    assert ("ClusterEviction", "Filter", "Unschedulable") in go(evicted, [cluster("m1"), cluster("m2")]).told
+    assert ("ClusterEviction", "Filter", "Unschedulable") in go(evicted, [cluster("m1"), cluster("m2")]).reported
 
 
 def test_what_is_known_of_clusters_takes_no_time() -> None:
@@ -114,12 +114,12 @@ def test_what_is_known_of_clusters_takes_no_time() -> None:
     profile, fleet = measured(meter), Fleet.of([cluster("m1"), cluster("m2")])
     for _ in range(2):
         schedule(Request(WEB), fleet, (), profile)
-    names = [name for name, *rest in meter.told if rest[:1] == ["Filter"]]
+    names = [name for name, *rest in meter.reported if rest[:1] == ["Filter"]]
     assert names.count("TaintToleration") == names.count("APIEnablement") == 1
     assert names.count("ClusterEviction") == 2
     changed = fleet.updated({"m2": cluster("m2", taints=["a:NoSchedule"])})
     schedule(Request(WEB), changed, (), profile)
-    assert ("TaintToleration", "Filter", "Unschedulable") in meter.told
+    assert ("TaintToleration", "Filter", "Unschedulable") in meter.reported
 
 
 def test_the_clock_is_checked_as_often_for_many_clusters_as_for_few() -> None:
@@ -138,7 +138,7 @@ def test_a_score_that_fails_is_reported_as_an_error() -> None:
     registry, meter = builtin(), Recorder()
     registry.add(SCORES, Unlucky())
     go(WEB, [cluster("m1")], profile=profile_of(registry, meter=meter))
-    assert meter.told[-2:] == [("Unlucky", "Score", "Error"), ("scored", "Error")]
+    assert meter.reported[-2:] == [("Unlucky", "Score", "Error"), ("scored", "Error")]
 
 
 class Far:
@@ -160,7 +160,7 @@ async def test_estimators_from_afar_are_reported_as_well(answer: Any, failed: st
     meter = Recorder()
     fleet = Fleet.of([cluster("m1")])
     await schedule_remotely(Request(WEB), fleet, [Fixed({"m1": 9})], [Far(answer)], measured(meter))
-    assert [told for told in meter.told if told[1:2] == ("replicas",)] == [
+    assert [reported for reported in meter.reported if reported[1:2] == ("replicas",)] == [
         ("fixed", "replicas"),
         ("far", "replicas"),
         ("estimated", "replicas", failed),
@@ -172,5 +172,5 @@ def test_sets_of_components_are_distinguished_from_replicas() -> None:
     spec = {**config_map(placement(DYNAMIC, spread("cluster", 1, 1))), "components": components}
     meter = Recorder()
     go(spec, [cluster("m1")], [Fixed({"m1": 9})], measured(meter, components=True))
-    assert ("fixed", "sets") in meter.told
-    assert ("estimated", "sets", "") in meter.told
+    assert ("fixed", "sets") in meter.reported
+    assert ("estimated", "sets", "") in meter.reported

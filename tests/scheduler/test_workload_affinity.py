@@ -60,7 +60,7 @@ def test_apart_means_where_no_other_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "stranger",
+    "other",
     [
         binding("x", "a", namespace="elsewhere"),
         binding("x", "a", group="app=db"),
@@ -68,9 +68,9 @@ def test_apart_means_where_no_other_is() -> None:
     ],
     ids=["namespace", "group", "itself"],
 )
-def test_others_do_not_count(stranger: Any) -> None:
-    assert set(go("antiAffinityGroup", Known(stranger))) == {"a", "b", "c"}
-    assert set(go("affinityGroup", Known(stranger))) == {"a", "b", "c"}
+def test_others_do_not_count(other: Any) -> None:
+    assert set(go("antiAffinityGroup", Known(other))) == {"a", "b", "c"}
+    assert set(go("affinityGroup", Known(other))) == {"a", "b", "c"}
 
 
 def test_where_a_resource_is_it_may_stay() -> None:

@@ -41,9 +41,9 @@ class ControlPlane:
         """(type, reason, message) of the events of objects of this name, oldest first."""
         for recorder in self.context.recorders.values():
             await recorder.flush()
-        told = (await self.client.list_all(EVENTS, namespace)).items
-        told.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
-        return [(e["type"], e["reason"], e["message"]) for e in told if e["involvedObject"]["name"] == name]
+        emitted = (await self.client.list_all(EVENTS, namespace)).items
+        emitted.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+        return [(e["type"], e["reason"], e["message"]) for e in emitted if e["involvedObject"]["name"] == name]
 
     async def until(self, condition: Callable[[], Any], *, within: float = 8.0) -> Any:
         """The first true value of the condition, while the fake clock moves on in small steps, `within` at most."""

@@ -68,8 +68,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         background.run(populate(admin))
         found = Lab(control, sim.kubeconfig, admin, 0)
         if KUBECTL:
-            told = orjson.loads(found.kubectl("version", "--client", "-o", "json").out)
-            found.version = int(told["clientVersion"]["minor"].rstrip("+"))
+            output = orjson.loads(found.kubectl("version", "--client", "-o", "json").out)
+            found.version = int(output["clientVersion"]["minor"].rstrip("+"))
         eventually_blocking(lambda: background.run(settled(admin)), 30)
         yield found
 
@@ -267,10 +267,10 @@ def test_files_name_what_is_described(lab: Lab, tmp_path: Path) -> None:
         "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\n---\n"
         "apiVersion: v1\nkind: Secret\nmetadata: {name: gone}\n"
     )
-    told = the_same(lab, "-f", str(file))
-    assert told.err == 'Error from server (NotFound): secrets "gone" not found\n'
-    assert "Reference:" in told.out
-    assert told.code == 1
+    output = the_same(lab, "-f", str(file))
+    assert output.err == 'Error from server (NotFound): secrets "gone" not found\n'
+    assert "Reference:" in output.out
+    assert output.code == 1
 
 
 # --- without kubectl

@@ -104,9 +104,9 @@ def test_what_the_server_refuses_is_kept_when_it_comes_back_unchanged(
 
 @pytest.mark.parametrize("change", ["s/ConfigMap/Secret/", "s/name: settings/name: others/"])
 def test_another_name_or_kind_is_refused(run: Commands, config: str, editor: Editor, kept: Path, change: str) -> None:
-    told = run.refused("edit", "cm", config, env=editor(f'sed -i "{change}" "$1"'))
+    refusal = run.refused("edit", "cm", config, env=editor(f'sed -i "{change}" "$1"'))
     [file] = kept.iterdir()
-    assert told == (
+    assert refusal == (
         f'A copy of your changes has been stored to "{file}"\n'
         "error: At least one of apiVersion, kind and name was changed\n"
     )
@@ -116,9 +116,9 @@ def test_an_object_that_is_gone_meanwhile(run: Commands, config: str, editor: Ed
     import sys
 
     gone = f'"{sys.executable}" -m karmada.cli.karmadactl delete cm settings --kubeconfig "{run.kubeconfig}"'
-    told = run.refused("edit", "cm", config, env=editor(f'{gone}; sed -i s/blue/red/ "$1"'))
+    refusal = run.refused("edit", "cm", config, env=editor(f'{gone}; sed -i s/blue/red/ "$1"'))
     [file] = kept.iterdir()
-    assert told == (
+    assert refusal == (
         'error: configmaps "settings" could not be found on the server\n'
         f'error: The edits you made on deleted resources have been saved to "{file}"\n'
     )
@@ -205,6 +205,6 @@ def test_objects_are_edited_before_they_are_created(run: Commands, editor: Edito
 
 
 def test_what_was_saved_must_be_text(run: Commands, config: str, editor: Editor, kept: Path) -> None:
-    told = run.refused("edit", "cm", config, env=editor("printf '\\377' > $1"))
+    refusal = run.refused("edit", "cm", config, env=editor("printf '\\377' > $1"))
     [copy] = kept.iterdir()
-    assert told == f'A copy of your changes has been stored to "{copy}"\nerror: what was saved is not UTF-8\n'
+    assert refusal == f'A copy of your changes has been stored to "{copy}"\nerror: what was saved is not UTF-8\n'

@@ -282,8 +282,8 @@ def test_a_member_alone_that_keeps_silent_is_named(
 
 def test_a_watch_gets_one_deletion_of_what_no_longer_exists(run: Run) -> None:
     result = run(get, "nopes", "--watch")
-    told = 'error: cluster(Karmada): the server doesn\'t have a resource type "nopes"\n'
-    assert (result.exit_code, result.stderr) == (1, told)
+    output = 'error: cluster(Karmada): the server doesn\'t have a resource type "nopes"\n'
+    assert (result.exit_code, result.stderr) == (1, output)
 
 
 def test_a_watch_names_silent_members_besides_what_the_others_do_not_have(
@@ -428,5 +428,5 @@ def test_versions_are_sorted(run: Run) -> None:
 def test_kubectl_says_the_same(run: Run, fleet: Plane, command: click.Command, words: list[str]) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not on PATH")
-    told = fleet.kubectl()(str(command.name), *words)
-    assert run(command, *words).stdout == told.out
+    output = fleet.kubectl()(str(command.name), *words)
+    assert run(command, *words).stdout == output.out

@@ -56,26 +56,26 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(get_watch, "_LONGEST_PAUSE", 0.004)
 
 
-async def told(server: Server, count: int) -> tuple[list[tuple[str, str]], list[Trouble]]:
+async def output(server: Server, count: int) -> tuple[list[tuple[str, str]], list[Trouble]]:
     """What the first `count` news are about, after the first list."""
     session = SimpleNamespace(name="m1", client=SimpleNamespace(transport=server), config=SimpleNamespace(server="x"))
     source = Source(cast(Any, session), Target(PODS, "default"))
     await get_watch._list(source, QUESTION)
     queue: asyncio.Queue[Change | Trouble] = asyncio.Queue()
     task = asyncio.create_task(get_watch._follow(source, QUESTION, queue))
-    news: list[tuple[str, str]] = []
+    changes: list[tuple[str, str]] = []
     troubles: list[Trouble] = []
     async with asyncio.timeout(30):
-        while len(news) < count and not task.done():
+        while len(changes) < count and not task.done():
             item = await queue.get()
             if isinstance(item, Trouble):
                 troubles.append(item)
                 if item.key == "over":
                     break
             else:
-                news += [(item.type, entry["metadata"]["name"]) for entry in get_watch._items(item.answer)]
+                changes += [(item.type, entry["metadata"]["name"]) for entry in get_watch._items(item.answer)]
     task.cancel()
-    return news, troubles
+    return changes, troubles
 
 
 async def test_a_stream_that_ends_is_opened_where_it_was() -> None:
@@ -84,7 +84,7 @@ async def test_a_stream_that_ends_is_opened_where_it_was() -> None:
         [WatchEvent("ADDED", pod("b", 6)), WatchEvent("BOOKMARK", pod("", 9))],
         [WatchEvent("MODIFIED", pod("b", 7))],
     )
-    assert await told(server, 2) == ([("ADDED", "b"), ("MODIFIED", "b")], [])
+    assert await output(server, 2) == ([("ADDED", "b"), ("MODIFIED", "b")], [])
     assert server.watched_from[:2] == ["5", "6"]
 
 
@@ -95,18 +95,18 @@ async def test_when_the_place_is_forgotten_the_difference_is_reported() -> None:
         listing(9, pod("a", 3), pod("b", 8), pod("d", 9)),
         [WatchEvent("DELETED", pod("d", 10))],
     )
-    news, troubles = await told(server, 4)
-    assert news == [("ADDED", "d"), ("MODIFIED", "b"), ("DELETED", "c"), ("DELETED", "d")]
+    changes, troubles = await output(server, 4)
+    assert changes == [("ADDED", "d"), ("MODIFIED", "b"), ("DELETED", "c"), ("DELETED", "d")]
     assert (troubles, server.watched_from[:2]) == ([], ["5", "9"])
 
 
 async def test_a_connection_that_breaks_is_reported_only_when_it_stays_broken() -> None:
     broken = ConnectionFailed("https://x: gone")
     once = Server(listing(5), [broken], [WatchEvent("ADDED", pod("a", 6))])
-    assert await told(once, 1) == ([("ADDED", "a")], [])
+    assert await output(once, 1) == ([("ADDED", "a")], [])
     longer = Server(listing(5), [broken], [broken], [broken], [WatchEvent("ADDED", pod("a", 6))])
-    news, troubles = await told(longer, 1)
-    assert news == [("ADDED", "a")]
+    changes, troubles = await output(longer, 1)
+    assert changes == [("ADDED", "a")]
     assert len(troubles) == 1
     assert "gone" in str(troubles[0])
 
@@ -114,6 +114,6 @@ async def test_a_connection_that_breaks_is_reported_only_when_it_stays_broken() 
 @pytest.mark.parametrize(("error", "final"), [(Forbidden("no rights"), True), (ApiError("busy", code=503), False)])
 async def test_a_refusal_ends_it_and_a_busy_server_does_not(error: ApiError, final: bool) -> None:
     server = Server(listing(5), [error], [WatchEvent("ADDED", pod("a", 6))])
-    news, troubles = await told(server, 1)
-    assert bool(news) != final
+    changes, troubles = await output(server, 1)
+    assert bool(changes) != final
     assert [trouble.key for trouble in troubles] == (["over"] if final else [])

@@ -224,7 +224,7 @@ def test_a_rule_that_is_not_there_is_reported(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "refusal"),
     [
         (["-f", "all.yaml"], "error: operation is not set for executing"),
         (["-f", "all.yaml", "--operation", "Sing"], "error: operation Sing is not supported. Use one of: Retain, "),
@@ -239,11 +239,11 @@ def test_a_rule_that_is_not_there_is_reported(folder: Path) -> None:
         (["name", "--check"], "error: "),
     ],
 )  # fmt: skip
-def test_command_lines_that_cannot_be_followed(folder: Path, words: list[str], told: str) -> None:
+def test_command_lines_that_cannot_be_followed(folder: Path, words: list[str], refusal: str) -> None:
     (folder / "two.yaml").write_text(f"{WEB}---{WEB}")
     result = run(*words)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(told)
+    assert result.stderr.startswith(refusal)
 
 
 # edit
@@ -342,7 +342,7 @@ def test_a_customization_as_lua_and_back_is_the_same(docs: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "refusal"),
     [
         ("x = 1\n---@rule: Retain", "line 1: text before the first ---@rule line: x = 1"),
         ("---@rule: Sing", "line 1: there is no rule Sing; use one of: Retain"),
@@ -350,7 +350,7 @@ def test_a_customization_as_lua_and_back_is_the_same(docs: bool) -> None:
         ("---@name: a\n---@kind: b", "---@apiVersion is not set"),
     ],
 )
-def test_lua_that_is_no_customization(text: str, told: str) -> None:
+def test_lua_that_is_no_customization(text: str, refusal: str) -> None:
     with pytest.raises(Rejected) as error:
         from_lua(text, {})
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(refusal)

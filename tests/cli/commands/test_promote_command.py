@@ -317,7 +317,7 @@ def test_a_policy_that_is_there_already_is_an_error(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "refusal"),
     [
         (
             ["deployment", "none", "-C", "member1"],
@@ -340,10 +340,10 @@ def test_a_policy_that_is_there_already_is_an_error(world: World) -> None:
         ),
     ],
 )
-def test_promotions_that_cannot_be(world: World, words: list[str], told: str) -> None:
+def test_promotions_that_cannot_be(world: World, words: list[str], refusal: str) -> None:
     result = world.run(promote, *words)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(told)
+    assert result.stderr.startswith(refusal)
 
 
 def test_what_belongs_to_the_cluster_alone_stays_there() -> None:
@@ -409,14 +409,14 @@ def test_apply_to_clusters_puts_a_policy_behind_every_object(world: World) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "refusal"),
     [
         (["-C", "member1", "--all-clusters"], "error: --all-clusters and --cluster cannot be used together\n"),
         (["-C", "nine"], "error: cluster nine does not exist\n"),
         (["-C", "nine,member1", "-C", "ten"], "cluster nine does not exist\ncluster ten does not exist\n"),
     ],
 )
-def test_clusters_that_cannot_be(world: World, words: list[str], told: str) -> None:
+def test_clusters_that_cannot_be(world: World, words: list[str], refusal: str) -> None:
     result = world.run(apply, "-f", "-", *words, stdin="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: never}\n")
-    assert said(result) == (1, "", told)
+    assert said(result) == (1, "", refusal)
     assert world.get(world.here, CONFIG_MAPS, "never", "default") is None

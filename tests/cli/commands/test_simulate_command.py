@@ -140,8 +140,8 @@ async def test_nothing_moves_from_a_failed_cluster_while_failover_is_off(plane: 
     await plane.bind("web-deployment", deployment(6, placement(AGGREGATED)))
     objects = {"workload": template(), "policy": policy(placement(AGGREGATED))}
     assert await trying.then("--fail", "m1", **objects) == {"m1": 6}
-    told = (await trying("--fail", "m1", **objects)).output
-    assert "the feature gate Failover is off: nothing is moved away from a failed cluster." in told
+    printed = (await trying("--fail", "m1", **objects)).output
+    assert "the feature gate Failover is off: nothing is moved away from a failed cluster." in printed
 
 
 async def test_the_gates_of_the_running_control_plane_count(
@@ -162,9 +162,9 @@ async def test_now_and_then_list_clusters_in_one_order(plane: Scheduling, trying
     await plane.bind("web-deployment", deployment(6, placement(DUPLICATED)))
     turned = {"spec": {"clusters": [{"name": "m2", "replicas": 6}, {"name": "m1", "replicas": 6}]}}
     await plane.client.patch(ResourceBinding.gvr, "web-deployment", "default", turned)
-    told = (await trying(workload=template(), policy=policy(placement(DUPLICATED)))).output
-    assert "Now:        m1:6, m2:6" in told
-    assert "Then:       m1:6, m2:6" in told
+    printed = (await trying(workload=template(), policy=policy(placement(DUPLICATED)))).output
+    assert "Now:        m1:6, m2:6" in printed
+    assert "Then:       m1:6, m2:6" in printed
 
 
 async def test_another_number_of_replicas_can_be_tried(trying: Trying) -> None:
@@ -192,8 +192,8 @@ async def test_the_policies_of_the_control_plane_count_too(plane: Scheduling, tr
     assert await trying.then(workload=template(), own=own) == {"m2": 6}
     other = policy(placement(DUPLICATED), "wide", "ClusterPropagationPolicy")
     assert await trying.then(workload=template(), other=other) == {"m1": 6, "m2": 6}
-    told = (await trying(workload=template(), own=own, other=other)).output
-    assert "Note:     ClusterPropagationPolicy wide selects it, too" in told
+    printed = (await trying(workload=template(), own=own, other=other)).output
+    assert "Note:     ClusterPropagationPolicy wide selects it, too" in printed
 
 
 async def test_without_a_policy_that_is_said(trying: Trying) -> None:
@@ -243,8 +243,8 @@ async def test_who_has_the_resource_now_is_reported(plane: Scheduling, trying: T
     await plane.bind("web-deployment", deployment(6, placement(DUPLICATED)))
     marks = {well_known.POLICY_NAME: "old", well_known.POLICY_NAMESPACE: "default"}
     await plane.client.patch(ResourceBinding.gvr, "web-deployment", "default", {"metadata": {"annotations": marks}})
-    told = (await trying(workload=template(), policy=policy(placement(DUPLICATED)))).output
-    assert "PropagationPolicy default/old has claimed it" in told
+    printed = (await trying(workload=template(), policy=policy(placement(DUPLICATED)))).output
+    assert "PropagationPolicy default/old has claimed it" in printed
 
 
 async def test_what_makes_no_sense_is_said(trying: Trying) -> None:

@@ -100,8 +100,8 @@ async def test_the_command_that_registers_a_cluster(plane: ControlPlane) -> None
 
 async def test_tokens_are_deleted_whole_or_by_their_id(plane: ControlPlane) -> None:
     one, two = [(await said(plane, "token", "create"))[1].strip() for _ in "ab"]
-    told = f'bootstrap token "{one[:6]}" deleted\nbootstrap token "{two[:6]}" deleted\n'
-    assert await said(plane, "token", "delete", one, two[:6]) == (0, told, "")
+    refusal = f'bootstrap token "{one[:6]}" deleted\nbootstrap token "{two[:6]}" deleted\n'
+    assert await said(plane, "token", "delete", one, two[:6]) == (0, refusal, "")
     name = f"bootstrap-token-{one[:6]}"
     missing = f'error: failed to delete secret "{name}", err: secrets "{name}" not found\n'
     assert await said(plane, "token", "delete", one) == (1, "", missing)

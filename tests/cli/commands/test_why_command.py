@@ -33,7 +33,7 @@ async def plane(folder: Path) -> AsyncIterator[Scheduling]:
         yield found
 
 
-async def ask(plane: Scheduling, *words: str) -> Result:
+async def explain(plane: Scheduling, *words: str) -> Result:
     arguments = [*words, "--kubeconfig", str(plane.plane.server.kubeconfig)]
     await plane.events("anything")
     return await asyncio.to_thread(CliRunner().invoke, why, arguments)
@@ -51,18 +51,18 @@ async def test_it_reports_what_is_written_and_why_every_cluster_was_taken_or_not
     await plane.clusters("m2", pods=10)
     await plane.cluster("m3", pods=10, taints=[{"key": "maintenance", "effect": "NoSchedule"}])
     await plane.bind("web-deployment", deployment(6, placement(DYNAMIC)))
-    result = await ask(plane, "deployment/web")
+    result = await explain(plane, "deployment/web")
     assert result.exit_code == 0, result.output
-    told = result.output
-    assert "Resource:    Deployment default/web (apps/v1)" in told
-    assert "Binding:     ResourceBinding default/web-deployment" in told
-    assert "Written:     m1:4, m2:2" in told
-    assert "Scheduled:   True, Success: Binding has been scheduled successfully." in told
-    assert "Observed:    generation 2 of 2, last scheduled" in told
-    assert "Next:        nothing: its replicas are divided as specified" in told
-    assert "ScheduleBindingSucceed: Binding has been scheduled successfully. Result: {m1:4, m2:2}" in told
-    assert "Scheduling it now gives the same clusters." in told
-    table = rows(told)
+    printed = result.output
+    assert "Resource:    Deployment default/web (apps/v1)" in printed
+    assert "Binding:     ResourceBinding default/web-deployment" in printed
+    assert "Written:     m1:4, m2:2" in printed
+    assert "Scheduled:   True, Success: Binding has been scheduled successfully." in printed
+    assert "Observed:    generation 2 of 2, last scheduled" in printed
+    assert "Next:        nothing: its replicas are divided as specified" in printed
+    assert "ScheduleBindingSucceed: Binding has been scheduled successfully. Result: {m1:4, m2:2}" in printed
+    assert "Scheduling it now gives the same clusters." in printed
+    table = rows(printed)
     assert table["m1"][1:4] == ["4", "4", "selected"]
     assert table["m3"][1:4] == ["-", "-", "refused"]
     assert "TaintToleration: cluster(s) had untolerated taint {maintenance:NoSchedule}" in table["m3"][6]
@@ -73,15 +73,15 @@ async def test_placed_anew_the_weights_show(plane: Scheduling) -> None:
     await plane.clusters("m2", pods=10)
     await plane.bind("web-deployment", deployment(6, placement(DYNAMIC)))
     await plane.report("m1", 2)
-    told = (await ask(plane, "deploy", "web", "--fresh")).output
-    assert "which differs from what is written" in told
-    assert "weight" in told
+    printed = (await explain(plane, "deploy", "web", "--fresh")).output
+    assert "which differs from what is written" in printed
+    assert "weight" in printed
 
 
 async def test_for_programs_there_is_all_of_it(plane: Scheduling) -> None:
     await plane.clusters("m1", "m2")
     await plane.bind("settings-configmap", config_map({"clusterAffinity": {"clusterNames": ["m2"]}}))
-    result = await ask(plane, "cm/settings", "-o", "json")
+    result = await explain(plane, "cm/settings", "-o", "json")
     found = orjson.loads(result.output)
     assert found["resource"]["kind"] == "ConfigMap"
     assert found["written"]["clusters"] == found["now"]["clusters"] == [{"name": "m2"}]
@@ -98,30 +98,30 @@ async def test_bindings_can_be_named_themselves(plane: Scheduling) -> None:
     await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
     resource = {"apiVersion": "v1", "kind": "ConfigMap", "name": "wide"}
     await plane.bind("wide-configmap", {"resource": resource, "placement": {}}, namespace="")
-    assert "Written:     m1:2" in (await ask(plane, "rb/web-deployment")).output
-    assert "Written:     m1\n" in (await ask(plane, "crb/wide-configmap")).output
+    assert "Written:     m1:2" in (await explain(plane, "rb/web-deployment")).output
+    assert "Written:     m1\n" in (await explain(plane, "crb/wide-configmap")).output
 
 
 async def test_groups_and_failures_are_reported_one_by_one(plane: Scheduling) -> None:
     await plane.clusters("m1", "m2", pods=1)
     terms = [{"affinityName": f"g{n}", "clusterNames": [f"m{n}"]} for n in (1, 2)]
     await plane.bind("web-deployment", deployment(3, placement(DYNAMIC, clusterAffinities=terms)))
-    told = (await ask(plane, "deployment/web")).output
+    printed = (await explain(plane, "deployment/web")).output
     wrong = "failed to assign replicas: failed to scale up: Clusters available replicas 1 are not enough to schedule."
-    assert f"Scheduled:   False, Unschedulable: {wrong}" in told
-    assert f'Group "g1": {wrong}' in told
-    assert f'Group "g2": {wrong}' in told
-    assert "Scheduling it now fails (Unschedulable)" in told
-    assert "Written:     nowhere" in told
+    assert f"Scheduled:   False, Unschedulable: {wrong}" in printed
+    assert f'Group "g1": {wrong}' in printed
+    assert f'Group "g2": {wrong}' in printed
+    assert "Scheduling it now fails (Unschedulable)" in printed
+    assert "Written:     nowhere" in printed
 
 
 async def test_suspension_is_reported(plane: Scheduling) -> None:
     await plane.bind("web-deployment", deployment(3, placement(DYNAMIC), suspension={"scheduling": True}))
-    told = (await ask(plane, "deployment/web")).output
-    assert "Next:        nothing: spec.suspension.scheduling is true" in told
-    assert "Scheduled:   not yet" in told
-    assert "0/0 clusters are available: no cluster exists." in told
-    assert ".." not in told
+    printed = (await explain(plane, "deployment/web")).output
+    assert "Next:        nothing: spec.suspension.scheduling is true" in printed
+    assert "Scheduled:   not yet" in printed
+    assert "0/0 clusters are available: no cluster exists." in printed
+    assert ".." not in printed
 
 
 async def test_a_chosen_cluster_that_is_not_ready_or_gone_is_named(plane: Scheduling) -> None:
@@ -132,17 +132,17 @@ async def test_a_chosen_cluster_that_is_not_ready_or_gone_is_named(plane: Schedu
         cluster = await plane.client.get(Cluster.gvr, name)
         status = {**(cluster.get("status") or {}), "conditions": [condition]}
         await plane.client.update(Cluster.gvr, {**cluster, "status": status}, subresource="status")
-    told = (await ask(plane, "deployment/web")).output
-    assert "Not Ready:   m1 (ClusterNotReachable: as the test says)" in told
-    data = orjson.loads((await ask(plane, "deployment/web", "-o", "json")).output)
+    printed = (await explain(plane, "deployment/web")).output
+    assert "Not Ready:   m1 (ClusterNotReachable: as the test says)" in printed
+    data = orjson.loads((await explain(plane, "deployment/web", "-o", "json")).output)
     assert list(data["written"]["notReady"]) == ["m1"]
 
 
 async def test_what_is_scheduled_again_with_the_same_result_is_not_announced(plane: Scheduling) -> None:
     await plane.clusters("m1")
     await plane.bind("settings-configmap", config_map({"clusterAffinity": {"clusterNames": ["m1"]}}))
-    told = (await ask(plane, "cm/settings")).output
-    assert "Next:        nothing: scheduling it again would give the same clusters" in told
+    printed = (await explain(plane, "cm/settings")).output
+    assert "Next:        nothing: scheduling it again would give the same clusters" in printed
 
 
 async def test_events_of_a_deleted_namesake_are_left_out(plane: Scheduling) -> None:
@@ -165,17 +165,17 @@ async def test_events_of_a_deleted_namesake_are_left_out(plane: Scheduling) -> N
         },
     )  # fmt: skip
     await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
-    told = (await ask(plane, "deployment/web")).output
-    assert "ScheduleBindingSucceed" in told
-    assert "of the namesake" not in told
+    printed = (await explain(plane, "deployment/web")).output
+    assert "ScheduleBindingSucceed" in printed
+    assert "of the namesake" not in printed
 
 
 async def test_no_room_is_explained(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=5)
     requirements = {"resourceRequest": {"cpu": "1500m"}}
     await plane.bind("web-deployment", {**deployment(2, placement(DYNAMIC)), "replicaRequirements": requirements})
-    told = (await ask(plane, "deployment/web")).output
-    assert "(a replica requests cpu: 1500m, of which the cluster reports nothing)" in told
+    printed = (await explain(plane, "deployment/web")).output
+    assert "(a replica requests cpu: 1500m, of which the cluster reports nothing)" in printed
 
 
 # without a binding
@@ -188,7 +188,7 @@ async def settings(plane: Scheduling, **labels: str) -> None:
 
 async def test_without_a_policy_that_is_said(plane: Scheduling) -> None:
     await settings(plane)
-    result = await ask(plane, "configmap/settings")
+    result = await explain(plane, "configmap/settings")
     assert result.exit_code == 1
     assert result.output == (
         "error: no policy selects ConfigMap default/settings: 0 PropagationPolicies in its namespace and"
@@ -206,25 +206,27 @@ async def test_with_a_policy_and_no_binding_the_policy_is_named(
     spec = {"resourceSelectors": selectors, "placement": {}}
     head = {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind}
     await plane.client.create(kind.gvr, {**head, "metadata": metadata, "spec": spec})
-    told = (await ask(plane, "configmap/settings")).output
-    assert f'although the {kind.gvk.kind} "everything" selects it' in told
+    printed = (await explain(plane, "configmap/settings")).output
+    assert f'although the {kind.gvk.kind} "everything" selects it' in printed
 
 
 async def test_what_is_never_propagated_is_said_to_be_so(plane: Scheduling) -> None:
     await settings(plane, **{"resourcetemplate.karmada.io/claimed-by": "Somebody"})
-    assert "says that Somebody manages it" in (await ask(plane, "configmap/settings")).output
+    assert "says that Somebody manages it" in (await explain(plane, "configmap/settings")).output
     metadata = {"name": "own", "namespace": "karmada-system"}
     await plane.client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-    told = (await ask(plane, "configmap/own", "-n", "karmada-system")).output
-    assert 'the namespace "karmada-system" is the control plane\'s own' in told
+    printed = (await explain(plane, "configmap/own", "-n", "karmada-system")).output
+    assert 'the namespace "karmada-system" is the control plane\'s own' in printed
 
 
 async def test_what_does_not_exist_is_not_found(plane: Scheduling) -> None:
-    told = (await ask(plane, "deployment/web")).output
-    assert told == 'Error from server (NotFound): deployments.apps "web" not found\n'
-    assert (await ask(plane, "starship/web")).output == ('error: the server doesn\'t have a resource type "starship"\n')
-    assert "as TYPE/NAME or TYPE NAME" in (await ask(plane, "web")).output
-    assert (await ask(plane, "rb/web")).exit_code == 1
+    printed = (await explain(plane, "deployment/web")).output
+    assert printed == 'Error from server (NotFound): deployments.apps "web" not found\n'
+    assert (await explain(plane, "starship/web")).output == (
+        'error: the server doesn\'t have a resource type "starship"\n'
+    )
+    assert "as TYPE/NAME or TYPE NAME" in (await explain(plane, "web")).output
+    assert (await explain(plane, "rb/web")).exit_code == 1
 
 
 async def test_without_a_namespace_it_is_that_of_the_kubeconfig(plane: Scheduling, tmp_path: Path) -> None:
@@ -234,13 +236,13 @@ async def test_without_a_namespace_it_is_that_of_the_kubeconfig(plane: Schedulin
     config["contexts"][0]["context"]["namespace"] = "shop"
     (tmp_path / "config").write_bytes(orjson.dumps(config))
     elsewhere = ["deployment/web", "--kubeconfig", str(tmp_path / "config")]
-    told = await asyncio.to_thread(CliRunner().invoke, why, elsewhere)
-    assert told.output == 'Error from server (NotFound): deployments.apps "web" not found\n'
+    printed = await asyncio.to_thread(CliRunner().invoke, why, elsewhere)
+    assert printed.output == 'Error from server (NotFound): deployments.apps "web" not found\n'
     assert (await asyncio.to_thread(CliRunner().invoke, why, [*elsewhere, "-n", "default"])).exit_code == 0
 
 
 async def test_it_writes_nothing(plane: Scheduling) -> None:
     await plane.clusters("m1")
     made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
-    await ask(plane, "deployment/web")
+    await explain(plane, "deployment/web")
     assert await plane.client.get(BINDINGS, "web-deployment", "default") == made

@@ -95,8 +95,8 @@ def test_a_job_of_a_cron_job(run: Commands) -> None:
     ]  # fmt: skip
     assert job["spec"]["template"]["spec"]["containers"][0]["command"] == ["date"]
     assert run.refused("create", "job", "x", "--from=cm/nightly") == "error: from must be an existing cronjob\n"
-    told = 'Error from server (NotFound): cronjobs.batch "none" not found\n'
-    assert run.refused("create", "job", "x", "--from=cronjob/none") == told
+    refusal = 'Error from server (NotFound): cronjobs.batch "none" not found\n'
+    assert run.refused("create", "job", "x", "--from=cronjob/none") == refusal
 
 
 def test_a_token(run: Commands) -> None:
@@ -106,7 +106,7 @@ def test_a_token(run: Commands) -> None:
     shown = json.loads(run("create", "token", "robot", "--duration=20m", "-o", "json").out)
     assert shown["kind"] == "TokenRequest"
     assert shown["spec"]["expirationSeconds"] == 1200
-    for words, told in (
+    for words, refusal in (
         (
             ["--bound-object-kind=Foo", "--bound-object-name=x"],
             "supported --bound-object-kind values are Node, Pod, Secret",
@@ -115,7 +115,7 @@ def test_a_token(run: Commands) -> None:
         (["--bound-object-uid=x"], "--bound-object-uid can only be set if --bound-object-kind is provided"),
         (["--duration=-1s"], "--duration must be greater than or equal to 0"),
     ):
-        assert run.refused("create", "token", "robot", *words) == f"error: {told}\n"
+        assert run.refused("create", "token", "robot", *words) == f"error: {refusal}\n"
 
 
 def test_raw_requests(run: Commands, tmp_path: Path) -> None:
@@ -126,12 +126,12 @@ def test_raw_requests(run: Commands, tmp_path: Path) -> None:
     run("create", "--raw", path, "-f", "-", stdin=config("raw"))
     assert json.loads(run("delete", "--raw", f"{path}/raw").out)["status"] == "Success"
     assert run.refused("delete", "--raw", f"{path}/raw") == 'Error from server (NotFound): configmaps "raw" not found\n'
-    for words, told in (
+    for words, refusal in (
         (["--edit"], "--raw and --edit are mutually exclusive"),
         (["-o", "json"], "--raw and --output are mutually exclusive"),
         (["-R"], "--raw and --recursive are mutually exclusive"),
     ):
-        assert run.refused("create", "--raw", path, "-f", "-", *words) == f"error: {told}\n"
+        assert run.refused("create", "--raw", path, "-f", "-", *words) == f"error: {refusal}\n"
 
 
 def test_files_are_read_before_anything_is_created(run: Commands, tmp_path: Path) -> None:
@@ -144,8 +144,8 @@ def test_files_are_read_before_anything_is_created(run: Commands, tmp_path: Path
 def test_a_namespace_and_what_is_in_it_from_one_file(run: Commands) -> None:
     text = '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}\n' + config("in", namespace="shop")
     assert run("create", "-f", "-", stdin=text).out == "namespace/shop created\nconfigmap/in created\n"
-    told = run.refused("create", "-f", "-", "-n", "other", stdin=config("x", namespace="shop"))
-    assert told == (
+    refusal = run.refused("create", "-f", "-", "-n", "other", stdin=config("x", namespace="shop"))
+    assert refusal == (
         'error: the namespace from the provided object "shop" does not match the namespace "other". '
         "You must pass '--namespace=shop' to perform this operation.\n"
     )
@@ -181,11 +181,11 @@ def test_several_clusters_are_patched_at_once(run: Commands) -> None:
 def test_patches_on_this_side(run: Commands) -> None:
     policy = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "p"}}
     words = ["patch", "--local", "-f", "-", "-p", '{"spec":{"priority":1}}', "-o", "jsonpath={.spec}"]
-    told = "strategic merge patch is not supported for policy.karmada.io/v1alpha1, Kind=PropagationPolicy locally"
-    assert run.refused(*words, stdin=json.dumps(policy)) == f"error: {told}, try --type merge\n"
+    refusal = "strategic merge patch is not supported for policy.karmada.io/v1alpha1, Kind=PropagationPolicy locally"
+    assert run.refused(*words, stdin=json.dumps(policy)) == f"error: {refusal}, try --type merge\n"
     assert run(*words, "--type=merge", stdin=json.dumps(policy)).out == '{"priority":1}'
-    told = run.refused(*words[:5], '[{"op":"remove","path":"/spec"}]', "--type=json", stdin=json.dumps(policy))
-    assert told.startswith("error: ")
+    refusal = run.refused(*words[:5], '[{"op":"remove","path":"/spec"}]', "--type=json", stdin=json.dumps(policy))
+    assert refusal.startswith("error: ")
     assert run.refused("patch", "cm", "x", "-p", "{bad").startswith('error: unable to parse "{bad": yaml: ')
     assert run.refused("patch", "cm", "x", "-p", "text").startswith('error: unable to parse "text": ')
 
@@ -225,8 +225,8 @@ async def release(kubeconfig: Path, name: str) -> None:
 
 def test_waiting_has_an_end(run: Commands) -> None:
     run("create", "-f", "-", stdin=config("stuck", finalizers=["example.com/held"]))
-    told = run.refused("delete", "cm", "stuck", "--timeout=50ms")
-    assert told == "error: timed out waiting for the condition on configmaps/stuck\n"
+    refusal = run.refused("delete", "cm", "stuck", "--timeout=50ms")
+    assert refusal == "error: timed out waiting for the condition on configmaps/stuck\n"
 
 
 def test_not_waiting(run: Commands) -> None:
@@ -260,13 +260,13 @@ def test_force_and_scope_are_warned_of(run: Commands) -> None:
 
 
 def test_a_page_of_every_kind_of_refusal(run: Commands) -> None:
-    for words, told in (
+    for words, refusal in (
         (["delete", "cm", "x", "--karmada-context=none"], "error: "),
         (["delete", "cm", "x", "--kubeconfig=none"], "error: "),
         (["label", "cm", "--wait"], "error: unknown flag: --wait\n"),
         (["delete", "nothing", "x"], 'error: the server doesn\'t have a resource type "nothing"\n'),
     ):
-        assert run.refused(*words).startswith(told)
+        assert run.refused(*words).startswith(refusal)
 
 
 # help
@@ -312,8 +312,8 @@ def test_documents_are_parted_whatever_was_done_to_each(run: Commands) -> None:
 
 def test_a_patch_file_that_is_no_text(run: Commands, tmp_path: Path) -> None:
     (tmp_path / "p").write_bytes(b"\xff")
-    told = f"error: unable to read patch file: {tmp_path}/p: not UTF-8\n"
-    assert run.refused("patch", "cm", "x", "--patch-file", str(tmp_path / "p")) == told
+    refusal = f"error: unable to read patch file: {tmp_path}/p: not UTF-8\n"
+    assert run.refused("patch", "cm", "x", "--patch-file", str(tmp_path / "p")) == refusal
 
 
 @pytest.mark.parametrize("words", ["get cm", "delete cm", "label cm", "patch cm", "describe cm", "edit cm", "exec"])
@@ -321,5 +321,5 @@ def test_a_name_that_leads_elsewhere_is_refused(run: Commands, words: str) -> No
     more = {"label": ["a=b"], "patch": ["-p", "{}"], "exec": ["--", "ls"]}.get(words.split()[0], [])
     for name, why in (("..", "may not be '..'"), ("a%2fb", "may not contain '%'")):
         assert run.refused(*words.split(), name, *more) == f'error: invalid resource name "{name}": [{why}]\n'
-    told = "error: invalid namespace \"..\": [may not be '..']\n"
-    assert run.refused(*words.split(), "x", "-n", "..", *more) == told
+    refusal = "error: invalid namespace \"..\": [may not be '..']\n"
+    assert run.refused(*words.split(), "x", "-n", "..", *more) == refusal

@@ -254,8 +254,8 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )  # fmt: skip
 def test_kubectl_writes_the_same(kubectl: str, manifest: Path, output: str) -> None:
     command = [kubectl, "label", "--local", "-f", str(manifest), "x=y", "--overwrite", "-o", output]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert printer(output)(json.loads(manifest.read_text())) == told.stdout
+    printed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert printer(output)(json.loads(manifest.read_text())) == printed.stdout
 
 
 def test_a_template_that_is_no_text(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Server:
         await socket.close()
         return socket
 
-    async def hear(self, socket: web.WebSocketResponse, until: bytes) -> None:
+    async def receive(self, socket: web.WebSocketResponse, until: bytes) -> None:
         """Take messages until this one came."""
         async for message in socket:
             self.messages.append(message.data)
@@ -135,7 +135,7 @@ async def test_outputs_stay_apart_and_the_exit_code_comes_back(server: Server) -
 
 async def test_input_is_sent_and_ended(server: Server) -> None:
     async def talk(socket: web.WebSocketResponse) -> None:
-        await server.hear(socket, b"\xff\x00")
+        await server.receive(socket, b"\xff\x00")
         await end(socket, SUCCESS)
 
     server.talk = talk
@@ -146,7 +146,7 @@ async def test_input_is_sent_and_ended(server: Server) -> None:
 
 async def test_a_server_that_knows_no_end_of_input_is_not_hung_up_on(server: Server) -> None:
     async def talk(socket: web.WebSocketResponse) -> None:
-        await server.hear(socket, b"\x00hello")
+        await server.receive(socket, b"\x00hello")
         await socket.send_bytes(b"\x01late\n")
         await end(socket, SUCCESS)
 
@@ -206,10 +206,10 @@ async def test_the_size_of_the_window_goes_over_and_its_changes_too(server: Serv
     first, second = b'\x04{"Width":100,"Height":40}', b'\x04{"Width":50,"Height":20}'
 
     async def talk(socket: web.WebSocketResponse) -> None:
-        await server.hear(socket, first)
+        await server.receive(socket, first)
         await socket.send_bytes(b"\x01ready\r\n")
-        await server.hear(socket, second)
-        await server.hear(socket, b"\x00\x03")
+        await server.receive(socket, second)
+        await server.receive(socket, b"\x00\x03")
         await end(socket, exit_code(5))
 
     server.talk = talk
@@ -228,9 +228,9 @@ async def test_the_size_of_the_window_goes_over_and_its_changes_too(server: Serv
 
 async def test_attach_makes_the_other_side_draw_its_screen_anew(server: Server) -> None:
     async def talk(socket: web.WebSocketResponse) -> None:
-        await server.hear(socket, b'\x04{"Width":80,"Height":24}')
+        await server.receive(socket, b'\x04{"Width":80,"Height":24}')
         await socket.send_bytes(b"\x01drawn\r\n")
-        await server.hear(socket, b"\x00x")
+        await server.receive(socket, b"\x00x")
         await end(socket, SUCCESS)
 
     server.talk = talk
@@ -245,7 +245,7 @@ async def test_attach_makes_the_other_side_draw_its_screen_anew(server: Server) 
 async def test_a_connection_that_breaks_leaves_the_terminal_as_it_was(server: Server) -> None:
     async def talk(socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(b"\x01ready\r\n")
-        await server.hear(socket, b"\x00x")
+        await server.receive(socket, b"\x00x")
         assert socket._req is not None
         assert socket._req.transport is not None
         socket._req.transport.abort()
@@ -263,7 +263,7 @@ async def test_a_connection_that_breaks_leaves_the_terminal_as_it_was(server: Se
 async def test_a_signal_from_outside_leaves_the_terminal_as_it_was(server: Server, number: signal.Signals) -> None:
     async def talk(socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(b"\x01ready\r\n")
-        await server.hear(socket, b"never")
+        await server.receive(socket, b"never")
 
     server.talk = talk
     with server.terminal("exec", "-it", "p", "--", "sh") as terminal:

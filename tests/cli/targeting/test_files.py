@@ -81,7 +81,7 @@ def test_braces_may_begin_yaml() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "refusal"),
     [
         (
             "a: 1\nb: [\n",
@@ -113,17 +113,17 @@ def test_braces_may_begin_yaml() -> None:
         ("apiVersion: v1\nkind: A\nmetadata: text", 'unable to decode "f": metadata is not an object'),
     ],
 )
-def test_what_is_wrong_is_reported_with_file_and_line(text: str, told: str) -> None:
-    if not told:
+def test_what_is_wrong_is_reported_with_file_and_line(text: str, refusal: str) -> None:
+    if not refusal:
         parse_objects(text.encode(), "f")
         return
     with pytest.raises(Failure) as failed:
         parse_objects(text.encode(), "f")
-    assert failed.value.message == f"error: {told}"
+    assert failed.value.message == f"error: {refusal}"
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
-    for word, told in (
+    for word, refusal in (
         ("none.yaml", 'the path "none.yaml" does not exist'),
         ("none-*.yaml", 'the path "none-*.yaml" does not exist'),
         (str(tmp_path), f"error reading [{tmp_path}]: recognized file extensions are [.json .yaml .yml]"),
@@ -131,7 +131,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     ):
         with pytest.raises(Failure) as failed:
             read_files([word])
-        assert failed.value.message == f"error: {told}"
+        assert failed.value.message == f"error: {refusal}"
 
 
 def test_files_are_required_and_not_of_both_kinds() -> None:

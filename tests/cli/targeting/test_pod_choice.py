@@ -92,8 +92,8 @@ def several(annotation: str = "") -> Obj:
 
 
 def chosen(of: Obj, name: str = "") -> tuple[str, list[str]]:
-    told: list[str] = []
-    return pods.chosen_container(of, name, told.append)["name"], told
+    refusal: list[str] = []
+    return pods.chosen_container(of, name, refusal.append)["name"], refusal
 
 
 def test_the_container_that_is_meant() -> None:
@@ -185,6 +185,6 @@ def test_command_lines_that_make_no_sense(command: Any, words: list[str], messag
 def test_usage_errors_point_to_the_help(command: Any, words: list[str], message: str) -> None:
     result = CliRunner().invoke(command, words, prog_name=f"karmadactl {command.name}")
     assert result.exit_code == 1
-    *_, told, hint = result.stderr.splitlines()
-    assert told.removeprefix("error: ") == message
+    *_, refusal, hint = result.stderr.splitlines()
+    assert refusal.removeprefix("error: ") == message
     assert hint == f"See 'karmadactl {command.name} -h' for help and examples"

@@ -31,7 +31,7 @@ def edited(plane: ControlPlane, path: Path, **changes: object) -> str:
     return str(path)
 
 
-async def told(*args: str) -> tuple[int, str, str]:
+async def refusal(*args: str) -> tuple[int, str, str]:
     result = await asyncio.to_thread(CliRunner().invoke, main, args)
     return result.exit_code, result.stdout, result.stderr
 
@@ -39,13 +39,13 @@ async def told(*args: str) -> tuple[int, str, str]:
 async def test_who_has_no_name_must_log_in(plane: ControlPlane, tmp_path: Path) -> None:
     path = edited(plane, tmp_path / "config", user={"token": "nonsense"})
     said = "error: You must be logged in to the server (Unauthorized)\n"
-    assert await told("cordon", "m1", "--kubeconfig", path) == (1, "", said)
+    assert await refusal("cordon", "m1", "--kubeconfig", path) == (1, "", said)
 
 
 async def test_a_missing_right_is_named(plane: ControlPlane, tmp_path: Path) -> None:
-    _, made, _ = await told("token", "create", "--kubeconfig", str(plane.server.kubeconfig))
+    _, made, _ = await refusal("token", "create", "--kubeconfig", str(plane.server.kubeconfig))
     path = edited(plane, tmp_path / "config", user={"token": made.strip()})
-    code, out, err = await told("cordon", "m1", "--kubeconfig", path)
+    code, out, err = await refusal("cordon", "m1", "--kubeconfig", path)
     assert (code, out) == (1, "")
     assert err == (
         'Error from server (Forbidden): clusters.cluster.karmada.io "m1" is forbidden: '
@@ -57,7 +57,7 @@ async def test_a_missing_right_is_named(plane: ControlPlane, tmp_path: Path) -> 
 async def test_a_server_nobody_vouches_for(plane: ControlPlane, tmp_path: Path) -> None:
     config = yaml.safe_load(plane.server.kubeconfig.read_text())
     path = edited(plane, tmp_path / "config", cluster={"server": config["clusters"][0]["cluster"]["server"]})
-    code, out, err = await told("cordon", "m1", "--kubeconfig", path)
+    code, out, err = await refusal("cordon", "m1", "--kubeconfig", path)
     assert (code, out) == (1, "")
     start = "Unable to connect to the server: tls: failed to verify certificate: x509: "
     assert err.startswith(f"{start}certificate signed by unknown authority")
@@ -67,6 +67,6 @@ async def test_a_server_nobody_vouches_for(plane: ControlPlane, tmp_path: Path) 
 async def test_a_server_that_answers_to_another_name(plane: ControlPlane, tmp_path: Path) -> None:
     cluster = yaml.safe_load(plane.server.kubeconfig.read_text())["clusters"][0]["cluster"]
     path = edited(plane, tmp_path / "config", cluster={**cluster, "tls-server-name": "other.example"})
-    code, _, err = await told("cordon", "m1", "--kubeconfig", path)
+    code, _, err = await refusal("cordon", "m1", "--kubeconfig", path)
     assert code == 1
     assert err.startswith("Unable to connect to the server: tls: failed to verify certificate: x509: Hostname mismatch")

@@ -92,10 +92,10 @@ async def test_every_target_gets_one_work_with_all_its_marks(two: Fleet) -> None
         }
         expected = {*obj["metadata"]["annotations"], "resourcetemplate.karmada.io/managed-annotations"}
         assert noted == ",".join(sorted(expected))
-    told = ("Normal", "SyncWorkSucceed", "Sync work of ResourceBinding(default/web-deployment) successful.")
+    emitted = ("Normal", "SyncWorkSucceed", "Sync work of ResourceBinding(default/web-deployment) successful.")
     await two.until_applied("web-deployment")
-    assert told in await two.events("web-deployment")
-    assert told in await two.events("web")
+    assert emitted in await two.events("web-deployment")
+    assert emitted in await two.events("web")
 
 
 async def test_bindings_without_a_namespace_work_the_same_way(two: Fleet) -> None:
@@ -122,8 +122,8 @@ async def test_bindings_without_a_namespace_work_the_same_way(two: Fleet) -> Non
     }
     await two.members["m1"].until(CLUSTER_ROLES, "sys:x", namespace="")
     await two.until_applied("sys.x-clusterrole", "")
-    told = ("Normal", "SyncWorkSucceed", "Sync work of ClusterResourceBinding(sys.x-clusterrole) successful.")
-    assert told in await two.events("sys.x-clusterrole")
+    emitted = ("Normal", "SyncWorkSucceed", "Sync work of ClusterResourceBinding(sys.x-clusterrole) successful.")
+    assert emitted in await two.events("sys.x-clusterrole")
     await two.client.delete(ClusterResourceBinding.gvr, "sys.x-clusterrole")
     await two.until_work_gone("m1", template)
     await two.members["m1"].until_gone(CLUSTER_ROLES, "sys:x", namespace="")

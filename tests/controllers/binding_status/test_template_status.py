@@ -56,10 +56,10 @@ class FakeInterpreter:
 
 class FakeRecorder:
     def __init__(self) -> None:
-        self.told: list[tuple[str, str, str]] = []
+        self.emitted: list[tuple[str, str, str]] = []
 
     def event(self, _obj: Obj, *event: str) -> None:
-        self.told.append(event)  # type: ignore[arg-type]
+        self.emitted.append(event)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ async def test_another_status_is_written_and_reported(
 ) -> None:
     await status.update(REFERENCE, items(1, 2), recorder)  # type: ignore[arg-type]
     assert templates.written == [{"replicas": 3}]
-    assert recorder.told == [
+    assert recorder.emitted == [
         ("Normal", "AggregateStatusSucceed", "Update Resource with AggregatedStatus successfully.")
     ]
 
@@ -100,7 +100,7 @@ async def test_the_same_status_is_not_written(
     status: TemplateStatus, templates: FakeTemplates, recorder: FakeRecorder
 ) -> None:
     await status.update(REFERENCE, items(1), recorder)  # type: ignore[arg-type]
-    assert (templates.written, recorder.told) == ([], [])
+    assert (templates.written, recorder.emitted) == ([], [])
 
 
 async def test_a_kind_nobody_can_sum_up_is_not_even_read(
@@ -126,7 +126,7 @@ async def test_a_race_that_is_always_lost_is_left_for_later(
     templates.failures = [Conflict("late")] * 9
     with pytest.raises(Conflict):
         await status.update(REFERENCE, items(4), recorder)  # type: ignore[arg-type]
-    assert recorder.told == []
+    assert recorder.emitted == []
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
@@ -138,7 +138,7 @@ async def test_a_template_that_is_gone_needs_no_status(
     else:
         templates.failures = [NotFound("gone")]
     await status.update(REFERENCE, items(4), recorder)  # type: ignore[arg-type]
-    assert (templates.written, recorder.told) == ([], [])
+    assert (templates.written, recorder.emitted) == ([], [])
 
 
 @pytest.mark.parametrize("error", [ApiError("no room"), InterpreterError("no idea")])
@@ -155,4 +155,4 @@ async def test_a_failure_is_reported_and_retried(
         templates.failures = [error]
     with pytest.raises(type(error)):
         await status.update(REFERENCE, items(4), recorder)  # type: ignore[arg-type]
-    assert recorder.told == [("Warning", "AggregateStatusFailed", str(error))]
+    assert recorder.emitted == [("Warning", "AggregateStatusFailed", str(error))]

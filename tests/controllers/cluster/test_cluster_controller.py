@@ -116,8 +116,8 @@ async def test_events_come_from_the_cluster_controller(plane: ControlPlane) -> N
     await plane.add_cluster("m1")
     await settled(plane)
     await plane.events("m1")
-    told = (await plane.client.list_all(EVENTS, "default")).items
-    assert {event["source"]["component"] for event in told} == {"cluster-controller"}
+    emitted = (await plane.client.list_all(EVENTS, "default")).items
+    assert {event["source"]["component"] for event in emitted} == {"cluster-controller"}
 
 
 async def test_taints_follow_what_is_said_of_the_cluster(plane: ControlPlane) -> None:

@@ -110,8 +110,8 @@ async def test_a_repaired_secret_is_reconciled_at_once(plane: Plane, member: Fak
         await plane.join("m1", member, secret={"token": encoded("a\nb"), "caBundle": encoded("x")})
         await eventually(lambda: ready() == FAILED)
         await eventually(lambda: controller.queue.idle)
-        asked = member.gate.requests["/readyz"]
+        requested = member.gate.requests["/readyz"]
         await plane.client.patch(SECRETS, "m1", NAMESPACE, {"data": credentials(member)})
-        await eventually(lambda: member.gate.requests["/readyz"] > asked)
+        await eventually(lambda: member.gate.requests["/readyz"] > requested)
     finally:
         await controller.stop(grace=0)

@@ -66,7 +66,7 @@ def recount(nodes: dict[str, Obj], pods: dict[str, Obj], models: list[Obj]) -> t
     return {"totalNum": len(nodes), "readyNum": ready}, summary
 
 
-def asked(pods: list[Obj]) -> Counter[str]:
+def requested(pods: list[Obj]) -> Counter[str]:
     sums: Counter[str] = Counter()
     for p in pods:
         for name, value in p["spec"]["containers"][0]["resources"]["requests"].items():
@@ -75,7 +75,7 @@ def asked(pods: list[Obj]) -> Counter[str]:
 
 
 def total(pods: list[Obj]) -> dict[str, str]:
-    sums = asked(pods)
+    sums = requested(pods)
     sums["pods"] = len(pods) * 1000
     return {name: quantity_text(name, sums[name]) for name in sorted(sums) if sums[name]}
 
@@ -85,7 +85,7 @@ def grade_of(n: Obj, placed: list[Obj], models: list[Obj]) -> int:
     have = {name: Quantity.parse(value).milli() for name, value in n["status"]["allocatable"].items()}
     if mine and have.get("pods", 0) - 1000 * len(mine) <= 0:
         return -1
-    used = asked(mine)
+    used = requested(mine)
     indexes = []
     for position, span in enumerate(models[0]["ranges"]):
         left = have[span["name"]] - used[span["name"]] if span["name"] in have else 0

@@ -260,12 +260,12 @@ async def test_a_dependency_made_anew_waits_until_the_old_binding_is_gone(plane:
     await set_up(plane, "settings")
     await plane.delete(CONFIG_MAPS, "settings")
     (again,) = await plane.apply(config_map())
-    told = await plane.events("nginx-deployment")
+    recorded = await plane.events("nginx-deployment")
     text = (
         "failed to update resourceBinding(default/settings-configmap) due to different owner reference UID, will try "
         "again later after binding is garbage collected, see https://github.com/karmada-io/karmada/issues/6034"
     )
-    assert ("Warning", "SyncScheduleResultToDependenciesFailed", text) in told
+    assert ("Warning", "SyncScheduleResultToDependenciesFailed", text) in recorded
     await plane.change(BINDINGS, "settings-configmap", {"metadata": {"finalizers": None}})
     await plane.rest(5)
     binding = await plane.get(BINDINGS, "settings-configmap")

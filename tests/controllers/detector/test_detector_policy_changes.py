@@ -193,9 +193,9 @@ async def test_a_failed_write_is_reported_and_retried(plane: Propagation) -> Non
     long = "a" * 250
     roles = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
     await plane.apply(cluster_policy("wide", selecting("ClusterRole", name=long)), cluster_role(long))
-    told = await plane.events(long)
-    failures = {(kind, reason) for kind, reason, _ in told}
+    emitted = await plane.events(long)
+    failures = {(kind, reason) for kind, reason, _ in emitted}
     assert failures == {("Warning", "ApplyPolicyFailed")}
-    assert told[0][2].startswith("Apply cluster policy(wide) failed: ClusterResourceBinding")
+    assert emitted[0][2].startswith("Apply cluster policy(wide) failed: ClusterResourceBinding")
     assert await plane.claim(roles, long, "") == "wide"
     assert await plane.find(DEPLOYMENTS, "nginx") is None

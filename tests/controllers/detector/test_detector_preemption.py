@@ -61,7 +61,7 @@ def taking_widely(name: str, priority: int) -> Obj:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "winner", "told"),
+    ("first", "second", "winner", "emitted"),
     [
         (
             policy("old", ALL, priority=1),
@@ -88,15 +88,17 @@ def taking_widely(name: str, priority: int) -> Obj:
         (policy("old", ALL, priority=1), policy("new", BY_NAME, priority=2), "default/old", None),
     ],
 )
-async def test_who_takes_what(preempting: Propagation, first: Obj, second: Obj, winner: str, told: str | None) -> None:
+async def test_who_takes_what(
+    preempting: Propagation, first: Obj, second: Obj, winner: str, emitted: str | None
+) -> None:
     await preempting.apply(config_map(), first)
     await preempting.apply(second)
     assert await preempting.claim(CONFIG_MAPS, "settings") == winner
     assert await preempting.claim(BINDINGS, "settings-configmap") == winner
-    expected = ["m2"] if told else ["m1"]
+    expected = ["m2"] if emitted else ["m1"]
     assert await preempting.clusters("settings-configmap") == expected
     events = [(kind, text) for kind, reason, text in await preempting.events("settings") if "Preempt" in reason]
-    assert events == ([("Normal", told)] if told else [])
+    assert events == ([("Normal", emitted)] if emitted else [])
 
 
 async def test_nobody_takes_anything_while_the_feature_is_off(plane: Propagation) -> None:

@@ -45,7 +45,7 @@ def is_applied(work: Obj) -> bool:
     return condition(work, "Applied") == "True"
 
 
-async def told(two: Fleet, name: str, event: tuple[str, str, str], namespace: str = "default") -> None:
+async def emitted(two: Fleet, name: str, event: tuple[str, str, str], namespace: str = "default") -> None:
     async def look() -> Obj | None:
         return {"told": True} if event in await two.events(name, namespace) else None
 
@@ -81,8 +81,8 @@ async def test_one_object_costs_each_member_one_request(two: Fleet) -> None:
     await two.until_applied("second-configmap")
     await two.rest()
     for name, member in two.members.items():
-        asked = member.gate.paths[before[name] :]
-        assert asked == [("POST", "/api/v1/namespaces/default/configmaps")]
+        requested = member.gate.paths[before[name] :]
+        assert requested == [("POST", "/api/v1/namespaces/default/configmaps")]
     before = {name: len(member.gate.paths) for name, member in two.members.items()}
     await two.touch(CONFIG_MAPS, {**copy_json(template), "data": {"a": "2"}})
     await two.members["m1"].until(CONFIG_MAPS, "second", lambda c: c["data"] == {"a": "2"})
@@ -119,10 +119,10 @@ async def test_an_object_of_another_owner_is_left_alone(two: Fleet) -> None:
     assert obj["data"] == {"own": "yes"}
     assert not meta.labels(obj)
     failed = f"Failed to create or update resource(default/settings) in member cluster(m1): {NOT_OURS}"
-    await told(two, "settings", ("Warning", "SyncFailed", failed))
+    await emitted(two, "settings", ("Warning", "SyncFailed", failed))
     name = f"karmada-es-m1/{meta.name(work)}"
     event = ("Warning", "SyncFailed", f"Failed to sync work({name}) to cluster(m1), err: {NOT_OURS}")
-    await told(two, meta.name(work), event, "karmada-es-m1")
+    await emitted(two, meta.name(work), event, "karmada-es-m1")
     binding = await two.until_binding("settings-configmap", lambda b: condition(b, "FullyApplied") == "False")
     assert binding["status"]["aggregatedStatus"] == [
         {"clusterName": "m1", "health": "Unknown", "appliedMessage": message}
@@ -205,7 +205,7 @@ async def test_suspended_works_are_not_sent_until_they_are_released(two: Fleet) 
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"], suspension={"dispatching": True})
     work = await two.until_work("m1", template, lambda w: condition(w, "Dispatching"))
     assert brief(work, "Dispatching") == SUSPENDED
-    await told(two, meta.name(work), ("Normal", "WorkDispatching", SUSPENDED[2]), "karmada-es-m1")
+    await emitted(two, meta.name(work), ("Normal", "WorkDispatching", SUSPENDED[2]), "karmada-es-m1")
     await two.rest()
     assert await member.get(CONFIG_MAPS, "settings") is None
     await two.set_binding("settings-configmap", {"suspension": None})

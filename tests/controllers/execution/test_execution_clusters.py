@@ -153,10 +153,10 @@ async def test_a_dead_member_is_tried_now_and_then_and_not_once_for_every_work(t
     await eventually(lambda: transport.config.server == "https://127.0.0.1:1")
     call = transport.call
 
-    async def counted(asked: Call) -> object:
+    async def counted(requested: Call) -> object:
         nonlocal calls
         calls += 1
-        return await call(asked)
+        return await call(requested)
 
     transport.call = counted  # type: ignore[method-assign,assignment]
     templates = [await two_alone.propagate(CONFIG_MAPS, config_map(f"c{n}"), ["m1", "m2"]) for n in range(150)]
@@ -205,13 +205,13 @@ async def test_a_restart_compares_instead_of_sending(two_alone: Fleet) -> None:
     # somebody changes and deletes things while nobody looks
     await member.client.patch(DEPLOYMENTS, "d0", "default", {"spec": {"replicas": 9}})
     await member.client.delete(DEPLOYMENTS, "d1", "default")
-    asked = len(member.gate.paths)
+    requested = len(member.gate.paths)
     async with restarted(two_alone) as execution:
         await member.until(DEPLOYMENTS, "d0", lambda d: d["spec"]["replicas"] == 2)
         await member.until(DEPLOYMENTS, "d1")
         await two_alone.until_work("m1", templates[1], lambda w: brief(w, "Applied")[1] == "ReCreateSuccessful")
         await eventually(lambda: execution.queue.idle and not execution.queue.delayed)
-    since = member.gate.paths[asked:]
+    since = member.gate.paths[requested:]
     assert sorted(call for call in since if call[0] != "GET") == [
         ("POST", "/apis/apps/v1/namespaces/default/deployments"),
         ("PUT", "/apis/apps/v1/namespaces/default/deployments/d0"),

@@ -29,7 +29,7 @@ def report(work: Obj) -> Obj:
     return dict(reports[0])
 
 
-async def told(two: Fleet, name: str, event: tuple[str, str, str], namespace: str) -> None:
+async def emitted(two: Fleet, name: str, event: tuple[str, str, str], namespace: str) -> None:
     async def look() -> Obj | None:
         return {"told": True} if event in await two.events(name, namespace) else None
 
@@ -68,10 +68,10 @@ async def test_status_and_health_come_back(two: Fleet) -> None:
     }
     name = meta.name(work)
     reflected = ("Normal", "ReflectStatusSucceed", "Reflect status for object(Deployment/default/web) succeed.")
-    await told(two, name, reflected, "karmada-es-m1")
+    await emitted(two, name, reflected, "karmada-es-m1")
     for word in ("unhealthy", "healthy"):
         message = f"Interpret health of object(Deployment/default/web) as {word}."
-        await told(two, name, ("Normal", "InterpretHealthSucceed", message), "karmada-es-m1")
+        await emitted(two, name, ("Normal", "InterpretHealthSucceed", message), "karmada-es-m1")
 
 
 async def test_what_nobody_can_judge_is_healthy_without_a_word(two: Fleet) -> None:

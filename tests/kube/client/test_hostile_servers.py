@@ -146,10 +146,10 @@ async def asked_for(
     serve: Serve, connect: Open, clock: FakeClock, after: str, **config: Any
 ) -> tuple[list[float], Any]:
     """When a server that always wants to be asked later was asked, and how that ended."""
-    asked: list[float] = []
+    requested: list[float] = []
 
     async def later(_request: web.Request) -> web.Response:
-        asked.append(clock.monotonic())
+        requested.append(clock.monotonic())
         return web.json_response({}, status=429, headers={"Retry-After": after})
 
     transport = connect(await serve(later), clock=clock, **config)
@@ -157,28 +157,28 @@ async def asked_for(
     while not call.done():
         await asyncio.sleep(0.001)
         await clock.advance(1.0)
-    return [moment - asked[0] for moment in asked], call.exception()
+    return [moment - requested[0] for moment in requested], call.exception()
 
 
 async def test_no_server_makes_its_client_sleep_for_a_day(serve: Serve, connect: Open, clock: FakeClock) -> None:
-    asked, ended = await asked_for(serve, connect, clock, "86400", timeout=50.0)
+    requested, ended = await asked_for(serve, connect, clock, "86400", timeout=50.0)
     assert isinstance(ended, TooManyRequests)
-    assert len(asked) == 2
-    assert 30 <= asked[1] <= 50
+    assert len(requested) == 2
+    assert 30 <= requested[1] <= 50
 
 
 async def test_a_call_is_sent_again_only_within_its_time_out(serve: Serve, connect: Open, clock: FakeClock) -> None:
-    asked, ended = await asked_for(serve, connect, clock, "9", timeout=20.0)
+    requested, ended = await asked_for(serve, connect, clock, "9", timeout=20.0)
     assert isinstance(ended, TooManyRequests)
-    assert asked[-1] <= 20
-    assert len(asked) in (2, 3)
+    assert requested[-1] <= 20
+    assert len(requested) in (2, 3)
 
 
 async def test_a_call_without_time_out_is_not_sent_again_forever(serve: Serve, connect: Open, clock: FakeClock) -> None:
-    asked, ended = await asked_for(serve, connect, clock, "25", timeout=0)
+    requested, ended = await asked_for(serve, connect, clock, "25", timeout=0)
     assert isinstance(ended, TooManyRequests)
-    assert asked[-1] <= answers.RETRY_SECONDS
-    assert len(asked) in (2, 3)
+    assert requested[-1] <= answers.RETRY_SECONDS
+    assert len(requested) in (2, 3)
 
 
 @pytest.mark.parametrize("value", ["²", "9" * 400, "1e9", "-5", "Wed, 21 Oct 2015 07:28:00 GMT"])
@@ -257,7 +257,7 @@ async def login_page(_request: web.Request) -> web.Response:
 async def test_a_page_for_people_is_no_object(serve: Serve, connect: Open) -> None:
     client = Client(connect(await serve(login_page)))
     obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"}}
-    for asking in (
+    for calling in (
         client.get(PODS, "a", "b"),
         client.list(PODS),
         client.list_all(PODS),
@@ -267,7 +267,7 @@ async def test_a_page_for_people_is_no_object(serve: Serve, connect: Open) -> No
         client.create_subresource(PODS, "a", "b", "eviction", {}),
     ):
         with pytest.raises(ConnectionFailed, match="what is no object"):
-            await asking
+            await calling
 
 
 GROUPS = "APIGroupDiscoveryList"

@@ -195,11 +195,11 @@ async def test_a_client_certificate_is_used_and_followed_when_its_file_changes(
 
 
 async def test_a_busy_server_is_asked_again_when_it_says(serve: Serve, connect: Open, clock: FakeClock) -> None:
-    asked: list[float] = []
+    requested: list[float] = []
 
     async def busy(request: web.Request) -> web.Response:
-        asked.append(clock.monotonic())
-        if len(asked) < 3:
+        requested.append(clock.monotonic())
+        if len(requested) < 3:
             return web.json_response(TooManyRequests("busy").status(), status=429, headers={"Retry-After": "2"})
         return web.json_response({"body": await request.json()})
 
@@ -209,8 +209,8 @@ async def test_a_busy_server_is_asked_again_when_it_says(serve: Serve, connect: 
         await asyncio.sleep(0.001)
         await clock.advance(0.5)
     assert await call == {"body": {"a": 1}}
-    assert asked[1] - asked[0] >= 2
-    assert asked[2] - asked[1] >= 2
+    assert requested[1] - requested[0] >= 2
+    assert requested[2] - requested[1] >= 2
 
 
 async def test_without_retry_after_a_refusal_is_final(serve: Serve, connect: Open) -> None:

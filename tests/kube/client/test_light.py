@@ -56,7 +56,7 @@ def saying(*answers: bytes, then_close: bool = True) -> Talk:
     return talk
 
 
-async def ask(url: str, call: Call = GET) -> object:
+async def send(url: str, call: Call = GET) -> object:
     transport = LightTransport(RestConfig(server=url, timeout=5))
     try:
         return await transport.call(call)
@@ -78,7 +78,7 @@ async def ask(url: str, call: Call = GET) -> object:
 )
 async def test_an_answer_is_understood_however_it_is_framed(answer: bytes, value: object) -> None:
     async with listening(saying(answer)) as here:
-        assert await ask(here.url) == value
+        assert await send(here.url) == value
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ async def test_an_answer_is_understood_however_it_is_framed(answer: bytes, value
 async def test_what_is_no_answer_is_a_failed_connection(answer: bytes, error: str) -> None:
     async with listening(saying(answer)) as here:
         with pytest.raises(ConnectionFailed, match=error):
-            await ask(here.url)
+            await send(here.url)
 
 
 async def test_connections_are_kept_and_shared_with_who_asks_the_same_place() -> None:
@@ -226,10 +226,10 @@ async def test_warnings_are_reported() -> None:
     answer = OK + b'Warning: 299 - "old \\"x\\""\r\nWarning: 299 - "older"\r\nContent-Length: 2\r\n\r\n{}'
     async with listening(saying(answer)) as here:
         transport = LightTransport(RestConfig(server=here.url))
-        told: list[str] = []
-        transport.on_warning = told.append
+        refusal: list[str] = []
+        transport.on_warning = refusal.append
         await transport.call(GET)
-        assert told == ['old "x"', "older"]
+        assert refusal == ['old "x"', "older"]
         await transport.close()
 
 

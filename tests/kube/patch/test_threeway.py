@@ -180,9 +180,9 @@ def test_strategic_patches(original: Any, modified: Any, current: Any, patch: An
 
 
 def test_conflicts_are_reported_when_nothing_may_be_overwritten() -> None:
-    with pytest.raises(PatchConflict) as told:
+    with pytest.raises(PatchConflict) as refusal:
         three_way_strategic_patch({"data": {"a": 1}}, {"data": {"a": 2}}, {"data": {"a": 3}}, None, overwrite=False)
-    assert (told.value.patch, told.value.changes) == ({"data": {"a": 2}}, {"data": {"a": 3}})
+    assert (refusal.value.patch, refusal.value.changes) == ({"data": {"a": 2}}, {"data": {"a": 3}})
     patch = three_way_strategic_patch(
         {"data": {"a": 1}}, {"data": {"a": 2}}, {"data": {"a": 1, "b": 1}}, None, overwrite=False
     )

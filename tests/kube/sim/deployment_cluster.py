@@ -77,10 +77,10 @@ class Cluster(Look):
         images = {
             rs["metadata"]["name"]: rs["spec"]["template"]["spec"]["containers"][0]["image"] for rs in self.sets()
         }
-        told = [message for _, reason, message in await self.cluster.events("web") if reason == "ScalingReplicaSet"]
+        emitted = [message for _, reason, message in await self.cluster.events("web") if reason == "ScalingReplicaSet"]
         for name, image in images.items():
-            told = [message.replace(f"replica set {name}", image) for message in told]
-        return told
+            emitted = [message.replace(f"replica set {name}", image) for message in emitted]
+        return emitted
 
     async def until_progress(self, reason: str) -> None:
         await eventually(

@@ -36,9 +36,9 @@ class Harness:
         """(type, reason, message) of everything told about objects of this name so far, oldest first."""
         for recorder in self.context.recorders.values():
             await recorder.flush()
-        told = (await self.client.list_all(EVENTS, namespace)).items
-        told.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
-        return [(e["type"], e["reason"], e["message"]) for e in told if e["involvedObject"]["name"] == name]
+        emitted = (await self.client.list_all(EVENTS, namespace)).items
+        emitted.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+        return [(e["type"], e["reason"], e["message"]) for e in emitted if e["involvedObject"]["name"] == name]
 
     async def set_pod_status(self, pod: Obj, status: Obj) -> Obj:
         """What a kubelet would write, for tests that run none."""

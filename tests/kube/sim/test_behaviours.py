@@ -113,13 +113,13 @@ def test_without_a_rule_a_pod_is_well() -> None:
 
 def test_listeners_are_notified_of_changes_only() -> None:
     behaviours = Behaviours()
-    heard = []
-    behaviours.subscribe(lambda: heard.append(behaviours.list()))
+    received = []
+    behaviours.subscribe(lambda: received.append(behaviours.list()))
     behaviours.add("a", Rule(BAD))
     behaviours.add("a", Rule(BAD))
     assert behaviours.remove("a")
     assert not behaviours.remove("a")
-    assert heard == [{"a": Rule(BAD)}, {}]
+    assert received == [{"a": Rule(BAD)}, {}]
 
 
 def test_a_rule_survives_being_stored() -> None:

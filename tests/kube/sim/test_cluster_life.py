@@ -14,7 +14,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.faults import kinds
 from karmada.kube.sim.profile import INSTANT, VERSIONS, NodePool, Profile
-from tests.kube.sim.whole_cluster import DEPLOYMENTS, NODES, PODS, SMALL, Whole, ask, deployment, whole_cluster
+from tests.kube.sim.whole_cluster import DEPLOYMENTS, NODES, PODS, SMALL, Whole, deployment, fetch, whole_cluster
 from tests.support.eventually import eventually
 
 EVERYTHING = Profile("everything", latencies=INSTANT, pools=(NodePool(count=3, zones=("a", "b")),), seed=7)
@@ -45,8 +45,8 @@ WATCHED = [
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_version_runs_a_deployment_behind_a_service(tmp_path: Path, version: str) -> None:
     async with whole_cluster(tmp_path, msgspec.structs.replace(SMALL, version=version)) as whole:
-        told = msgspec.json.decode((await ask(whole.admin, "/version")).body)
-        assert told["gitVersion"] == f"v{version}.0"
+        emitted = msgspec.json.decode((await fetch(whole.admin, "/version")).body)
+        assert emitted["gitVersion"] == f"v{version}.0"
         assert {
             node["status"]["nodeInfo"]["kubeletVersion"] for node in whole.sim.context.informers.of(NODES).list()
         } == {f"v{version}.0"}

@@ -484,8 +484,8 @@ async def test_ports_are_forwarded_over_spdy_in_pairs_of_streams(sim: Cluster) -
         for request in (0, 1):
             client.open(1 + 4 * request, streamType="error", port="80", requestID=str(request))
             client.open(3 + 4 * request, streamType="data", port="80", requestID=str(request))
-            asked = b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
-            client.writer.write(data_frame(3 + 4 * request, 0, asked))
+            requested = b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
+            client.writer.write(data_frame(3 + 4 * request, 0, requested))
         client.writer.write_eof() if client.writer.can_write_eof() else None
         got = b""
         while got.count(b"ok from p") < 2:

@@ -70,7 +70,7 @@ class Cron:
             JOBS, job["metadata"]["name"], "default", {"status": status}, subresource="status"
         )
 
-    async def told(self, reason: str) -> list[tuple[str, str]]:
+    async def emitted(self, reason: str) -> list[tuple[str, str]]:
         async def recorded() -> list[tuple[str, str]]:
             return [(kind, message) for kind, why, message in await self.cluster.events("tick") if why == reason]
 
@@ -106,7 +106,7 @@ async def test_a_job_starts_at_every_time_of_the_schedule(cron: Cron) -> None:
     }  # fmt: skip
     assert reference["resourceVersion"]
     assert cron.status["lastScheduleTime"] == "2026-01-01T00:05:00Z"
-    assert await cron.told("SuccessfulCreate") == [("Normal", f"Created job {meta['name']}")]
+    assert await cron.emitted("SuccessfulCreate") == [("Normal", f"Created job {meta['name']}")]
     await cron.to("2026-01-01T00:10:00Z")
     await cron.until(lambda: len(cron.active) == 2)
 
@@ -121,8 +121,8 @@ async def test_a_finished_job_leaves_the_active_list(cron: Cron) -> None:
     await cron.until(lambda: not cron.active)
     assert "active" not in cron.status
     assert cron.status["lastSuccessfulTime"] == "2026-01-01T00:06:00Z"
-    told = f"Saw completed job: {job['metadata']['name']}, condition: Complete"
-    assert await cron.told("SawCompletedJob") == [("Normal", told)]
+    emitted = f"Saw completed job: {job['metadata']['name']}, condition: Complete"
+    assert await cron.emitted("SawCompletedJob") == [("Normal", emitted)]
 
 
 async def test_forbid_waits_for_the_running_job(cron: Cron) -> None:
@@ -131,7 +131,7 @@ async def test_forbid_waits_for_the_running_job(cron: Cron) -> None:
     await cron.until(lambda: cron.active)
     await cron.to("2026-01-01T00:10:00Z")
     message = "Not starting job because prior execution is running and concurrency policy is Forbid"
-    assert await cron.told("JobAlreadyActive") == [("Normal", message)]
+    assert await cron.emitted("JobAlreadyActive") == [("Normal", message)]
     assert len(cron.jobs) == 1
     await cron.to("2026-01-01T00:12:00Z")
     await cron.finish(cron.jobs[0])
@@ -145,7 +145,7 @@ async def test_replace_deletes_the_running_job(cron: Cron) -> None:
     await cron.to("2026-01-01T00:10:00Z")
     await cron.until(lambda: cron.active == [name_at("2026-01-01T00:10:00Z")])
     await eventually(lambda: len(cron.jobs) == 1)
-    assert await cron.told("SuccessfulDelete") == [("Normal", f"Deleted job {name_at('2026-01-01T00:05:00Z')}")]
+    assert await cron.emitted("SuccessfulDelete") == [("Normal", f"Deleted job {name_at('2026-01-01T00:05:00Z')}")]
 
 
 async def test_the_oldest_finished_jobs_go_beyond_the_limits(cron: Cron) -> None:
@@ -188,7 +188,7 @@ async def test_too_many_missed_times_are_reported_and_the_latest_is_started(clus
     await cluster.client.patch(CRONJOBS, "tick", "default", {"spec": {"suspend": False}})
     await cron.until(lambda: cron.active == [name_at("2026-01-01T03:00:00Z")])
     message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-    assert await cron.told("TooManyMissedTimes") == [("Warning", message)]
+    assert await cron.emitted("TooManyMissedTimes") == [("Warning", message)]
 
 
 async def test_the_schedule_is_read_in_its_time_zone(cron: Cron) -> None:
@@ -207,7 +207,7 @@ async def test_a_job_that_vanished_is_no_longer_active(cluster: Harness, cron: C
     [name] = cron.active
     await cluster.client.delete(JOBS, name, "default", propagation="Background")
     await cron.until(lambda: not cron.active)
-    assert await cron.told("MissingJob") == [("Normal", f"Active job went missing: {name}")]
+    assert await cron.emitted("MissingJob") == [("Normal", f"Active job went missing: {name}")]
 
 
 async def test_the_job_of_a_time_is_made_once_even_when_its_status_was_lost(cluster: Harness, cron: Cron) -> None:

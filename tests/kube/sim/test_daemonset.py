@@ -157,9 +157,9 @@ async def test_every_node_gets_a_pod_made_for_it(cluster: Cluster) -> None:
     assert metadata["labels"] == {"app": "agent", HASH: hash_, "pod-template-generation": "1"}
     assert metadata["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
     assert metadata["ownerReferences"][0]["controller"] is True
-    told = await cluster.harness.events("agent")
-    assert {(kind, reason) for kind, reason, _ in told} == {("Normal", "SuccessfulCreate")}
-    assert {message for _, _, message in told} == {f"Created pod: {p['metadata']['name']}" for p in cluster.pods}
+    emitted = await cluster.harness.events("agent")
+    assert {(kind, reason) for kind, reason, _ in emitted} == {("Normal", "SuccessfulCreate")}
+    assert {message for _, _, message in emitted} == {f"Created pod: {p['metadata']['name']}" for p in cluster.pods}
 
 
 async def test_nodes_come_and_go(cluster: Cluster) -> None:
@@ -301,10 +301,10 @@ async def test_a_failed_pod_is_replaced_at_once_and_the_next_after_a_pause(clust
     await cluster.harness.clock.advance(0.5)
     await eventually(lambda: replaced(second))
     name = first["metadata"]["name"]
-    told = await cluster.harness.events("agent")
+    emitted = await cluster.harness.events("agent")
     message = f"Found failed daemon pod default/{name} on node a, will try to kill it"
-    assert told.count(("Warning", "FailedDaemonPod", message)) == 1
-    assert ("Normal", "SuccessfulDelete", f"Deleted pod: {name}") in told
+    assert emitted.count(("Warning", "FailedDaemonPod", message)) == 1
+    assert ("Normal", "SuccessfulDelete", f"Deleted pod: {name}") in emitted
 
 
 async def test_a_pod_that_succeeded_is_replaced(cluster: Cluster) -> None:
@@ -359,8 +359,8 @@ async def test_a_refused_pod_is_reported_and_retried(cluster: Cluster) -> None:
     queue = cluster.harness.manager.controllers["daemonset"].queue
     await eventually(lambda: queue.retries(Key("default", "agent")) > 0)
     assert (cluster.status["observedGeneration"], cluster.status["currentNumberScheduled"]) == (1, 0)
-    told = await cluster.harness.events("agent")
-    assert any((kind, reason) == ("Warning", "FailedCreate") for kind, reason, _ in told)
+    emitted = await cluster.harness.events("agent")
+    assert any((kind, reason) == ("Warning", "FailedCreate") for kind, reason, _ in emitted)
     await cluster.client.delete(QUOTAS, "none", "default")
     await cluster.harness.clock.advance(1000)
     await cluster.at_rest(3)

@@ -188,9 +188,9 @@ async def test_a_broken_update_keeps_the_old_pods_and_its_next_one_removes_the_b
         assert cluster.deployment()["status"]["availableReplicas"] == 3
         await cluster.update("nginx:2")
         assert cluster.sizes() == {"nginx:1": 0, "broken": 0, "nginx:2": 4}
-        told = await cluster.scaled()
-        first = min(told.index(message) for message in told if message.startswith("Scaled down broken"))
-        assert not any(message.startswith("Scaled down nginx:1 from 3") for message in told[:first])
+        emitted = await cluster.scaled()
+        first = min(emitted.index(message) for message in emitted if message.startswith("Scaled down broken"))
+        assert not any(message.startswith("Scaled down nginx:1 from 3") for message in emitted[:first])
 
 
 async def test_a_restart_is_a_rollout_like_any_other(tmp_path: Path) -> None:
@@ -415,8 +415,8 @@ async def test_a_replicaset_that_is_refused_shows_as_create_error(tmp_path: Path
         truth, _, message = cluster.condition("Progressing") or ("", "", "")
         assert truth == "False"
         assert message.startswith('Failed to create new replica set "web-')
-        told = await cluster.cluster.events("web")
-        assert ("Warning", "ReplicaSetCreateError", message) in told
+        emitted = await cluster.cluster.events("web")
+        assert ("Warning", "ReplicaSetCreateError", message) in emitted
         await client.delete(QUOTAS, "q", "default")
         await cluster.cluster.clock.advance(60)
         await cluster.until_complete()

@@ -154,16 +154,16 @@ async def test_what_cannot_be_calculated_allows_nothing(cluster: Harness) -> Non
     why = "jobs.batch does not implement the scale subresource"
     assert (condition["status"], condition["reason"], condition["message"]) == ("False", "SyncFailed", why)
     assert status(cluster)["disruptionsAllowed"] == 0
-    told = f"Failed to calculate the number of expected pods: {why}"
-    assert ("Warning", "CalculateExpectedPodCountFailed", told) in await cluster.events("b")
+    emitted = f"Failed to calculate the number of expected pods: {why}"
+    assert ("Warning", "CalculateExpectedPodCountFailed", emitted) in await cluster.events("b")
 
 
 async def test_pods_without_an_owner_are_reported(cluster: Harness) -> None:
     await pods(cluster, 2, 2)
     await budget(cluster, maxUnavailable=1)
     await until(cluster, (2, 0, 0, 0))
-    [told] = [event for event in await cluster.events("b") if event[1] == "UnmanagedPods"]
-    assert "(selector: app=web)" in told[2]
+    [emitted] = [event for event in await cluster.events("b") if event[1] == "UnmanagedPods"]
+    assert "(selector: app=web)" in emitted[2]
 
 
 async def test_an_empty_selector_selects_every_pod_of_the_namespace(cluster: Harness) -> None:

@@ -31,9 +31,9 @@ from tests.kube.sim.whole_cluster import (
     NODES,
     PODS,
     Whole,
-    ask,
     condition,
     deployment,
+    fetch,
     whole_cluster,
 )
 from tests.support.eventually import LIMIT, eventually
@@ -135,8 +135,8 @@ async def test_a_fault_may_be_about_some_requests_only(whole: Whole) -> None:
 async def test_a_fault_may_be_about_one_program_only(whole: Whole) -> None:
     await whole.sim.faults.inject(kinds.Errors(code=503, agents="^karmada-scheduler"))
     other = whole.client(user_agent="karmada-scheduler/v1")
-    assert (await ask(other, "/api/v1/nodes")).status == 503
-    assert (await ask(whole.admin, "/api/v1/nodes")).status == 200
+    assert (await fetch(other, "/api/v1/nodes")).status == 503
+    assert (await fetch(whole.admin, "/api/v1/nodes")).status == 200
 
 
 async def test_a_slow_cluster_answers_late_and_correctly(whole: Whole) -> None:
@@ -185,42 +185,42 @@ async def test_a_partition_may_silence_only_the_watches_of_the_control_plane(who
 @pytest.mark.parametrize("code", [401, 403, 409, 413, 429, 500, 503, 504])
 async def test_errors_of_every_code_are_answered_as_a_status(whole: Whole, code: int) -> None:
     await whole.sim.faults.inject(kinds.Errors(code=code, retry_after=7))  # type: ignore[arg-type]
-    answer = await ask(whole.admin, "/api/v1/nodes")
+    answer = await fetch(whole.admin, "/api/v1/nodes")
     assert answer.status == code
     status = msgspec.json.decode(answer.body)
     assert (status["kind"], status["code"]) == ("Status", code)
     assert answer.headers["Retry-After"] == "7"
     await whole.sim.faults.heal()
-    assert (await ask(whole.admin, "/api/v1/nodes")).status == 200
+    assert (await fetch(whole.admin, "/api/v1/nodes")).status == 200
 
 
 async def test_a_share_of_the_requests_fails(whole: Whole) -> None:
     await whole.sim.faults.inject(kinds.Errors(percent=50))
-    codes = [(await ask(whole.admin, "/api/v1/nodes")).status for _ in range(40)]
+    codes = [(await fetch(whole.admin, "/api/v1/nodes")).status for _ in range(40)]
     assert set(codes) == {200, 500}
 
 
 async def test_a_cluster_that_is_read_only_answers_reads(whole: Whole) -> None:
     await whole.sim.faults.inject(kinds.ReadOnly())
     path = "/api/v1/namespaces/default/configmaps"
-    refused = await ask(whole.admin, path, "POST")
+    refused = await fetch(whole.admin, path, "POST")
     assert refused.status == 500
     assert refused.headers["Retry-After"] == "1"
-    assert (await ask(whole.admin, path)).status == 200
+    assert (await fetch(whole.admin, path)).status == 200
     await whole.sim.faults.heal()
     await whole.admin.create(CONFIG_MAPS, config_map("one"))
 
 
 async def test_an_unhealthy_cluster_says_so_on_its_pages_and_works(whole: Whole) -> None:
     await whole.sim.faults.inject(kinds.Unhealthy())
-    assert (await ask(whole.admin, "/readyz")).status == 500
-    assert (await ask(whole.admin, "/livez")).status == 200
+    assert (await fetch(whole.admin, "/readyz")).status == 500
+    assert (await fetch(whole.admin, "/livez")).status == 200
     assert await reaches(whole.admin)
     await whole.sim.faults.inject(kinds.Unhealthy(pages=("/livez", "/healthz"), code=503))
-    assert [(await ask(whole.admin, page)).status for page in ("/livez", "/healthz")] == [503, 503]
+    assert [(await fetch(whole.admin, page)).status for page in ("/livez", "/healthz")] == [503, 503]
     await whole.sim.faults.heal()
     pages = ("/readyz", "/livez", "/healthz")
-    assert [(await ask(whole.admin, page)).status for page in pages] == [200, 200, 200]
+    assert [(await fetch(whole.admin, page)).status for page in pages] == [200, 200, 200]
 
 
 async def listed(client: Client, group_version: str) -> set[str]:
@@ -238,7 +238,7 @@ async def test_a_kind_that_is_unavailable_is_neither_listed_nor_served(whole: Wh
     assert "deployments" not in names
     assert "deployments/scale" not in names
     assert "statefulsets" in names
-    gone = await ask(whole.admin, "/apis/apps/v1/namespaces/default/deployments/web")
+    gone = await fetch(whole.admin, "/apis/apps/v1/namespaces/default/deployments/web")
     assert gone.status == 404
     assert msgspec.json.decode(gone.body)["message"] == "the server could not find the requested resource"
     inside = whole.sim.server.client()
@@ -254,7 +254,7 @@ async def test_a_whole_group_version_may_be_unavailable(whole: Whole) -> None:
     groups = {group["name"] for group in (await whole.admin.raw("GET", "/apis"))["groups"]}
     assert "batch" not in groups
     assert not await listed(whole.admin, "batch/v1")
-    assert (await ask(whole.admin, "/apis/batch/v1/namespaces/default/jobs")).status == 404
+    assert (await fetch(whole.admin, "/apis/batch/v1/namespaces/default/jobs")).status == 404
     await whole.sim.faults.heal()
     assert "jobs" in await listed(whole.admin, "batch/v1")
 
@@ -512,7 +512,7 @@ async def test_the_end_of_a_healed_fault_does_not_end_another_of_its_name(whole:
     await whole.sim.faults.inject(kinds.Unhealthy(), name="sick")
     await whole.sim.faults.inject(kinds.Slow(seconds=0), seconds=0.1)
     await eventually(lambda: list(whole.sim.faults.active) == ["sick"])
-    assert (await ask(whole.admin, "/readyz")).status == 500
+    assert (await fetch(whole.admin, "/readyz")).status == 500
 
 
 async def test_faults_have_names_of_their_own_and_are_healed_by_them(whole: Whole) -> None:
@@ -623,10 +623,10 @@ async def test_nobody_gets_into_the_pods_of_a_lost_node(whole: Whole) -> None:
     await whole.deploy(1)
     [pod] = whole.pods()
     logs = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}/log"
-    assert (await ask(whole.admin, logs)).status == 200
+    assert (await fetch(whole.admin, logs)).status == 200
     await whole.sim.faults.inject(kinds.NodeLost(pool="node"))
-    lost = await ask(whole.admin, logs)
+    lost = await fetch(whole.admin, logs)
     assert lost.status == 500
     assert b"no route to host" in lost.body
     await whole.sim.faults.heal()
-    assert (await ask(whole.admin, logs)).status == 200
+    assert (await fetch(whole.admin, logs)).status == 200

@@ -104,8 +104,8 @@ async def test_real_heartbeats_are_written_without_anyone_looking(tmp_path: Path
 
 async def test_a_failed_node_is_silent_from_then_on_and_back_when_it_is_healed(tmp_path: Path) -> None:
     async with node_parts(tmp_path) as parts:
-        heard: list[str] = []
-        parts.heartbeats.on_change(heard.append)
+        received: list[str] = []
+        parts.heartbeats.on_change(received.append)
         await parts.pass_time(60, 10)
         last = parts.heartbeats.renewed(NODE)
         parts.heartbeats.fail([NODE])
@@ -119,7 +119,7 @@ async def test_a_failed_node_is_silent_from_then_on_and_back_when_it_is_healed(t
         parts.heartbeats.heal([NODE])
         assert parts.heartbeats.renewed(NODE) == parts.cluster.clock.now()
         await eventually(lambda: condition(parts.node(), "Ready") == "True")
-        assert heard == [NODE, NODE]
+        assert received == [NODE, NODE]
 
 
 async def test_a_node_that_is_gone_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -458,7 +458,7 @@ class Scaled:
     async def until(self, condition: Callable[[], Any], name: str = "web") -> None:
         await eventually(condition, show=lambda: self.status(name))
 
-    async def told(self, reason: str) -> tuple[str, str]:
+    async def emitted(self, reason: str) -> tuple[str, str]:
         async def recorded() -> list[tuple[str, str]]:
             return [(kind, message) for kind, why, message in await self.cluster.events("web") if why == reason]
 
@@ -500,7 +500,7 @@ async def test_more_load_means_more_replicas(scaled: Scaled) -> None:
     assert scaled.condition("ScalingActive") == ("True", "ValidMetricFound", found)
     within = "the desired count is within the acceptable range"
     assert scaled.condition("ScalingLimited") == ("False", "DesiredWithinRange", within)
-    assert await scaled.told("SuccessfulRescale") == ("Normal", f"New size: 4; reason: {name} above target")
+    assert await scaled.emitted("SuccessfulRescale") == ("Normal", f"New size: 4; reason: {name} above target")
 
 
 async def test_less_load_means_fewer_replicas_after_five_minutes(scaled: Scaled) -> None:
@@ -518,7 +518,7 @@ async def test_less_load_means_fewer_replicas_after_five_minutes(scaled: Scaled)
         await scaled.round()
     await scaled.until(lambda: scaled.status().get("desiredReplicas") == 1)
     assert await scaled.replicas() == 1
-    assert await scaled.told("SuccessfulRescale") == ("Normal", "New size: 1; reason: All metrics below target")
+    assert await scaled.emitted("SuccessfulRescale") == ("Normal", "New size: 1; reason: All metrics below target")
 
 
 async def test_limits_hold(scaled: Scaled) -> None:
@@ -538,8 +538,8 @@ async def test_too_few_replicas_become_the_minimum_without_a_look_at_metrics(sca
     scaled.metrics.broken = {"resource"}
     await scaled.autoscaler(minReplicas=3)
     await scaled.until(lambda: scaled.status().get("desiredReplicas") == 3)
-    told = "New size: 3; reason: Current number of replicas below Spec.MinReplicas"
-    assert await scaled.told("SuccessfulRescale") == ("Normal", told)
+    emitted = "New size: 3; reason: Current number of replicas below Spec.MinReplicas"
+    assert await scaled.emitted("SuccessfulRescale") == ("Normal", emitted)
 
 
 async def test_a_target_at_zero_is_left_alone(scaled: Scaled) -> None:
@@ -561,11 +561,11 @@ async def test_a_missing_metric_is_reported_and_mends_itself(scaled: Scaled) -> 
     message = f"the HPA was unable to compute the replica count: {problem}"
     await scaled.until(lambda: scaled.condition("ScalingActive") == ("False", "FailedGetResourceMetric", message))
     assert scaled.status()["currentReplicas"] == 2
-    assert await scaled.told("FailedGetResourceMetric") == ("Warning", problem)
+    assert await scaled.emitted("FailedGetResourceMetric") == ("Warning", problem)
     counted = (
         f"invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: {problem}"
     )
-    assert await scaled.told("FailedComputeMetricsReplicas") == ("Warning", counted)
+    assert await scaled.emitted("FailedComputeMetricsReplicas") == ("Warning", counted)
     scaled.metrics.broken = set()
     scaled.metrics.cpu = 80
     await scaled.round()
@@ -581,7 +581,7 @@ async def test_of_several_metrics_the_largest_wins_and_a_broken_one_forbids_only
     scaled.metrics.cpu, scaled.metrics.rps = 25, 30_000
     await scaled.autoscaler(metrics=[CPU, rps])
     await scaled.until(lambda: scaled.status().get("desiredReplicas") == 4)
-    assert (await scaled.told("SuccessfulRescale"))[1] == "New size: 4; reason: pods metric rps above target"
+    assert (await scaled.emitted("SuccessfulRescale"))[1] == "New size: 4; reason: pods metric rps above target"
     await scaled.pods(4)
     scaled.metrics.broken = {"custom"}
     await scaled.round()
@@ -603,7 +603,9 @@ async def test_objects_and_external_metrics_scale_too(scaled: Scaled) -> None:
     shown = scaled.status()["currentMetrics"]
     assert shown[0]["object"]["current"] == {"value": "15"}
     assert shown[1]["external"]["current"] == {"averageValue": "9"}
-    assert (await scaled.told("SuccessfulRescale"))[1] == "New size: 4; reason: external metric queue(nil) above target"
+    assert (await scaled.emitted("SuccessfulRescale"))[
+        1
+    ] == "New size: 4; reason: external metric queue(nil) above target"
 
 
 async def test_a_behavior_bounds_each_step(scaled: Scaled) -> None:
@@ -627,7 +629,7 @@ async def test_a_missing_target_is_reported(scaled: Scaled) -> None:
     problem = 'deployments.apps "web" not found'
     message = f"the HPA controller was unable to get the target's current scale: {problem}"
     await scaled.until(lambda: scaled.condition("AbleToScale") == ("False", "FailedGetScale", message))
-    assert await scaled.told("FailedGetScale") == ("Warning", problem)
+    assert await scaled.emitted("FailedGetScale") == ("Warning", problem)
 
 
 async def test_an_unknown_kind_is_reported(scaled: Scaled) -> None:

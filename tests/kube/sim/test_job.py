@@ -88,7 +88,7 @@ class Work:
     async def until(self, condition: Any) -> None:
         await eventually(condition, show=lambda: self.status)
 
-    async def told(self, reason: str) -> list[tuple[str, str, str]]:
+    async def emitted(self, reason: str) -> list[tuple[str, str, str]]:
         """All events, as soon as there is one with this reason."""
         events: list[tuple[str, str, str]] = []
 
@@ -133,7 +133,7 @@ async def test_a_job_runs_one_pod_to_its_end_and_completes(cluster: Harness, wor
     assert work.status["completionTime"] == rfc3339(cluster.clock.now())
     await eventually(lambda: "finalizers" not in work.pods[0]["metadata"])
     name = meta["name"]
-    assert await work.told("Completed") == [
+    assert await work.emitted("Completed") == [
         ("Normal", "SuccessfulCreate", f"Created pod: {name}"),
         ("Normal", "Completed", "Job completed"),
     ]
@@ -217,7 +217,7 @@ async def test_a_failed_pod_is_replaced_after_a_pause_that_doubles(cluster: Harn
     assert work.condition("FailureTarget") == work.condition("Failed") == why
     assert work.status["failed"] == 4
     assert "completionTime" not in work.status
-    assert ("Warning", *why[1:]) in await work.told("BackoffLimitExceeded")
+    assert ("Warning", *why[1:]) in await work.emitted("BackoffLimitExceeded")
 
 
 async def test_too_many_restarts_in_place_fail_the_job(cluster: Harness, work: Work) -> None:
@@ -259,9 +259,9 @@ async def test_a_refused_pod_is_reported_and_retried(cluster: Harness, work: Wor
     template = {"spec": {**TEMPLATE["spec"], "serviceAccountName": "nobody"}}
     await work.create(template=template)
     await work.until(lambda: work.status.get("startTime"))
-    told = [event for event in await work.told("FailedCreate") if event[1] == "FailedCreate"]
-    assert told[0][0] == "Warning"
-    assert told[0][2].startswith("Error creating: pods ")
+    emitted = [event for event in await work.emitted("FailedCreate") if event[1] == "FailedCreate"]
+    assert emitted[0][0] == "Warning"
+    assert emitted[0][2].startswith("Error creating: pods ")
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "default"}}
     await cluster.client.create(GVR("", "v1", "serviceaccounts"), account)
     await cluster.clock.advance(30)
@@ -468,8 +468,8 @@ async def test_suspending_removes_the_pods_and_resuming_starts_anew(cluster: Har
     await work.until(lambda: work.condition("Suspended") == ("True", "JobSuspended", "Job suspended"))
     await work.until(lambda: "active" not in work.status)
     assert "failed" not in work.status
-    told = {event[1:] for event in await work.told("Resumed") if event[1] in ("Suspended", "Resumed")}
-    assert told == {("Suspended", "Job suspended"), ("Resumed", "Job resumed")}
+    emitted = {event[1:] for event in await work.emitted("Resumed") if event[1] in ("Suspended", "Resumed")}
+    assert emitted == {("Suspended", "Job suspended"), ("Resumed", "Job resumed")}
 
 
 async def test_pods_of_a_deleted_job_are_released(cluster: Harness, work: Work) -> None:

@@ -65,8 +65,8 @@ async def test_a_start_and_an_end_are_reported_step_by_step_and_no_write_is_wast
         ]
         managers = {(m["manager"], m.get("subresource", "")) for m in seen[2][1]["metadata"]["managedFields"]}
         assert ("kubelet", "status") in managers
-        told = await parts.cluster.events("p")
-        assert [reason for _, reason, _ in told] == ["Pulling", "Pulled", "Created", "Started", "Killing"]
+        emitted = await parts.cluster.events("p")
+        assert [reason for _, reason, _ in emitted] == ["Pulling", "Pulled", "Created", "Started", "Killing"]
 
 
 async def test_pods_that_start_all_at_once_take_two_writes_each_and_no_step_back(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ async def test_a_node_is_not_ready_at_first_and_says_when_it_is(tmp_path: Path) 
         assert taints == [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
         await cluster.clock.advance(1)
         await eventually(lambda: condition(node_of(cluster, NODE), "Ready") == "True")
-        told = [(reason, message) for _, reason, message in await cluster.events(NODE)]
-        assert told == [("Starting", "Starting kubelet."), ("NodeReady", f"Node {NODE} status is now: NodeReady")]
+        emitted = [(reason, message) for _, reason, message in await cluster.events(NODE)]
+        assert emitted == [("Starting", "Starting kubelet."), ("NodeReady", f"Node {NODE} status is now: NodeReady")]
 
 
 def _registration(context: Context) -> list[NodeRegistration]:

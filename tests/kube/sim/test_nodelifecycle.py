@@ -34,8 +34,8 @@ def taints(node: Obj | None) -> set[tuple[str, str]]:
 async def test_a_new_node_loses_its_taint_once_it_is_ready(tmp_path: Path) -> None:
     async with node_parts(tmp_path) as parts:
         await eventually(lambda: not taints(parts.node()))
-        told = [(reason, message) for _, reason, message in await parts.cluster.events(NODE)]
-        assert ("RegisteredNode", f"Node {NODE} event: Registered Node {NODE} in Controller") in told
+        emitted = [(reason, message) for _, reason, message in await parts.cluster.events(NODE)]
+        assert ("RegisteredNode", f"Node {NODE} event: Registered Node {NODE} in Controller") in emitted
 
 
 @pytest.mark.parametrize(("version", "grace"), [("1.36", 50), ("1.30", 40)])
@@ -62,8 +62,8 @@ async def test_a_silent_node_is_lost_after_the_grace_period(tmp_path: Path, vers
         assert pod is not None
         assert pod["status"]["phase"] == "Running"
         assert ("Warning", "NodeNotReady", "Node is not ready") in await parts.cluster.events("p")
-        told = await parts.cluster.events(NODE)
-        assert ("Normal", "NodeNotReady", f"Node {NODE} status is now: NodeNotReady") in told
+        emitted = await parts.cluster.events(NODE)
+        assert ("Normal", "NodeNotReady", f"Node {NODE} status is now: NodeNotReady") in emitted
 
 
 async def test_a_node_that_returns_is_as_before(tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ async def test_pods_of_a_lost_node_are_marked_for_deletion_after_their_toleratio
         assert pod is not None
         [target] = [c for c in pod["status"]["conditions"] if c["type"] == "DisruptionTarget"]
         assert (target["status"], target["reason"]) == ("True", "DeletionByTaintManager")
-        told = await parts.cluster.events("default-toleration")
-        assert ("Normal", "TaintManagerEviction", "Marking for deletion Pod default/default-toleration") in told
+        emitted = await parts.cluster.events("default-toleration")
+        assert ("Normal", "TaintManagerEviction", "Marking for deletion Pod default/default-toleration") in emitted
         await parts.pass_time(600, 60)
         assert parts.pod("default-toleration") is not None
         assert not deleted("daemon")

@@ -44,7 +44,7 @@ class Life:
         self.run = accept(pod, START)
         self.images: set[str] = set()
         self.random = Random(0)
-        self.told: list[tuple[str, str]] = []
+        self.emitted: list[tuple[str, str]] = []
         self.mount_error = ""
         self.config_errors: dict[str, str] = {}
         self.history: list[tuple[float, dict[str, Any]]] = []
@@ -73,7 +73,7 @@ class Life:
                 course = asyncio.run(run_through(Machine("p"), words_of(container.spec)))
                 set_course(self.run, container, course, self.outcome, around)
             events += advance(self.run, self.outcome, around)
-        self.told += [(event.reason, event.message) for event in events]
+        self.emitted += [(event.reason, event.message) for event in events]
         if self.run.sandbox and not self.run.ip:
             self.run.ip = "10.244.0.2"
         self.note()
@@ -108,7 +108,7 @@ class Life:
         return next(c for c in self.status["conditions"] if c["type"] == kind)
 
     def reasons(self) -> list[str]:
-        return [reason for reason, _ in self.told]
+        return [reason for reason, _ in self.emitted]
 
 
 # --- starting
@@ -147,9 +147,9 @@ def test_the_status_of_a_running_pod_has_the_shape_clients_know() -> None:
         "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
     ]  # fmt: skip
     assert all(c["observedGeneration"] == 1 for c in life.status["conditions"])
-    told = dict(life.container())
-    assert told.pop("containerID") == container_id("u-1", "c", 0)
-    assert told == {
+    emitted = dict(life.container())
+    assert emitted.pop("containerID") == container_id("u-1", "c", 0)
+    assert emitted == {
         "name": "c",
         "image": "docker.io/library/nginx:1.27",
         "imageID": image_id("nginx:1.27"),
@@ -180,7 +180,7 @@ def test_an_image_that_is_there_is_not_pulled_again() -> None:
     life.images.add(full_name("nginx:1.27"))
     life.until(60)
     assert life.history[1][0] == 0.1
-    assert life.told[0] == ("Pulled", 'Container image "nginx:1.27" already present on machine')
+    assert life.emitted[0] == ("Pulled", 'Container image "nginx:1.27" already present on machine')
 
 
 def test_a_probe_that_starts_late_makes_the_pod_ready_late() -> None:
@@ -265,7 +265,7 @@ def test_a_container_that_lacks_its_configuration_is_created_once_it_is_there() 
     waiting = life.container()["state"]["waiting"]
     assert waiting == {"reason": "CreateContainerConfigError", "message": 'configmap "x" not found'}
     assert life.status["phase"] == "Pending"
-    assert ("Failed", 'Error: configmap "x" not found') in life.told
+    assert ("Failed", 'Error: configmap "x" not found') in life.emitted
     life.config_errors = {}
     life.until(60)
     assert life.status["phase"] == "Running"
@@ -319,7 +319,7 @@ def test_a_crash_loop_restarts_at_once_and_then_after_growing_pauses() -> None:
     assert life.status["phase"] == "Running"
     assert life.container()["lastState"]["terminated"]["exitCode"] == 1
     assert life.container()["lastState"]["terminated"]["reason"] == "Error"
-    assert ("BackOff", "Back-off restarting failed container c in pod p_default(u-1)") in life.told
+    assert ("BackOff", "Back-off restarting failed container c in pod p_default(u-1)") in life.emitted
     starts = [time for time, status in life.history if "running" in status["containerStatuses"][0]["state"]]
     assert life.container()["restartCount"] == len({round(start) for start in starts}) - 1
 
@@ -361,7 +361,7 @@ def test_an_image_that_cannot_be_pulled_keeps_the_pod_pending_until_it_can() -> 
     assert len(reasons) >= 5
     assert life.status["phase"] == "Pending"
     assert life.status["podIP"]
-    assert ("BackOff", 'Back-off pulling image "nginx:1.27"') in life.told
+    assert ("BackOff", 'Back-off pulling image "nginx:1.27"') in life.emitted
     life.outcome = OK
     life.until(42)
     assert life.condition("Ready")["status"] == "True"
@@ -419,7 +419,7 @@ def test_another_image_restarts_the_container() -> None:
     assert life.container()["image"] == "docker.io/library/nginx:1.28"
     assert life.container()["restartCount"] == 1
     assert life.container()["lastState"]["terminated"]["exitCode"] == 0
-    assert ("Killing", "Container c definition changed, will be restarted") in life.told
+    assert ("Killing", "Container c definition changed, will be restarted") in life.emitted
 
 
 def test_a_wrong_image_that_is_corrected_starts() -> None:
@@ -472,7 +472,7 @@ def test_a_deleted_pod_stops_within_its_grace() -> None:
     assert life.status["phase"] == "Succeeded"
     assert life.container()["state"]["terminated"]["reason"] == "Completed"
     assert life.condition("Ready")["status"] == "False"
-    assert life.told[-1] == ("Killing", "Stopping container c")
+    assert life.emitted[-1] == ("Killing", "Stopping container c")
 
 
 def test_a_stuck_pod_stops_when_it_is_released() -> None:

@@ -96,8 +96,8 @@ async def test_a_replicaset_makes_its_pods_from_its_template_and_counts_them(tmp
             "observedGeneration": 1,
             "terminatingReplicas": 0,
         }
-        told = sorted(await cluster.events("SuccessfulCreate"))
-        assert told == sorted(f"Created pod: {pod['metadata']['name']}" for pod in cluster.pods())
+        emitted = sorted(await cluster.events("SuccessfulCreate"))
+        assert emitted == sorted(f"Created pod: {pod['metadata']['name']}" for pod in cluster.pods())
 
 
 async def test_the_server_names_the_controller_manager_as_who_wrote(tmp_path: Path) -> None:

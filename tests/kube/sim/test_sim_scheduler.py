@@ -199,8 +199,8 @@ async def test_a_change_that_cannot_help_a_pod_does_not_wake_it(tmp_path: Path) 
         await it.add_node(node("n2"))
         await it.clock.advance(60)
         assert (await it.refused("big"))["message"] == TOO_LARGE
-        told = (await it.client.list_all(GVR("", "v1", "events"), "default")).items
-        assert [event["count"] for event in told if event["reason"] == "FailedScheduling"] == [1]
+        emitted = (await it.client.list_all(GVR("", "v1", "events"), "default")).items
+        assert [event["count"] for event in emitted if event["reason"] == "FailedScheduling"] == [1]
 
 
 async def test_taking_a_taint_away_or_uncordoning_lets_pods_in(tmp_path: Path) -> None:

@@ -443,8 +443,8 @@ async def test_an_adopted_pod_gets_the_labels_of_its_place(cluster: Cluster) -> 
     await cluster.create(stateful_set(1, updateStrategy={"type": "OnDelete"}))
     label = "statefulset.kubernetes.io/pod-name"
     await eventually(lambda: any(label in pod["metadata"]["labels"] for pod in cluster.pods.values()))
-    told = await cluster.harness.events("web")
-    assert ("Normal", "SuccessfulUpdate", "update Pod web-0 in StatefulSet web successful") in told
+    emitted = await cluster.harness.events("web")
+    assert ("Normal", "SuccessfulUpdate", "update Pod web-0 in StatefulSet web successful") in emitted
 
 
 async def test_pods_of_others_are_left_alone(cluster: Cluster) -> None:

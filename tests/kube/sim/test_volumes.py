@@ -190,10 +190,10 @@ async def test_immediate_classes_get_their_volume_after_a_while(tmp_path: Path) 
         assert spec["csi"] == {"driver": NETWORK, "volumeHandle": name}
         assert (spec["persistentVolumeReclaimPolicy"], spec["mountOptions"]) == ("Retain", ["ro"])
         assert provisioned["status"]["phase"] == "Bound"
-        told = await cluster.events("data")
-        assert [reason for _, reason, _ in told] == ["ExternalProvisioning", "Provisioning", "ProvisioningSucceeded"]
-        assert told[1][2] == 'External provisioner is provisioning volume for claim "default/data"'
-        assert told[2][2] == f"Successfully provisioned volume {name}"
+        emitted = await cluster.events("data")
+        assert [reason for _, reason, _ in emitted] == ["ExternalProvisioning", "Provisioning", "ProvisioningSucceeded"]
+        assert emitted[1][2] == 'External provisioner is provisioning volume for claim "default/data"'
+        assert emitted[2][2] == f"Successfully provisioned volume {name}"
 
 
 async def test_delayed_binding_waits_for_the_scheduler(tmp_path: Path) -> None:

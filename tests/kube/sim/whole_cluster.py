@@ -53,10 +53,10 @@ class Whole:
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
         }
         await inside.create(GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), binding)
-        asked: Obj = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
-        told = await inside.create_subresource(accounts, name, namespace, "token", asked)
+        requested: Obj = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
+        emitted = await inside.create_subresource(accounts, name, namespace, "token", requested)
         none = RestConfig(self.config.server).certificate
-        return self.client(token=told["status"]["token"], certificate=none, key=none)
+        return self.client(token=emitted["status"]["token"], certificate=none, key=none)
 
     # what is there, as the cluster's own informers have it
 
@@ -111,7 +111,7 @@ def condition(obj: Obj, kind: str) -> str:
     return next((str(c["status"]) for c in conditions if c["type"] == kind), "")
 
 
-async def ask(client: Client, path: str, method: str = "GET") -> Answer:
+async def fetch(client: Client, path: str, method: str = "GET") -> Answer:
     """One request without a body, its answer as it comes."""
     transport = client.transport
     assert isinstance(transport, HttpsTransport)

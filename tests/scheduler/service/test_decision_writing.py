@@ -156,9 +156,9 @@ async def test_events_of_cluster_wide_bindings_lack_a_colon(plane: Scheduling) -
     resource = {"apiVersion": "v1", "kind": "ConfigMap", "name": "wide"}
     found = await plane.bind("wide-configmap", {"resource": resource, "placement": {}}, namespace="")
     assert targets(found) == {"m1": 0, "m2": 0}
-    told = [("Normal", "ScheduleBindingSucceed", f"{SUCCESS[2]} Result {{m1:0, m2:0}}")]
-    assert await plane.events("wide-configmap") == told
-    assert await plane.events("wide") == told
+    reported = [("Normal", "ScheduleBindingSucceed", f"{SUCCESS[2]} Result {{m1:0, m2:0}}")]
+    assert await plane.events("wide-configmap") == reported
+    assert await plane.events("wide") == reported
 
 
 async def test_the_events_are_the_schedulers(plane: Scheduling) -> None:

@@ -248,9 +248,9 @@ async def test_waiting_for_estimators_is_part_of_selecting(plane_folder: Path) -
         assert page.value(step, schedule_step="Filter") == 0
         estimating = "karmada_scheduler_estimator_estimating"
         for result in ("success", "error"):
-            asked = {"result": result, "type": "MaxAvailableReplicas"}
-            assert page.value(f"{estimating}_request_total", **asked) == 1
-            assert page.value(f"{estimating}_algorithm_duration_seconds_sum", step="Total", **asked) == 0.25
+            requested = {"result": result, "type": "MaxAvailableReplicas"}
+            assert page.value(f"{estimating}_request_total", **requested) == 1
+            assert page.value(f"{estimating}_algorithm_duration_seconds_sum", step="Total", **requested) == 0.25
         one = f"{estimating}_plugin_execution_duration_seconds_sum"
         point = {"estimating_plugin_extension_point": "estimate_replicas"}
         assert page.value(one, estimating_plugin="general-estimator", **point) == 0

@@ -35,9 +35,9 @@ async def test_what_has_no_replicas_goes_to_every_cluster_of_the_affinity(plane:
     await plane.clusters("m1", "m2", "m3")
     made = await plane.bind("settings-configmap", config_map(placement(clusterAffinity=among("m1", "m2"))))
     assert made["spec"]["clusters"] == [{"name": "m1"}, {"name": "m2"}]
-    told = [(*SUCCEEDED, "Binding has been scheduled successfully. Result: {m1:0, m2:0}")]
-    assert await plane.events("settings-configmap") == told
-    assert await plane.events("settings") == told
+    reported = [(*SUCCEEDED, "Binding has been scheduled successfully. Result: {m1:0, m2:0}")]
+    assert await plane.events("settings-configmap") == reported
+    assert await plane.events("settings") == reported
     assert made["status"]["schedulerObservedGeneration"] == meta.generation(made)
 
 

@@ -21,10 +21,10 @@ PORTS = (30000, 32767)
 class Services:
     """A store of Services that tells the allocator of every change, as the watch cache does."""
 
-    def __init__(self, *, cidr: str = "10.96.0.0/12", ports: tuple[int, int] = PORTS, tells: bool = True) -> None:
+    def __init__(self, *, cidr: str = "10.96.0.0/12", ports: tuple[int, int] = PORTS, reports: bool = True) -> None:
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self.allocator = Allocator(self, cidr, ports)
-        self._tells = tells
+        self._tells = reports
         self._uid = 0
 
     def get(self, _resource: GroupResource, namespace: str, name: str) -> dict[str, Any] | None:
@@ -206,14 +206,14 @@ def test_another_servers_services_are_respected_once_seen() -> None:
 
 
 def test_a_deletion_that_was_not_observed_does_no_harm() -> None:
-    services = Services(tells=False)
+    services = Services(reports=False)
     services.create("a", clusterIP="10.96.0.10")
     services.delete("a")
     services.create("b", clusterIP="10.96.0.10")
 
 
 def test_a_late_deletion_event_does_not_free_the_successors_address() -> None:
-    services = Services(tells=False)
+    services = Services(reports=False)
     old = services.create("a", clusterIP="10.96.0.10")
     services.delete("a")
     services.create("a", clusterIP="10.96.0.10")

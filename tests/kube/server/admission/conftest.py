@@ -35,7 +35,7 @@ class FakeReader:
         return [obj for (kind, where, _), obj in self.objects.items() if kind == resource and namespace in ("", where)]
 
 
-Ask = Callable[..., Attributes]
+AttributesOf = Callable[..., Attributes]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def reader() -> FakeReader:
 
 
 @pytest.fixture
-def ask() -> Ask:
+def attributes_of() -> AttributesOf:
     kinds = {
         "pods": GVK("", "v1", "Pod"),
         "configmaps": GVK("", "v1", "ConfigMap"),

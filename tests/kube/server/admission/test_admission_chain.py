@@ -12,7 +12,7 @@ from karmada.kube.server.admission.chain import ORDER, Chain, default_chain, def
 from karmada.kube.server.admission.interface import Attributes, Plugin
 from karmada.kube.server.admission.plugin import BuiltinPlugin
 
-Ask = Callable[..., Any]
+AttributesOf = Callable[..., Any]
 
 
 class Probe(Plugin):
@@ -57,20 +57,20 @@ def test_webhooks_have_their_places(reader: Any) -> None:
     assert names[-2:] == ["Mine", "ResourceQuota"]
 
 
-async def test_dynamic_plugins_are_evaluated_for_each_request(ask: Ask) -> None:
+async def test_dynamic_plugins_are_evaluated_for_each_request(attributes_of: AttributesOf) -> None:
     log: list[str] = []
     probe = Probe("MutatingAdmissionWebhook", log)
     chain = Chain([probe])
-    assert await chain.admit(ask("CREATE", "pods", {}))
-    await chain.validate(ask("CREATE", "pods", {}))
+    assert await chain.admit(attributes_of("CREATE", "pods", {}))
+    await chain.validate(attributes_of("CREATE", "pods", {}))
     name = probe.name
     assert log == [f"{name}?", f"{name}.admit", f"{name}?", f"{name}.validate"]
     probe.wanted = False
-    assert not await chain.admit(ask("CREATE", "pods", {}))
+    assert not await chain.admit(attributes_of("CREATE", "pods", {}))
     assert log[-1] == f"{name}?"
 
 
-async def test_static_plugins_are_evaluated_once(ask: Ask, reader: Any) -> None:
+async def test_static_plugins_are_evaluated_once(attributes_of: AttributesOf, reader: Any) -> None:
     calls: list[str] = []
 
     class Static(BuiltinPlugin):
@@ -86,29 +86,29 @@ async def test_static_plugins_are_evaluated_once(ask: Ask, reader: Any) -> None:
 
     chain = Chain([Static(reader)])
     for _ in range(3):
-        attributes = ask("CREATE", "pods", {})
+        attributes = attributes_of("CREATE", "pods", {})
         assert await chain.admit(attributes)
         assert attributes.obj["seen"]
         await chain.validate(attributes)
     assert calls == ["CREATE"]
 
 
-async def test_a_plugin_that_is_added_later_is_called(ask: Ask) -> None:
+async def test_a_plugin_that_is_added_later_is_called(attributes_of: AttributesOf) -> None:
     log: list[str] = []
     chain = Chain([])
-    await chain.admit(ask("CREATE", "pods", {}))
+    await chain.admit(attributes_of("CREATE", "pods", {}))
     chain.add(Probe("MutatingAdmissionWebhook", log))
-    await chain.admit(ask("CREATE", "pods", {}))
+    await chain.admit(attributes_of("CREATE", "pods", {}))
     assert log == ["MutatingAdmissionWebhook?", "MutatingAdmissionWebhook.admit"]
 
 
-async def test_a_config_map_is_not_changed_and_so_not_defaulted_again(reader: Any, ask: Ask) -> None:
-    assert not await default_chain(reader).admit(ask("CREATE", "configmaps", {}))
+async def test_a_config_map_is_not_changed_and_so_not_defaulted_again(reader: Any, attributes_of: AttributesOf) -> None:
+    assert not await default_chain(reader).admit(attributes_of("CREATE", "configmaps", {}))
 
 
-async def test_a_pod_goes_through_all_of_them(reader: Any, ask: Ask) -> None:
+async def test_a_pod_goes_through_all_of_them(reader: Any, attributes_of: AttributesOf) -> None:
     reader.put("", "serviceaccounts", {"metadata": {"name": "default", "namespace": "ns"}})
-    attributes = ask("CREATE", "pods", {"metadata": {}, "spec": {"containers": [{"name": "c"}]}})
+    attributes = attributes_of("CREATE", "pods", {"metadata": {}, "spec": {"containers": [{"name": "c"}]}})
     chain = default_chain(reader)
     assert await chain.admit(attributes)
     await chain.validate(attributes)
@@ -118,20 +118,20 @@ async def test_a_pod_goes_through_all_of_them(reader: Any, ask: Ask) -> None:
     assert len(spec["tolerations"]) == 2
 
 
-async def test_the_quota_is_notified_of_the_outcome_of_a_write(reader: Any, ask: Ask) -> None:
+async def test_the_quota_is_notified_of_the_outcome_of_a_write(reader: Any, attributes_of: AttributesOf) -> None:
     status = {"hard": {"configmaps": "1"}, "used": {"configmaps": "0"}}
     quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"configmaps": "1"}}, "status": status}
     reader.put("", "resourcequotas", quota)
     chain = default_chain(reader)
-    first = ask("CREATE", "configmaps", {}, name="a")
+    first = attributes_of("CREATE", "configmaps", {}, name="a")
     await chain.validate(first)
     with pytest.raises(Forbidden):
-        await chain.validate(ask("CREATE", "configmaps", {}, name="b"))
+        await chain.validate(attributes_of("CREATE", "configmaps", {}, name="b"))
     chain.finish(first, stored=False)
-    await chain.validate(ask("CREATE", "configmaps", {}, name="b"))
+    await chain.validate(attributes_of("CREATE", "configmaps", {}, name="b"))
 
 
-async def test_only_plugins_that_wait_for_the_outcome_are_notified_of_it(ask: Ask) -> None:
+async def test_only_plugins_that_wait_for_the_outcome_are_notified_of_it(attributes_of: AttributesOf) -> None:
     outcomes: list[bool | None] = []
 
     class Waits(Probe):
@@ -141,11 +141,11 @@ async def test_only_plugins_that_wait_for_the_outcome_are_notified_of_it(ask: As
     log: list[str] = []
     chain = Chain([Probe("One", log), Waits("Two", log)])
     for stored in (True, False, None):
-        chain.finish(ask("CREATE", "pods", {}), stored)
+        chain.finish(attributes_of("CREATE", "pods", {}), stored)
     assert outcomes == [True, False, None]
 
 
-async def test_methods_that_a_plugin_leaves_out_cost_nothing(ask: Ask) -> None:
+async def test_methods_that_a_plugin_leaves_out_cost_nothing(attributes_of: AttributesOf) -> None:
     class Judge(Plugin):
         name = "Judge"
         judged = 0
@@ -158,6 +158,6 @@ async def test_methods_that_a_plugin_leaves_out_cost_nothing(ask: Ask) -> None:
 
     judge = Judge()
     chain = Chain([judge])
-    assert not await chain.admit(ask("CREATE", "pods", {}))
-    await chain.validate(ask("CREATE", "pods", {}))
+    assert not await chain.admit(attributes_of("CREATE", "pods", {}))
+    await chain.validate(attributes_of("CREATE", "pods", {}))
     assert judge.judged == 1

@@ -69,9 +69,9 @@ async def test_a_violation_refuses_the_write(state: State, policies: ValidatingP
     assert await judge(policies, write(config_map(a="1"))) is None
     error = await judge(policies, write(config_map(a="1", b="2")))
     assert error is not None
-    told = error.status()
-    assert (told["message"], told["code"], told["reason"]) == (DENIED + "too much data", 422, "Invalid")
-    assert told["details"]["causes"][0]["message"].endswith("too much data")
+    refusal = error.status()
+    assert (refusal["message"], refusal["code"], refusal["reason"]) == (DENIED + "too much data", 422, "Invalid")
+    assert refusal["details"]["causes"][0]["message"].endswith("too much data")
 
 
 @pytest.mark.parametrize(

@@ -276,15 +276,15 @@ async def test_webhook_configurations_never_go_through_webhooks(hooks: Hooks, va
     assert not validating.handles(write({**kind, "metadata": {"name": "a"}}))
 
 
-@pytest.mark.parametrize(("labels", "asked"), [({"env": "prod"}, 1), ({"env": "test"}, 0), ({}, 0)])
+@pytest.mark.parametrize(("labels", "received"), [({"env": "prod"}, 1), ({"env": "test"}, 0), ({}, 0)])
 async def test_the_namespace_selector_looks_at_the_namespace_of_the_object(
-    hooks: Hooks, validating: ValidatingWebhooks, labels: dict[str, str], asked: int
+    hooks: Hooks, validating: ValidatingWebhooks, labels: dict[str, str], received: int
 ) -> None:
     selector = {"matchLabels": {"env": "prod"}}
     hooks.configure("Validating", "a", hooks.hook("see", namespaceSelector=selector))
     hooks.state.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}})
     await run(validating, write(config_map()))
-    assert len(hooks.requests) == asked
+    assert len(hooks.requests) == received
 
 
 async def test_namespaces_are_selected_by_their_own_new_labels_and_other_cluster_objects_always(
@@ -357,7 +357,7 @@ def condition(expression: str) -> list[Obj]:
 
 
 @pytest.mark.parametrize(
-    ("expression", "asked"),
+    ("expression", "received"),
     [
         ("object.metadata.labels.app == 'web'", 1),
         ("object.metadata.labels.app == 'db'", 0),
@@ -370,11 +370,11 @@ def condition(expression: str) -> list[Obj]:
     ],
 )
 async def test_all_match_conditions_must_hold(
-    hooks: Hooks, validating: ValidatingWebhooks, expression: str, asked: int
+    hooks: Hooks, validating: ValidatingWebhooks, expression: str, received: int
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("see", matchConditions=condition(expression)))
     await run(validating, write(config_map()))
-    assert len(hooks.requests) == asked
+    assert len(hooks.requests) == received
 
 
 @pytest.mark.parametrize("expression", ["object.spec.missing == 1", "object.(", "nothing == 1"])
@@ -416,9 +416,9 @@ async def test_a_refusal_carries_the_status_of_the_webhook(
 ) -> None:
     hooks.configure("Validating", "a", hooks.hook("no", lambda review: respond(review, allowed=False, status=status)))
     error = await refusal(validating, write(config_map()))
-    told = error.status()
-    assert told["message"] == f'admission webhook "no.example.com" denied the request{message}'
-    assert (told["code"], told.get("reason", ""), told["status"]) == (code, reason, "Failure")
+    shown = error.status()
+    assert shown["message"] == f'admission webhook "no.example.com" denied the request{message}'
+    assert (shown["code"], shown.get("reason", ""), shown["status"]) == (code, reason, "Failure")
 
 
 async def test_failure_policy_ignore_does_not_cover_refusals(hooks: Hooks, validating: ValidatingWebhooks) -> None:

@@ -12,7 +12,7 @@ from karmada.kube.server.admission.pod_security.plugin import PodSecurity
 from karmada.kube.server.admission.pod_security.policy import PREFIX, Configuration, LevelVersion, Policy, policy_of
 from karmada.kube.server.admission.pod_security.standards import violations
 
-Ask = Callable[..., Any]
+AttributesOf = Callable[..., Any]
 SAFE = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -159,9 +159,11 @@ async def admitted(plugin: PodSecurity, attributes: Any) -> list[str]:
     return list(attributes.warnings)
 
 
-async def test_a_pod_that_violates_the_enforced_level_is_refused_and_not_warned_of(reader: Any, ask: Ask) -> None:
+async def test_a_pod_that_violates_the_enforced_level_is_refused_and_not_warned_of(
+    reader: Any, attributes_of: AttributesOf
+) -> None:
     namespace(reader, enforce="baseline", warn="restricted")
-    attributes = ask("CREATE", "pods", {"spec": spec({"privileged": True})})
+    attributes = attributes_of("CREATE", "pods", {"spec": spec({"privileged": True})})
     with pytest.raises(Forbidden) as caught:
         await admitted(PodSecurity(reader), attributes)
     assert caught.value.message == (
@@ -172,45 +174,49 @@ async def test_a_pod_that_violates_the_enforced_level_is_refused_and_not_warned_
     assert attributes.annotations[PREFIX + "enforce-policy"] == "baseline:latest"
 
 
-async def test_a_workload_is_only_warned_of(reader: Any, ask: Ask) -> None:
+async def test_a_workload_is_only_warned_of(reader: Any, attributes_of: AttributesOf) -> None:
     namespace(reader, enforce="baseline", audit="restricted")
     template = {"spec": {"template": {"spec": spec({**SAFE, "privileged": True})}}}
-    attributes = ask("CREATE", "deployments", template)
+    attributes = attributes_of("CREATE", "deployments", template)
     detail = 'privileged (container "a" must not set securityContext.privileged=true)'
     assert await admitted(PodSecurity(reader), attributes) == [f'would violate PodSecurity "baseline:latest": {detail}']
     audited = f'would violate PodSecurity "restricted:latest": {detail}'
     assert attributes.annotations == {PREFIX + "audit-violations": audited}
 
 
-async def test_an_update_that_touches_nothing_the_standards_look_at_passes(reader: Any, ask: Ask) -> None:
+async def test_an_update_that_touches_nothing_the_standards_look_at_passes(
+    reader: Any, attributes_of: AttributesOf
+) -> None:
     namespace(reader, enforce="restricted")
     old, new = {"spec": spec({})}, {"metadata": {"labels": {"a": "b"}}, "spec": spec({})}
-    assert await admitted(PodSecurity(reader), ask("UPDATE", "pods", new, old)) == []
+    assert await admitted(PodSecurity(reader), attributes_of("UPDATE", "pods", new, old)) == []
     changed = {"spec": {"containers": [{"name": "a", "image": "other"}]}}
     with pytest.raises(Forbidden):
-        await admitted(PodSecurity(reader), ask("UPDATE", "pods", changed, old))
-    assert not PodSecurity(reader).handles(ask("UPDATE", "pods", changed, old, subresource="status"))
+        await admitted(PodSecurity(reader), attributes_of("UPDATE", "pods", changed, old))
+    assert not PodSecurity(reader).handles(attributes_of("UPDATE", "pods", changed, old, subresource="status"))
 
 
-async def test_labels_that_are_wrong_refuse_the_namespace_unless_they_were_wrong_before(reader: Any, ask: Ask) -> None:
+async def test_labels_that_are_wrong_refuse_the_namespace_unless_they_were_wrong_before(
+    reader: Any, attributes_of: AttributesOf
+) -> None:
     odd = {"metadata": {"name": "ns", "labels": labels(enforce="odd")}}
     with pytest.raises(Invalid):
-        await admitted(PodSecurity(reader), ask("CREATE", "namespaces", odd, name="ns"))
-    assert await admitted(PodSecurity(reader), ask("UPDATE", "namespaces", odd, odd, name="ns")) == []
+        await admitted(PodSecurity(reader), attributes_of("CREATE", "namespaces", odd, name="ns"))
+    assert await admitted(PodSecurity(reader), attributes_of("UPDATE", "namespaces", odd, odd, name="ns")) == []
 
 
-async def test_a_stricter_level_warns_of_the_pods_that_are_there(reader: Any, ask: Ask) -> None:
+async def test_a_stricter_level_warns_of_the_pods_that_are_there(reader: Any, attributes_of: AttributesOf) -> None:
     for name in ("p1", "p2", "p3"):
         reader.put("", "pods", {"metadata": {"name": name, "namespace": "ns"}, "spec": spec({"privileged": True})})
     reader.put("", "pods", {"metadata": {"name": "n", "namespace": "ns"}, "spec": spec({}, hostPID=True)})
     new = {"metadata": {"name": "ns", "labels": labels(enforce="baseline")}}
     old = {"metadata": {"name": "ns"}}
-    assert await admitted(PodSecurity(reader), ask("UPDATE", "namespaces", new, old, name="ns")) == [
+    assert await admitted(PodSecurity(reader), attributes_of("UPDATE", "namespaces", new, old, name="ns")) == [
         'existing pods in namespace "ns" violate the new PodSecurity enforce level "baseline:latest"',
         "n: host namespaces",
         "p1 (and 2 other pods): privileged",
     ]
-    assert await admitted(PodSecurity(reader), ask("UPDATE", "namespaces", old, new, name="ns")) == []
+    assert await admitted(PodSecurity(reader), attributes_of("UPDATE", "namespaces", old, new, name="ns")) == []
 
 
 CONFIGURATION = {
@@ -221,23 +227,25 @@ CONFIGURATION = {
 }
 
 
-async def test_configuration_gives_defaults_and_exemptions(reader: Any, ask: Ask) -> None:
+async def test_configuration_gives_defaults_and_exemptions(reader: Any, attributes_of: AttributesOf) -> None:
     configuration = Configuration.of(CONFIGURATION)
     assert configuration.defaults.enforce == LevelVersion("baseline", "v1.30")
     plugin = PodSecurity(reader, configuration)
     bad = {"spec": spec({"privileged": True})}
-    assert await admitted(plugin, ask("CREATE", "pods", bad)) == []  # alice
+    assert await admitted(plugin, attributes_of("CREATE", "pods", bad)) == []  # alice
     nobody = PodSecurity(reader, Configuration.of({**CONFIGURATION, "exemptions": {"runtimeClasses": ["sandbox"]}}))
     with pytest.raises(Forbidden, match=r"baseline:v1\.30"):
-        await admitted(nobody, ask("CREATE", "pods", bad))
+        await admitted(nobody, attributes_of("CREATE", "pods", bad))
     bad["spec"]["runtimeClassName"] = "sandbox"
-    assert await admitted(nobody, ask("CREATE", "pods", bad)) == []
+    assert await admitted(nobody, attributes_of("CREATE", "pods", bad)) == []
 
 
-async def test_a_policy_on_an_exempt_namespace_is_reported_as_without_effect(reader: Any, ask: Ask) -> None:
+async def test_a_policy_on_an_exempt_namespace_is_reported_as_without_effect(
+    reader: Any, attributes_of: AttributesOf
+) -> None:
     new = {"metadata": {"name": "free", "labels": labels(enforce="restricted", warn_version="v1.20")}}
     plugin = PodSecurity(reader, Configuration.of(CONFIGURATION))
-    [warning] = await admitted(plugin, ask("CREATE", "namespaces", new, name="free"))
+    [warning] = await admitted(plugin, attributes_of("CREATE", "namespaces", new, name="free"))
     assert warning == (
         'namespace "free" is exempt from Pod Security, and the policy (enforce=restricted:v1.30, '
         "warn=restricted:v1.20) will be ignored"

@@ -15,7 +15,7 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.server.admission.resource_quota import RESERVATION_SECONDS, ResourceQuota
 
-Ask = Callable[..., Any]
+AttributesOf = Callable[..., Any]
 
 
 def pod(cpu: str | None = None, phase: str = "Pending", **spec: Any) -> dict[str, Any]:
@@ -134,105 +134,111 @@ def test_a_scope_may_name_priority_classes(operator: str, wanted: bool) -> None:
 # --- admission
 
 
-async def test_without_quotas_nothing_is_refused(reader: Any, ask: Ask) -> None:
-    await check(ResourceQuota(reader), ask("CREATE", "configmaps", {}))
+async def test_without_quotas_nothing_is_refused(reader: Any, attributes_of: AttributesOf) -> None:
+    await check(ResourceQuota(reader), attributes_of("CREATE", "configmaps", {}))
 
 
-async def test_a_request_beyond_the_quota_is_refused_with_usage_and_limit(reader: Any, ask: Ask) -> None:
+async def test_a_request_beyond_the_quota_is_refused_with_usage_and_limit(
+    reader: Any, attributes_of: AttributesOf
+) -> None:
     put_quota(reader, {"pods": "10", "requests.cpu": "4"}, {"pods": "10", "requests.cpu": "4"})
-    assert await refused(ResourceQuota(reader), ask("CREATE", "pods", pod("1"))) == (
+    assert await refused(ResourceQuota(reader), attributes_of("CREATE", "pods", pod("1"))) == (
         'pods "x" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=1, used: pods=10,requests.cpu=4, '
         "limited: pods=10,requests.cpu=4"
     )
 
 
-async def test_only_what_is_exceeded_is_named(reader: Any, ask: Ask) -> None:
+async def test_only_what_is_exceeded_is_named(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"pods": "10", "requests.cpu": "4"}, {"pods": "1", "requests.cpu": "4"})
-    message = await refused(ResourceQuota(reader), ask("CREATE", "pods", pod("1")))
+    message = await refused(ResourceQuota(reader), attributes_of("CREATE", "pods", pod("1")))
     assert message.endswith("requested: requests.cpu=1, used: requests.cpu=4, limited: requests.cpu=4")
 
 
-async def test_pods_must_say_what_is_limited(reader: Any, ask: Ask) -> None:
+async def test_pods_must_say_what_is_limited(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"limits.cpu": "1", "requests.memory": "1Gi", "pods": "5"})
-    assert await refused(ResourceQuota(reader), ask("CREATE", "pods", pod())) == (
+    assert await refused(ResourceQuota(reader), attributes_of("CREATE", "pods", pod())) == (
         'pods "x" is forbidden: failed quota: q: must specify limits.cpu for: c1; requests.memory for: c1'
     )
 
 
-async def test_a_quota_that_nobody_counted_yet_lets_nothing_through(reader: Any, ask: Ask) -> None:
+async def test_a_quota_that_nobody_counted_yet_lets_nothing_through(reader: Any, attributes_of: AttributesOf) -> None:
     found = put_quota(reader, {"pods": "5"})
     found["status"] = {}
-    assert (await refused(ResourceQuota(reader), ask("CREATE", "pods", pod()))).endswith(
+    assert (await refused(ResourceQuota(reader), attributes_of("CREATE", "pods", pod()))).endswith(
         "status unknown for quota: q, resources: pods"
     )
-    await check(ResourceQuota(reader), ask("CREATE", "services", {"spec": {}}))
+    await check(ResourceQuota(reader), attributes_of("CREATE", "services", {"spec": {}}))
 
 
-async def test_what_is_there_counts_even_if_the_status_lags(reader: Any, ask: Ask) -> None:
+async def test_what_is_there_counts_even_if_the_status_lags(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"configmaps": "2"})
     store(reader, "configmaps", "a", {})
     store(reader, "configmaps", "b", {})
-    assert "used: configmaps=2" in await refused(ResourceQuota(reader), ask("CREATE", "configmaps", {}))
+    assert "used: configmaps=2" in await refused(ResourceQuota(reader), attributes_of("CREATE", "configmaps", {}))
 
 
-async def test_two_creates_in_flight_do_not_share_the_last_place(reader: Any, ask: Ask) -> None:
+async def test_two_creates_in_flight_do_not_share_the_last_place(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"configmaps": "1"})
     plugin = ResourceQuota(reader, FakeClock())
-    await check(plugin, ask("CREATE", "configmaps", {}, name="a"))
-    assert "used: configmaps=1" in await refused(plugin, ask("CREATE", "configmaps", {}, name="b"))
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="a"))
+    assert "used: configmaps=1" in await refused(plugin, attributes_of("CREATE", "configmaps", {}, name="b"))
 
 
-async def test_a_promise_that_was_kept_counts_once(reader: Any, ask: Ask) -> None:
+async def test_a_promise_that_was_kept_counts_once(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"configmaps": "2"})
     plugin = ResourceQuota(reader, FakeClock())
-    await check(plugin, ask("CREATE", "configmaps", {}, name="a"))
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="a"))
     store(reader, "configmaps", "a", {})
-    await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
-    assert "exceeded" in await refused(plugin, ask("CREATE", "configmaps", {}, name="c"))
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="b"))
+    assert "exceeded" in await refused(plugin, attributes_of("CREATE", "configmaps", {}, name="c"))
 
 
-async def test_a_write_that_failed_gives_its_place_back(reader: Any, ask: Ask) -> None:
+async def test_a_write_that_failed_gives_its_place_back(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"configmaps": "1"})
     plugin = ResourceQuota(reader, FakeClock())
-    first = ask("CREATE", "configmaps", {}, name="a")
+    first = attributes_of("CREATE", "configmaps", {}, name="a")
     await check(plugin, first)
     plugin.finish(first, stored=False)
-    await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="b"))
 
 
-async def test_a_write_with_unknown_outcome_releases_its_reservation_in_time(reader: Any, ask: Ask) -> None:
+async def test_a_write_with_unknown_outcome_releases_its_reservation_in_time(
+    reader: Any, attributes_of: AttributesOf
+) -> None:
     put_quota(reader, {"configmaps": "1"})
     clock = FakeClock()
     plugin = ResourceQuota(reader, clock)
-    await check(plugin, ask("CREATE", "configmaps", {}, name="a"))
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="a"))
     await clock.advance(RESERVATION_SECONDS)
-    await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="b"))
 
 
-async def test_a_dry_run_takes_no_place(reader: Any, ask: Ask) -> None:
+async def test_a_dry_run_takes_no_place(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"configmaps": "1"})
     plugin = ResourceQuota(reader, FakeClock())
-    await check(plugin, ask("CREATE", "configmaps", {}, name="a", dry_run=True))
-    await check(plugin, ask("CREATE", "configmaps", {}, name="b"))
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="a", dry_run=True))
+    await check(plugin, attributes_of("CREATE", "configmaps", {}, name="b"))
 
 
-async def test_an_update_is_charged_for_the_difference(reader: Any, ask: Ask) -> None:
+async def test_an_update_is_charged_for_the_difference(reader: Any, attributes_of: AttributesOf) -> None:
     put_quota(reader, {"requests.storage": "5Gi"}, {"requests.storage": "3Gi"})
 
     def claim(size: str) -> dict[str, Any]:
         return {"metadata": {}, "spec": {"resources": {"requests": {"storage": size}}}}
 
     plugin = ResourceQuota(reader, FakeClock())
-    await check(plugin, ask("UPDATE", "persistentvolumeclaims", claim("5Gi"), claim("3Gi"), name="a"))
-    message = await refused(plugin, ask("UPDATE", "persistentvolumeclaims", claim("9Gi"), claim("3Gi"), name="a"))
+    await check(plugin, attributes_of("UPDATE", "persistentvolumeclaims", claim("5Gi"), claim("3Gi"), name="a"))
+    message = await refused(
+        plugin, attributes_of("UPDATE", "persistentvolumeclaims", claim("9Gi"), claim("3Gi"), name="a")
+    )
     assert "requested: requests.storage=6Gi" in message
-    await check(plugin, ask("UPDATE", "persistentvolumeclaims", claim("1Gi"), claim("3Gi"), name="a"))
+    await check(plugin, attributes_of("UPDATE", "persistentvolumeclaims", claim("1Gi"), claim("3Gi"), name="a"))
 
 
-async def test_quotas_do_not_look_at_reviews_or_subresources(reader: Any, ask: Ask) -> None:
+async def test_quotas_do_not_look_at_reviews_or_subresources(reader: Any, attributes_of: AttributesOf) -> None:
     plugin = ResourceQuota(reader)
-    assert not plugin.handles(ask("CREATE", "localsubjectaccessreviews", {}))
-    assert not plugin.handles(ask("CREATE", "pods", {}, subresource="eviction"))
-    assert not plugin.handles(ask("UPDATE", "configmaps", {}, {}))
-    assert not plugin.handles(ask("CREATE", "nodes", {}))
-    assert plugin.handles(ask("UPDATE", "pods", {}, {}, subresource="resize"))
+    assert not plugin.handles(attributes_of("CREATE", "localsubjectaccessreviews", {}))
+    assert not plugin.handles(attributes_of("CREATE", "pods", {}, subresource="eviction"))
+    assert not plugin.handles(attributes_of("UPDATE", "configmaps", {}, {}))
+    assert not plugin.handles(attributes_of("CREATE", "nodes", {}))
+    assert plugin.handles(attributes_of("UPDATE", "pods", {}, {}, subresource="resize"))

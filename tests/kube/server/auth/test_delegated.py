@@ -74,7 +74,7 @@ async def server(folder: Path) -> AsyncIterator[ApiServer]:
 
 
 @pytest.fixture
-def asking(server: ApiServer) -> Any:
+def delegating(server: ApiServer) -> Any:
     return Counting(server.client())
 
 
@@ -100,10 +100,10 @@ async def grant(client: Client, rule: Obj) -> None:
 # --- rights
 
 
-async def test_access_reviews_have_everything_known_of_the_user(asking: Any, clock: FakeClock) -> None:
-    rights = DelegatedAuthorizer(asking, clock)
+async def test_access_reviews_have_everything_known_of_the_user(delegating: Any, clock: FakeClock) -> None:
+    rights = DelegatedAuthorizer(delegating, clock)
     assert not (await rights.decide(JANE, LIST._replace(name="m1", subresource="proxy"))).allowed
-    [question] = asking.requests
+    [question] = delegating.requests
     assert question["spec"] == {
         "user": "jane",
         "uid": "1",
@@ -116,49 +116,49 @@ async def test_access_reviews_have_everything_known_of_the_user(asking: Any, clo
     }  # fmt: skip
 
 
-async def test_an_answer_is_remembered_for_a_while(server: ApiServer, asking: Any, clock: FakeClock) -> None:
-    rights = DelegatedAuthorizer(asking, clock)
+async def test_an_answer_is_remembered_for_a_while(server: ApiServer, delegating: Any, clock: FakeClock) -> None:
+    rights = DelegatedAuthorizer(delegating, clock)
     assert not (await rights.decide(JANE, LIST)).allowed
     await grant(server.client(), {"apiGroups": ["*"], "resources": ["clusters"], "verbs": ["list"]})
     assert not (await rights.decide(JANE, LIST)).allowed, "still the old answer"
-    assert len(asking.requests) == 1
+    assert len(delegating.requests) == 1
     await clock.advance(10.1)
     decision = await rights.decide(JANE, LIST)
     assert decision.allowed
     assert decision.reason.startswith("RBAC: allowed by")
-    assert len(asking.requests) == 2
+    assert len(delegating.requests) == 2
 
 
-async def test_concurrent_equal_reviews_share_one_request(asking: Any, clock: FakeClock) -> None:
-    rights = DelegatedAuthorizer(asking, clock)
-    asking.gate.clear()
+async def test_concurrent_equal_reviews_share_one_request(delegating: Any, clock: FakeClock) -> None:
+    rights = DelegatedAuthorizer(delegating, clock)
+    delegating.gate.clear()
     waiting = [asyncio.create_task(rights.decide(JANE, LIST)) for _ in range(20)]
-    await eventually(lambda: asking.requests)
+    await eventually(lambda: delegating.requests)
     waiting[0].cancel()
-    asking.gate.set()
+    delegating.gate.set()
     answers = await asyncio.gather(*waiting, return_exceptions=True)
     assert isinstance(answers[0], asyncio.CancelledError)
     assert all(not answer.allowed for answer in answers[1:])
-    assert len(asking.requests) == 1
+    assert len(delegating.requests) == 1
 
 
-async def test_a_failure_is_reported_and_not_remembered(asking: Any, clock: FakeClock) -> None:
-    rights = DelegatedAuthorizer(asking, clock)
-    asking.failure = ServiceUnavailable("not now")
+async def test_a_failure_is_reported_and_not_remembered(delegating: Any, clock: FakeClock) -> None:
+    rights = DelegatedAuthorizer(delegating, clock)
+    delegating.failure = ServiceUnavailable("not now")
     with pytest.raises(InternalError, match="not now"):
         await rights.decide(JANE, LIST)
-    asking.failure = None
+    delegating.failure = None
     assert not (await rights.decide(JANE, LIST)).allowed
 
 
-async def test_health_pages_and_masters_need_no_question(asking: Any, clock: FakeClock) -> None:
-    rights = DelegatedAuthorizer(asking, clock)
+async def test_health_pages_and_masters_need_no_question(delegating: Any, clock: FakeClock) -> None:
+    rights = DelegatedAuthorizer(delegating, clock)
     for path in ("/healthz", "/livez", "/readyz", "/readyz/ping"):
         assert (await rights.decide(JANE, AuthzAttributes("get", path=path, is_resource=False))).allowed
     assert (await rights.decide(User("root", groups=("system:masters",)), LIST)).allowed
-    assert asking.requests == []
+    assert delegating.requests == []
     assert not (await rights.decide(JANE, AuthzAttributes("get", path="/metrics", is_resource=False))).allowed
-    assert asking.requests[0]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+    assert delegating.requests[0]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
 
 
 # --- callers
@@ -168,33 +168,33 @@ def headers(**values: str) -> CIMultiDict[str]:
     return CIMultiDict({name.replace("_", "-"): value for name, value in values.items()})
 
 
-async def test_a_token_is_reviewed_once_in_a_while(asking: Any, clock: FakeClock) -> None:
-    callers = DelegatedAuthenticator(asking, clock)
+async def test_a_token_is_reviewed_once_in_a_while(delegating: Any, clock: FakeClock) -> None:
+    callers = DelegatedAuthenticator(delegating, clock)
     for _ in range(3):
         user = await callers.identify(headers(Authorization="Bearer sesame"), None, [])
         assert (user.name, user.uid, user.groups) == ("jane", "1", ("crew", "system:authenticated"))
-    assert len(asking.requests) == 1
+    assert len(delegating.requests) == 1
     await clock.advance(10.1)
     await callers.identify(headers(Authorization="Bearer sesame"), None, [])
-    assert len(asking.requests) == 2
+    assert len(delegating.requests) == 2
 
 
 @pytest.mark.parametrize("authorization", ["Bearer wrong", "bearer other"])
-async def test_a_bad_token_is_refused(asking: Any, clock: FakeClock, authorization: str) -> None:
+async def test_a_bad_token_is_refused(delegating: Any, clock: FakeClock, authorization: str) -> None:
     with pytest.raises(Unauthorized):
-        await DelegatedAuthenticator(asking, clock).identify(headers(Authorization=authorization), None, [])
+        await DelegatedAuthenticator(delegating, clock).identify(headers(Authorization=authorization), None, [])
 
 
-async def test_a_token_that_cannot_be_reviewed_is_refused(asking: Any, clock: FakeClock) -> None:
-    asking.failure = Forbidden("you may not ask")
+async def test_a_token_that_cannot_be_reviewed_is_refused(delegating: Any, clock: FakeClock) -> None:
+    delegating.failure = Forbidden("you may not ask")
     with pytest.raises(Unauthorized):
-        await DelegatedAuthenticator(asking, clock).identify(headers(Authorization="Bearer sesame"), None, [])
+        await DelegatedAuthenticator(delegating, clock).identify(headers(Authorization="Bearer sesame"), None, [])
 
 
-async def test_nobody_is_anonymous_or_refused(asking: Any, clock: FakeClock) -> None:
-    assert (await DelegatedAuthenticator(asking, clock).identify(headers(), None, [])).name == "system:anonymous"
+async def test_nobody_is_anonymous_or_refused(delegating: Any, clock: FakeClock) -> None:
+    assert (await DelegatedAuthenticator(delegating, clock).identify(headers(), None, [])).name == "system:anonymous"
     with pytest.raises(Unauthorized):
-        await DelegatedAuthenticator(asking, clock, anonymous=False).identify(headers(), None, [])
+        await DelegatedAuthenticator(delegating, clock, anonymous=False).identify(headers(), None, [])
 
 
 CLIENTS, PROXIES = CertificateAuthority.create("clients"), CertificateAuthority.create("proxies")
@@ -205,8 +205,8 @@ def der(authority: CertificateAuthority, name: str, *groups: str) -> bytes:
     return x509.load_pem_x509_certificate(pair.cert_pem).public_bytes(Encoding.DER)
 
 
-async def test_a_front_proxy_names_the_user_in_the_headers_agreed_on(asking: Any, clock: FakeClock) -> None:
-    callers = DelegatedAuthenticator(asking, clock)
+async def test_a_front_proxy_names_the_user_in_the_headers_agreed_on(delegating: Any, clock: FakeClock) -> None:
+    callers = DelegatedAuthenticator(delegating, clock)
     proxy = FrontProxy(
         PROXIES.cert_pem,
         ("front",),
@@ -226,7 +226,7 @@ async def test_a_front_proxy_names_the_user_in_the_headers_agreed_on(asking: Any
         await callers.identify(sent, der(PROXIES, "other"), [])
     user = await callers.identify(sent, der(CLIENTS, "joe", "staff"), [])
     assert (user.name, user.groups) == ("joe", ("staff", "system:authenticated"))
-    assert asking.requests == []
+    assert delegating.requests == []
 
 
 # --- whom to trust

@@ -28,7 +28,7 @@ READER = FakeReader([
 ])  # fmt: skip
 
 
-def ask(
+def authorize(
     kind: str, spec: Obj | None = None, *, user: User = ME, namespace: str = "", metadata: Obj | None = None
 ) -> Obj:
     tokens = ServiceAccountTokens(KeySet([KEY.public]), [DEFAULT_ISSUER], [DEFAULT_ISSUER], READER, lambda: NOW)
@@ -62,24 +62,26 @@ ALLOWED = 'RBAC: allowed by ClusterRoleBinding "dev" of ClusterRole "reader" to 
     ],
 )
 def test_access_is_reviewed(spec: Obj, status: Obj) -> None:
-    answer = ask("SelfSubjectAccessReview", spec)
+    answer = authorize("SelfSubjectAccessReview", spec)
     assert answer["status"] == status
     assert answer["spec"] == spec
     assert answer["apiVersion"] == "x/v1"
     about_others = {**spec, "user": "else", "groups": ["dev"]}
-    assert ask("SubjectAccessReview", about_others, user=User("x"))["status"] == status
+    assert authorize("SubjectAccessReview", about_others, user=User("x"))["status"] == status
 
 
 def test_a_missing_role_is_the_reason_of_a_denial() -> None:
-    answer = ask("SubjectAccessReview", {**resource("get", "pods"), "user": "lost"})
+    answer = authorize("SubjectAccessReview", {**resource("get", "pods"), "user": "lost"})
     why = 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found'
     assert answer["status"] == {"allowed": False, "reason": why}
 
 
 def test_a_local_review_stays_in_its_namespace() -> None:
     spec = {**resource("create", "configmaps", namespace="ns"), "user": "me"}
-    assert ask("LocalSubjectAccessReview", spec, namespace="ns", metadata={"namespace": "ns"})["status"]["allowed"]
-    assert ask("LocalSubjectAccessReview", spec, namespace="ns")["status"]["allowed"]
+    assert authorize("LocalSubjectAccessReview", spec, namespace="ns", metadata={"namespace": "ns"})["status"][
+        "allowed"
+    ]
+    assert authorize("LocalSubjectAccessReview", spec, namespace="ns")["status"]["allowed"]
 
 
 BOTH = {**resource("get", "pods"), "nonResourceAttributes": {"path": "/x", "verb": "get"}}
@@ -136,14 +138,14 @@ BOTH = {**resource("get", "pods"), "nonResourceAttributes": {"path": "/x", "verb
 )
 def test_bad_questions_are_invalid(kind: str, spec: Obj, metadata: Obj, message: str) -> None:
     with pytest.raises(ApiError) as caught:
-        ask(kind, spec, namespace="ns", metadata=metadata)
+        authorize(kind, spec, namespace="ns", metadata=metadata)
     assert caught.value.http_code == 422
     assert caught.value.message == f'.authorization.k8s.io "" is invalid: {message}'
 
 
 def test_a_local_review_for_another_namespace_than_the_address_names_is_refused() -> None:
     with pytest.raises(ApiError) as caught:
-        ask(
+        authorize(
             "LocalSubjectAccessReview",
             {**resource("get", "pods"), "user": "x"},
             namespace="a",
@@ -153,7 +155,7 @@ def test_a_local_review_for_another_namespace_than_the_address_names_is_refused(
 
 
 def test_the_rules_review_lists_what_one_may_do() -> None:
-    status = ask("SelfSubjectRulesReview", {"namespace": "ns"})["status"]
+    status = authorize("SelfSubjectRulesReview", {"namespace": "ns"})["status"]
     assert status == {
         "resourceRules": [
             {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]},
@@ -163,14 +165,14 @@ def test_the_rules_review_lists_what_one_may_do() -> None:
         "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}],
         "incomplete": False,
     }
-    lost = ask("SelfSubjectRulesReview", {"namespace": "ns"}, user=User("lost"))["status"]
+    lost = authorize("SelfSubjectRulesReview", {"namespace": "ns"}, user=User("lost"))["status"]
     assert lost["evaluationError"] == 'clusterrole.rbac.authorization.k8s.io "gone" not found'
     with pytest.raises(ApiError, match="no namespace on request"):
-        ask("SelfSubjectRulesReview")
+        authorize("SelfSubjectRulesReview")
 
 
 def test_the_self_review_says_who_one_is() -> None:
-    answer = ask("SelfSubjectReview")
+    answer = authorize("SelfSubjectReview")
     assert answer["metadata"] == {"creationTimestamp": "2023-11-14T22:13:20Z"}
     assert answer["status"]["userInfo"] == {
         "username": "me",
@@ -185,15 +187,15 @@ def bound(*audiences: str, seconds: int = 3600, start: float = NOW) -> str:
 
 
 def test_a_token_review_says_whose_token_it_is() -> None:
-    status = ask("TokenReview", {"token": bound()})["status"]
+    status = authorize("TokenReview", {"token": bound()})["status"]
     assert status["authenticated"] is True
     assert status["user"]["username"] == "system:serviceaccount:default:robot"
     assert status["user"]["groups"][-1] == "system:authenticated"
     assert status["audiences"] == [DEFAULT_ISSUER]
-    assert ask("TokenReview", {"token": bound("vault", "x"), "audiences": ["vault"]})["status"]["audiences"] == [
+    assert authorize("TokenReview", {"token": bound("vault", "x"), "audiences": ["vault"]})["status"]["audiences"] == [
         "vault"
     ]
-    static = ask("TokenReview", {"token": "static", "audiences": [DEFAULT_ISSUER, "y"]})["status"]
+    static = authorize("TokenReview", {"token": "static", "audiences": [DEFAULT_ISSUER, "y"]})["status"]
     assert (static["user"]["username"], static["audiences"]) == ("ann", [DEFAULT_ISSUER])
 
 
@@ -210,10 +212,10 @@ def test_a_token_review_says_whose_token_it_is() -> None:
     ],
 )
 def test_a_token_review_of_a_bad_token_reports_why(spec: Obj, error: str) -> None:
-    assert ask("TokenReview", spec)["status"] == {"user": {}, "error": error}
+    assert authorize("TokenReview", spec)["status"] == {"user": {}, "error": error}
 
 
 def test_a_token_review_needs_a_token() -> None:
     with pytest.raises(ApiError) as caught:
-        ask("TokenReview", {})
+        authorize("TokenReview", {})
     assert caught.value.http_code == 400

@@ -496,12 +496,12 @@ async def test_client_certificates_open_the_door(secured: EtcdCluster, authority
 async def test_without_the_right_certificates_the_door_stays_shut(
     secured: EtcdCluster, authority: Authority, tmp_path: Path
 ) -> None:
-    stranger, mine = _files(tmp_path, "stranger", Authority()), _files(tmp_path, "client", authority)
+    foreign, mine = _files(tmp_path, "stranger", Authority()), _files(tmp_path, "client", authority)
     for tls in (
         None,
         TlsFiles(mine.authority),
-        TlsFiles(mine.authority, stranger.certificate, stranger.key),
-        TlsFiles(stranger.authority, mine.certificate, mine.key),
+        TlsFiles(mine.authority, foreign.certificate, foreign.key),
+        TlsFiles(foreign.authority, mine.certificate, mine.key),
     ):
         store = EtcdStore(secured.addresses, tls=tls, timeout=0.3)
         with pytest.raises(StoreUnavailable, match="cannot be reached"):
@@ -536,11 +536,11 @@ async def test_a_shared_read_starts_after_every_question_it_answers() -> None:
     late[0].cancel()
     await asyncio.sleep(0)
     assert starts == 1
-    asked = loop.time()
+    requested = loop.time()
     gate.set()
     assert await asyncio.gather(*early) == [1, 1, 1]
     assert await asyncio.gather(*late[1:]) == [2, 2]
-    assert deadlines[0] <= deadlines[1] <= asked + 5.0
+    assert deadlines[0] <= deadlines[1] <= requested + 5.0
     assert await latest() == 3
 
 

@@ -118,19 +118,19 @@ async def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
 async def test_nothing_is_visible_before_it_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await opened(tmp_path / "s.db")
     sync = HeldSync(store, monkeypatch)
-    heard: list[int] = []
-    store.listen(lambda events: heard.extend(e.revision for e in events))
+    notified: list[int] = []
+    store.listen(lambda events: notified.extend(e.revision for e in events))
     first = asyncio.ensure_future(store.write("k", b"1", expected=0))
     await eventually(lambda: len(sync.waiting) == 1)
     conflicting = asyncio.ensure_future(store.write("k", b"2", expected=0))
     for _ in range(5):
         await asyncio.sleep(0)
-    assert (await store.get("k"), (await store.range("")).items, store.revision, heard) == (None, [], 0, [])
+    assert (await store.get("k"), (await store.range("")).items, store.revision, notified) == (None, [], 0, [])
     assert not first.done()
     assert not conflicting.done()  # it would tell of a write that may be lost
     sync.end()
     assert await first == 1
-    assert (store.revision, heard) == (1, [1])
+    assert (store.revision, notified) == (1, [1])
     with pytest.raises(RevisionConflict):
         await conflicting
     await store.close()
@@ -184,14 +184,14 @@ async def test_a_foreign_holder_of_one_lock_delays_no_other(tmp_path: Path) -> N
     import sqlite3
 
     store = await opened(tmp_path / "s.db")
-    stranger = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
-    stranger.execute("BEGIN IMMEDIATE")
+    other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
     with pytest.raises(StoreUnavailable, match="locked"):
         await store.write("k", b"", expected=0)
     assert time.monotonic() - began < 4  # the driver alone would wait for five seconds
-    stranger.execute("ROLLBACK")
-    stranger.close()
+    other.execute("ROLLBACK")
+    other.close()
     assert await store.write("k", b"", expected=0) == 1
     await store.close()
 

@@ -185,14 +185,14 @@ async def test_long_histories_come_in_pages(store: Store) -> None:
 async def test_listeners_are_notified_of_a_write_before_its_writer(local_store: Store) -> None:
     store = local_store
     assert isinstance(store, LocalStore)
-    heard: list[int] = []
-    stop = store.listen(lambda events: heard.extend(e.revision for e in events))
+    notified: list[int] = []
+    stop = store.listen(lambda events: notified.extend(e.revision for e in events))
     for i in range(3):
         revision = await store.write(f"k{i}", b"", expected=0)
-        assert heard[-1] == revision
+        assert notified[-1] == revision
     stop()
     await store.write("k", b"", expected=0)
-    assert heard == [1, 2, 3]
+    assert notified == [1, 2, 3]
 
 
 async def test_compaction_keeps_the_state_and_forgets_the_way_to_it(store: Store) -> None:

@@ -519,16 +519,16 @@ async def test_a_watcher_that_gives_up_while_it_waits_for_history_leaves_nothing
     keep(cache, at_most=2)
     for i in range(10):
         await write.put("a", f"p{i}")
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     async def never(*arguments: Any, **options: Any) -> list[Event]:
-        asked.set()
+        requested.set()
         await asyncio.Event().wait()
         return []
 
     monkeypatch.setattr(store, "history", never)
     starting = asyncio.ensure_future(pods.subscribe(1))
-    await asked.wait()
+    await requested.wait()
     assert pods.watchers == 1
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)

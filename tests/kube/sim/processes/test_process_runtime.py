@@ -166,9 +166,9 @@ async def test_readiness_and_liveness_are_really_probed(cluster: Whole) -> None:
     await fetched(address, 8080, "/sicken")
     await eventually(lambda: not status(cluster, "p")["ready"])
     await eventually(lambda: status(cluster, "p")["restartCount"] == 1)
-    told = await events(cluster, "p")
-    assert "Readiness probe failed: HTTP probe failed with statuscode: 500" in told
-    assert "Container main failed liveness probe, will be restarted" in told
+    emitted = await events(cluster, "p")
+    assert "Readiness probe failed: HTTP probe failed with statuscode: 500" in emitted
+    assert "Container main failed liveness probe, will be restarted" in emitted
     await ready(cluster, "p")
 
 
