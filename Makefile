@@ -10,6 +10,7 @@ ETCD := $(VENV)/.etcd
 # Bytecode is written even if the environment says otherwise: programs that tests start compile everything anew without.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 DATA ?= $(HOME)/.karmada
 ARGS ?=
 EXAMPLES ?= 20000
@@ -51,11 +52,13 @@ status: $(STAMP) ## Show what runs, and its state
 
 tools: $(TOOLS) ## Install what tests and lint need besides
 
+# Real programs mostly wait; what they leave of the cores goes to the tests that compute.
 test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
-	@echo "==> Unit and integration tests, on all cores"
-	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore=tests/e2e $(UNIT)
-	@echo "==> End to end: real programs, four files at a time, since they mostly wait"
-	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(E2E)
+	@$(BIN)/python -m tests.side_by_side \
+		"End-to-end tests, four files at a time" \
+		"$(PYTEST) -n 4 $(E2E)" \
+		"Unit and integration tests, on all cores at low priority" \
+		"nice $(PYTEST) -n auto --ignore=tests/e2e $(UNIT)"
 
 jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
 	@JEPSEN_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -s tests/e2e/test_linearizability.py
