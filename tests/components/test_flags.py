@@ -193,6 +193,9 @@ def test_the_health_address_has_an_older_form(arguments: list[str], address: tup
         "cluster_status_update_frequency": 10.0,
         "cluster_lease_duration": 40.0,
         "cluster_lease_renew_interval_fraction": 0.25,
+        "cert_rotation_checking_interval": 300.0,
+        "cert_rotation_remaining_time_threshold": 0.2,
+        "karmada_kubeconfig_namespace": "karmada-system",
         "cluster_success_threshold": 30.0,
         "cluster_failure_threshold": 30.0,
         "cluster_cache_sync_timeout": 120.0,
@@ -226,6 +229,10 @@ def test_an_agent_has_the_defaults_of_karmada(flag: str, default: object) -> Non
         (
             ["--cluster-name=m1", "--cluster-lease-duration=0s"],
             'Options.ClusterLeaseDuration: Invalid value: "0s": must be greater than 0',
+        ),
+        (
+            ["--cluster-name=m1", "--cert-rotation-remaining-time-threshold=1.5"],
+            "Options.CertRotationRemainingTimeThreshold: Invalid value: 1.5: must be greater than 0 and less than 1",
         ),
         (["--cluster-name=m1", "--controllers=*,detector"], '"detector" is not in the list of known controllers'),
         (["--cluster-name=m1", "extra"], "Got unexpected extra argument (extra)"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,11 +138,16 @@ async def member_of_its_own(folder: Path, name: str) -> AsyncIterator[TestMember
 
 @asynccontextmanager
 async def pull_fleet(
-    folder: Path, *names: str, settings: Settings = QUICK, start: bool = True, options: dict[str, Any] | None = None
+    folder: Path,
+    *names: str,
+    settings: Settings = QUICK,
+    start: bool = True,
+    options: dict[str, Any] | None = None,
+    parts: Callable[[Context], list[Any]] = pulling_parts,
 ) -> AsyncIterator[PullFleet]:
     """`start`: with agents that run, and clusters that are ready."""
     async with AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(fleet(folder, parts=pulling_parts, settings=settings))
+        plane = await stack.enter_async_context(fleet(folder, parts=parts, settings=settings))
         found = PullFleet(plane, {})
         for name in names:
             member = await stack.enter_async_context(member_of_its_own(folder, name))

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karmada.components.rows import Row
-    from karmada.controllers.context import Settings
+    from karmada.controllers.cert_rotation import CertRotation
+    from karmada.controllers.context import Context, Settings
     from karmada.joining.join import Joining
     from karmada.kube.client.config import RestConfig
     from karmada.kube.runtime.controller import BackOff
@@ -78,7 +79,10 @@ class AgentProcess(Process):
         election: Election | None = None,
         metrics_address: Address | None = None,
         health_address: Address | None = None,
+        kubeconfig_namespace: str = "karmada-system",
     ) -> None:
+        """`kubeconfig_namespace` is where, in the cluster, the Secret with the agent's kubeconfig is."""
+        from karmada.components.certificate_expiry import CertificateExpiry
         from karmada.components.rows import Shared, enabled_parts
         from karmada.controllers.context import OwnCluster
         from karmada.kube.client.client import Client
@@ -100,6 +104,11 @@ class AgentProcess(Process):
         self._elects = election is not None
         if election is not None:
             election = replace(election, fence=Fence(self._member, COMPONENT, joining.namespace))
+        self._control = control
+        self._kubeconfig_namespace = kubeconfig_namespace
+        if control.follows is not None:
+            expiry = CertificateExpiry(control.follows, kubeconfig_namespace, self.manager.clock)
+            self.manager.add_component(expiry)
         self.assembly.add(enabled_parts(rows, Shared(self.assembly.context)), election)
 
     async def prepare(self) -> None:
@@ -108,9 +117,18 @@ class AgentProcess(Process):
         from karmada.joining.pull.own_cluster import register_own_cluster
         from karmada.kube.objects.clock import SYSTEM
 
+        self._check_certificate()
         await register_own_cluster(self.client, self._member, self._joining, report=self._report)
         if self._elects:
             await ensure_namespace(self._member, self._joining.namespace, SYSTEM)
+
+    def _check_certificate(self) -> None:
+        from karmada.components.certificate_expiry import advice, expired_at
+
+        follows = self._control.follows
+        end = expired_at(follows, self.manager.clock.now()) if follows is not None else None
+        if end is not None:
+            raise ValueError(advice(end, self._kubeconfig_namespace))
 
     async def run(self, stopping: asyncio.Event) -> None:
         try:
@@ -160,6 +178,17 @@ flags = together(
         default=0.25,
         help="The part of that time after which the lease is renewed.",
     ),
+    duration("--cert-rotation-checking-interval", "5m", "How often certRotation checks the certificate."),
+    click.option(
+        "--cert-rotation-remaining-time-threshold",
+        default=0.2,
+        help="The part of its lifetime that may remain when the certificate is renewed.",
+    ),
+    click.option(
+        "--karmada-kubeconfig-namespace",
+        default="karmada-system",
+        help="Namespace of this cluster in which the Secret karmada-kubeconfig is, with the certificate.",
+    ),
     controllers_flag,
     cluster_status_flags,
     ignored("--concurrent-cluster-syncs", "an agent has one cluster."),
@@ -200,13 +229,17 @@ def _check(given: dict[str, Any]) -> None:
     for name, field in (
         ("cluster_status_update_frequency", "ClusterStatusUpdateFrequency"),
         ("cluster_lease_duration", "ClusterLeaseDuration"),
+        ("cert_rotation_checking_interval", "CertRotationCheckingInterval"),
     ):
         if given[name] <= 0:
             wrong.append(invalid(f"Options.{field}", f"{given[name]:g}s", "must be greater than 0"))
     fraction = given["cluster_lease_renew_interval_fraction"]
+    text = "must be greater than 0 and less than 1"
     if not 0 < fraction < 1:
-        text = "must be greater than 0 and less than 1"
         wrong.append(invalid("Options.ClusterLeaseRenewIntervalFraction", fraction, text))
+    if not 0 < given["cert_rotation_remaining_time_threshold"] < 1:
+        shown = given["cert_rotation_remaining_time_threshold"]
+        wrong.append(invalid("Options.CertRotationRemainingTimeThreshold", shown, text))
     refuse(wrong)
 
 
@@ -214,10 +247,9 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> AgentProcess:
     from karmada.components.agent_parts import agent_rows
     from karmada.controllers.cluster_status.heartbeat import Heartbeat
     from karmada.joining.join import Joining
-    from karmada.kube.client.kubeconfig import load_config
     from karmada.kube.runtime.controller import BackOff
 
-    name, member = given["cluster_name"], _member_config(given)
+    name, control, member = given["cluster_name"], _control_config(given), _member_config(given)
     heartbeat = partial(
         Heartbeat,
         lease_duration=given["cluster_lease_duration"],
@@ -234,17 +266,41 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> AgentProcess:
         zones=given["cluster_zones"],
     )
     return AgentProcess(
-        load_config(given["karmada_kubeconfig"] or None, given["karmada_context"]),
+        control,
         member,
         joining,
         gates,
-        rows=agent_rows(heartbeat),
+        rows=agent_rows(heartbeat, partial(_rotation, given, control)),
         settings=settings_of(given),
         report=given["report_secrets"],
         back_off=BackOff(**limits_from(given)),
         election=election_from(given, lease_of(name)),
         metrics_address=given["metrics_bind_address"],
         health_address=health_address_from(given),
+        kubeconfig_namespace=given["karmada_kubeconfig_namespace"],
+    )
+
+
+def _control_config(given: dict[str, Any]) -> RestConfig:
+    """One file is followed: its certificate may be rotated."""
+    from karmada.kube.client.followed import FollowedKubeconfig
+    from karmada.kube.client.kubeconfig import load_config
+
+    if not given["karmada_kubeconfig"]:
+        return load_config(None, given["karmada_context"])
+    return FollowedKubeconfig(given["karmada_kubeconfig"], given["karmada_context"]).config()
+
+
+def _rotation(given: dict[str, Any], control: RestConfig, context: Context) -> CertRotation:
+    from karmada.controllers.cert_rotation import CertRotation
+
+    follows = control.follows
+    return CertRotation(
+        context,
+        namespace=given["karmada_kubeconfig_namespace"],
+        interval=given["cert_rotation_checking_interval"],
+        threshold=given["cert_rotation_remaining_time_threshold"],
+        renewed=follows.adopt if follows is not None else None,
     )
 
 

@@ -23,8 +23,10 @@ def is_pull(cluster: Obj) -> bool:
     return bool(cluster["spec"].get("syncMode") == "Pull")
 
 
-def agent_rows(heartbeat: Callable[[Context], Heartbeat] = Heartbeat) -> Sequence[Row]:
-    """`heartbeat` makes the one that keeps the cluster's Lease."""
+def agent_rows(
+    heartbeat: Callable[[Context], Heartbeat] = Heartbeat, rotation: Callable[[Context], Part] | None = None
+) -> Sequence[Row]:
+    """`heartbeat` makes the one that keeps the cluster's Lease, `rotation` what renews the certificate."""
 
     def cluster_status(shared: Shared) -> list[Part]:
         return [ClusterStatus(shared.context, handles=is_pull, heartbeat=heartbeat(shared.context))]
@@ -32,6 +34,7 @@ def agent_rows(heartbeat: Callable[[Context], Heartbeat] = Heartbeat) -> Sequenc
     return (
         Row("clusterStatus", cluster_status),
         Row("execution", lambda shared: [Execution(shared.context, shared.interpreter, handles=is_pull)]),
+        Row("certRotation", lambda shared: [rotation(shared.context)] if rotation else [], by_default=False),
     )
 
 

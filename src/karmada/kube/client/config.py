@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 DEFAULT_TIMEOUT = 60.0
 
@@ -62,6 +63,15 @@ def _percent(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode())
 
 
+class Follows(Protocol):
+    """Where credentials come from that change while they are used."""
+
+    def current(self) -> RestConfig: ...
+
+    def adopt(self, kubeconfig: bytes) -> None:
+        """Use the credentials of this kubeconfig from now on."""
+
+
 @dataclass(frozen=True, slots=True)
 class RestConfig:
     """Everything a transport needs. Secrets never show in its repr."""
@@ -81,6 +91,8 @@ class RestConfig:
     username: str = ""
     password: str = field(default="", repr=False)
     exec: ExecConfig | None = None
+    follows: Follows | None = field(default=None, repr=False)
+    """Its credentials count in place of those here, as they are at each request."""
     impersonate: Impersonation = Impersonation()
     namespace: str = "default"
     timeout: float = DEFAULT_TIMEOUT

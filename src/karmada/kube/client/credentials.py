@@ -16,7 +16,7 @@ from typing import Protocol
 
 import orjson
 
-from karmada.kube.client.config import ExecConfig, RestConfig
+from karmada.kube.client.config import ExecConfig, Follows, RestConfig
 from karmada.kube.client.tls import FileReader, MaterialReader
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.times import parse_time
@@ -69,6 +69,25 @@ class StaticCredentials:
 
     def rejected(self, credential: Credential) -> bool:  # noqa: ARG002 - nothing can be renewed
         return False
+
+
+class FollowingCredentials:
+    """Those of a file that may be replaced at any time."""
+
+    def __init__(self, source: Follows) -> None:
+        self._source = source
+        self._config = source.current()
+        self._static = StaticCredentials(self._config)
+
+    async def get(self) -> Credential:
+        config = self._source.current()
+        if config is not self._config:
+            self._config, self._static = config, StaticCredentials(config)
+        return await self._static.get()
+
+    def rejected(self, credential: Credential) -> bool:  # noqa: ARG002 - whatever it was
+        """True when the file has changed since."""
+        return self._source.current() is not self._config
 
 
 class ExecCredentials:
@@ -161,6 +180,8 @@ class ExecCredentials:
 
 
 def credentials_for(config: RestConfig, *, clock: Clock = SYSTEM) -> Credentials:
+    if config.follows is not None:
+        return FollowingCredentials(config.follows)
     if config.exec is not None and not config.token and not config.token_file:
         return ExecCredentials(config, config.exec, clock=clock)
     return StaticCredentials(config)
