@@ -26,7 +26,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
         ("karmada.components.sim", "karmada-sim"),
     ],
 )
-def test_every_program_tells_its_version_in_one_line(module: str, name: str) -> None:
+def test_every_program_prints_its_version_in_one_line(module: str, name: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, "version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"{version.line(name)}\n"
     pattern = (

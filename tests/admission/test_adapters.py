@@ -341,7 +341,7 @@ def test_a_write_of_another_kind_concerns_nobody_but_for_the_label_of_what_is_de
     assert concerned == (["DeletionProtection"] if operation == "DELETE" else [])
 
 
-def test_the_plug_ins_load_no_rule_before_it_is_asked() -> None:
+def test_the_plug_ins_load_no_rule_before_it_is_called() -> None:
     script = "import sys, karmada.admission.plugin; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
     rules = {f"karmada.admission.{name}" for name in ("propagation", "work", "ingresses", "autoscaling", "quota")}

@@ -117,7 +117,7 @@ async def test_collections_are_only_listed(
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-async def test_a_named_object_is_asked_of_the_member_that_has_it(
+async def test_a_named_object_is_requested_from_the_member_that_has_it(
     http: Http, members: list[FakeMember], method: str
 ) -> None:
     members[1].reply = knowing("web")
@@ -128,7 +128,7 @@ async def test_a_named_object_is_asked_of_the_member_that_has_it(
 
 
 @pytest.mark.parametrize("subresource", ["log", "exec", "attach", "portforward", "status"])
-async def test_subresources_are_asked_of_the_member_that_has_the_object(
+async def test_subresources_are_requested_from_the_member_that_has_the_object(
     http: Http, members: list[FakeMember], subresource: str
 ) -> None:
     members[2].reply = knowing("web")

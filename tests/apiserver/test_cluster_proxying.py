@@ -245,7 +245,7 @@ async def test_the_proxy_itself_is_a_folder(http: Http, member: FakeMember) -> N
         ),
     ],
 )
-async def test_a_member_that_cannot_be_asked(
+async def test_a_member_that_cannot_be_reached(
     http: Http, client: Client, member: FakeMember, name: str, spec: dict[str, Any], code: int, why: str
 ) -> None:
     for secret, data in (("empty", {}), ("bad-bundle", {"caBundle": base64.b64encode(b"nonsense").decode()})):
@@ -286,7 +286,7 @@ async def test_there_is_no_dry_run(http: Http, member: FakeMember, query: str) -
     ("method", "verb"),
     [("GET", "get"), ("POST", "create"), ("PUT", "update"), ("PATCH", "patch"), ("DELETE", "delete")],
 )
-async def test_the_method_is_the_verb_that_is_asked_about(
+async def test_the_method_is_the_verb_under_review(
     server: ApiServer, member: FakeMember, method: str, verb: str
 ) -> None:
     async with Caller(server, **user_certificate(server, "joe")) as joe:

@@ -96,7 +96,7 @@ def test_numbers_have_three_digits_that_mean_something(value: float, text: str) 
     assert number(value) == text
 
 
-def test_a_table_tells_spread_goal_use_growth_and_disturbance() -> None:
+def test_a_table_has_spread_goal_use_growth_and_disturbance() -> None:
     found = scenario_result()
     found.errors.append("1,000 things: it broke")
     text = table(found)

@@ -88,7 +88,7 @@ def test_sizes_follow_from_what_is_requested(quick: bool, growth: bool, sizes: l
     assert Sizes(quick=10, base=100, more=(20, 5_000)).of(quick=quick, growth=growth) == sizes
 
 
-def test_the_json_tells_machine_figures_spread_and_processes(tmp_path: Path) -> None:
+def test_the_json_has_machine_figures_spread_and_processes(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "results.json"
     results().write(file)
     found = msgspec.json.decode(file.read_bytes())

@@ -179,5 +179,5 @@ def test_flags_that_make_no_sense_are_refused(flags: list[str], emitted: str) ->
     assert emitted in result.output
 
 
-def test_it_tells_its_version() -> None:
+def test_it_prints_its_version() -> None:
     assert CliRunner().invoke(main, ["version"]).output.startswith("karmada-scheduler version: ")

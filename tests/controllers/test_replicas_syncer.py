@@ -55,7 +55,7 @@ async def replicas(plane: Propagation) -> int:
     return found
 
 
-async def test_the_spec_follows_the_status_once_all_clusters_have_told(plane: Propagation) -> None:
+async def test_the_spec_follows_the_status_once_all_clusters_have_reported(plane: Propagation) -> None:
     await plane.apply(deployment(labels=MARK), binding())
     await report(plane, DEPLOYMENTS, "nginx", {"status": {"replicas": 5}})
     assert await replicas(plane) == 2

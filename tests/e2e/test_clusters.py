@@ -187,7 +187,7 @@ FAULTS = (
 others hide APIs that are known from before and are kept."""
 
 
-def test_five_clusters_fall_ill_and_the_twenty_others_do_not_notice(fleet: Fleet, crowd: list[str]) -> None:
+def test_five_clusters_fail_and_the_twenty_others_do_not_notice(fleet: Fleet, crowd: list[str]) -> None:
     ill = dict(zip(crowd, FAULTS, strict=False))
     usable = crowd[5:]
     known = {name: len(fleet.cluster(name)["status"]["apiEnablements"]) for name in ill}

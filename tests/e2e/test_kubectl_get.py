@@ -115,7 +115,7 @@ def test_a_table_watch_prints_rows(kubectl: Program, kn: Kubectl, namespace: str
 
 
 @pytest.mark.usefixtures("web")
-def test_describe_tells_the_object_and_its_events(kn: Kubectl, namespace: str) -> None:
+def test_describe_shows_the_object_and_its_events(kn: Kubectl, namespace: str) -> None:
     uid = kn("get", "deploy", "web", "-o", "jsonpath={.metadata.uid}").out
     event = {
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "web.1", "namespace": namespace},

@@ -67,11 +67,11 @@ def words(heading: str) -> list[str]:
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row)]
 
 
-def test_the_page_tells_of_every_fault_and_of_no_other() -> None:
+def test_the_page_lists_every_fault_and_no_other() -> None:
     assert {fault.split()[0] for fault in words("## Break things")} == set(fail.commands)
 
 
-def test_the_page_tells_of_every_setting_and_of_no_other() -> None:
+def test_the_page_lists_every_setting_and_no_other() -> None:
     assert set(words("## Describe a cluster")) == {field.name for field in msgspec.structs.fields(Profile)} - {"name"}
 
 

@@ -215,7 +215,7 @@ async def bind(http: Http, role: str, kind: str, subject: str, name: str = "") -
         ("renewers", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"),
     ],
 )
-async def test_kubelets_that_may_are_approved_without_asking(
+async def test_permitted_kubelets_are_approved_automatically(
     server: ApiServer, http: Http, group: str, role: str
 ) -> None:
     await bind(http, "system:node-bootstrapper", "Group", group, name="may-ask")

@@ -241,7 +241,7 @@ async def test_legacy_documents_come_as_yaml_and_protobuf_too(idle: Http) -> Non
         assert decoded == {"apiVersion": "v1", **as_json}
 
 
-async def test_an_aggregated_resource_tells_all_a_client_needs(http: Http) -> None:
+async def test_an_aggregated_resource_has_all_a_client_needs(http: Http) -> None:
     apps = by_name(await aggregated(http))["apps"]
     [version] = apps["versions"]
     assert (version["version"], version["freshness"]) == ("v1", "Current")

@@ -81,7 +81,7 @@ async def test_an_event_stays_in_the_namespace_of_its_object(http: Http) -> None
 
 
 @pytest.mark.parametrize("key", ["eventTime", "reportingController", "reportingInstance", "action", "reason", "type"])
-async def test_new_events_must_tell_everything(http: Http, key: str) -> None:
+async def test_new_events_need_all_fields(http: Http, key: str) -> None:
     body = new_event()
     del body[key]
     refused(await http("POST", NEW_EVENTS, body), 422, "Invalid", key)

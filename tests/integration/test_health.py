@@ -20,7 +20,7 @@ async def test_a_healthy_server_says_ok(http: Http, page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-async def test_verbose_tells_every_check(http: Http, page: str) -> None:
+async def test_verbose_lists_every_check(http: Http, page: str) -> None:
     lines = (await http("GET", f"/{page}?verbose")).body.decode().splitlines()
     assert lines[0] == "[+]ping ok"
     assert {"[+]ping ok", "[+]log ok", "[+]etcd ok"} <= set(lines)

@@ -276,7 +276,7 @@ async def test_who_may_not_approve_for_a_signer_is_forbidden(http: Http) -> None
     assert not ok(await http("GET", f"{CSRS}/r")).get("status")
 
 
-async def test_access_reviews_tell_who_may_do_what(http: Http) -> None:
+async def test_access_reviews_decide_who_may_do_what(http: Http) -> None:
     base = "/apis/authorization.k8s.io/v1"
     spec = {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": "default"}}
     mine = ok(await http("POST", f"{base}/selfsubjectaccessreviews", {"spec": spec}), 201)

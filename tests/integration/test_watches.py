@@ -69,7 +69,7 @@ async def test_the_headers_come_before_the_first_event(http: Http, server: ApiSe
 
 
 @pytest.mark.parametrize("version", ["", "&resourceVersion=0", "&resourceVersion="])
-async def test_without_a_version_a_watch_tells_the_current_state_first(http: Http, version: str) -> None:
+async def test_without_a_version_a_watch_sends_the_current_state_first(http: Http, version: str) -> None:
     for name in ("a", "b"):
         await create(http, name, labels={"mine": "yes"})
     async with watching(http, f"{CONFIGMAPS}?watch=1&labelSelector=mine{version}") as events:
@@ -111,7 +111,7 @@ async def test_the_legacy_watch_prefix_watches(http: Http) -> None:
         assert types_and_names([await events.next()]) == [("ADDED", "default")]
 
 
-async def test_a_watch_of_one_name_tells_of_no_other(http: Http, server: ApiServer) -> None:
+async def test_a_watch_of_one_name_sends_no_other(http: Http, server: ApiServer) -> None:
     path = f"{CONFIGMAPS}?watch=1&fieldSelector=metadata.name%3Dmine&resourceVersion={server.cache.revision}"
     async with watching(http, path) as events:
         await create(http, "other")
@@ -346,7 +346,7 @@ async def test_a_streamed_list_without_bookmarks_has_none(http: Http) -> None:
 
 
 @pytest.mark.parametrize("version", ["", "&resourceVersion=0"])
-async def test_without_initial_events_a_watch_tells_only_what_comes(http: Http, version: str) -> None:
+async def test_without_initial_events_a_watch_sends_only_later_changes(http: Http, version: str) -> None:
     await create(http, "old")
     query = f"watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan{version}"
     async with watching(http, f"{CONFIGMAPS}?{query}") as events:

@@ -149,7 +149,7 @@ async def test_a_layer_that_fails_ends_the_call() -> None:
         await interpreter.interpret_health(thing())
 
 
-async def test_layers_are_asked_about_their_kinds_only() -> None:
+async def test_layers_are_called_for_their_kinds_only() -> None:
     pod = thing(kinds.POD, status={"phase": "Running"})
     assert await Interpreter([Fake("one", "*")]).reflect_status(pod) == {"phase": "Running"}
 
@@ -163,7 +163,7 @@ def test_anybody_who_answers_enables_an_operation() -> None:
     assert all(Interpreter([Fake("lua", "*")]).enabled(kinds.DEPLOYMENT, operation) for operation in OPERATIONS)
 
 
-async def test_nobody_can_tell_about_an_unknown_kind_but_for_its_status() -> None:
+async def test_of_an_unknown_kind_only_the_status_is_interpreted() -> None:
     interpreter, obj = Interpreter(), thing(GVK("", "v1", "ConfigMap"))
     calls = {
         "InterpretReplica": interpreter.get_replicas(obj),

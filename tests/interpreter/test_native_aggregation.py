@@ -61,7 +61,7 @@ def test_a_deployment_is_observed_when_every_cluster_follows_the_template(native
     assert result["status"] == {"observedGeneration": 2, **counted}
 
 
-def test_a_cluster_that_has_not_told_holds_the_generation_back(native: Any) -> None:
+def test_a_cluster_that_has_not_reported_holds_the_generation_back(native: Any) -> None:
     deployment = template(kinds.DEPLOYMENT, {"observedGeneration": 1})
     refusal = native.aggregate_status(deployment, items(seen(2, replicas=1), None))
     assert refusal["status"] == {"observedGeneration": 1, "replicas": 1}

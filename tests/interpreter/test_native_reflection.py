@@ -137,7 +137,7 @@ def test_workloads_must_name_the_template_they_follow(native: Any, kind: str, te
         native.reflect_status(obj("apps/v1", kind, {}, template=template))
 
 
-def test_a_deployment_that_has_nothing_to_tell_reports_nothing(native: Any) -> None:
+def test_a_deployment_without_a_status_reports_nothing(native: Any) -> None:
     observed = obj("apps/v1", "Deployment", {}, template="0")
     del observed["metadata"]["generation"]
     assert native.reflect_status(observed) is None

@@ -239,7 +239,7 @@ async def test_a_member_that_refuses_stops_the_clean_up_unless_forced(
 
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("error", [ConnectionFailed("https://m1: no answer within 60s"), None])
-async def test_a_member_that_does_not_answer_is_asked_once_and_not_for_ever(
+async def test_a_member_that_does_not_respond_is_tried_once_and_not_for_ever(
     member: MemberServer, monkeypatch: pytest.MonkeyPatch, error: Exception | None, force: bool
 ) -> None:
     requested: list[object] = []

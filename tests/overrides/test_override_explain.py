@@ -90,7 +90,7 @@ def test_places_move_with_the_elements_of_a_list() -> None:
     ]
 
 
-def test_two_removals_from_the_same_position_are_both_told() -> None:
+def test_two_removals_from_the_same_position_are_both_reported() -> None:
     obj = {**config_map(), "list": ["a", "b", "c"]}
     changes = explained(obj, op("p", plain("remove", "/list/0"), plain("remove", "/list/0"))).changes
     assert [(change.before, change.lost) for change in changes] == [("a", False), ("b", False)]

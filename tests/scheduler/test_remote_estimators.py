@@ -53,7 +53,7 @@ def test_an_estimator_that_fails_is_left_out_as_a_whole() -> None:
     assert "without broken: out of order" in str(explain(decision)[0])
 
 
-def test_without_replicas_nobody_is_asked() -> None:
+def test_without_replicas_no_estimator_is_called() -> None:
     spec = {**SPEC, "replicas": 0}
     decision = schedule(Request(spec), Fleet.of(CLUSTERS), [Broken()])
     assert decision.attempts[0].estimate is not None
@@ -78,7 +78,7 @@ async def remotely(one: Any, clock: FakeClock | None = None, **settings: Any) ->
     return await schedule_remotely(Request(SPEC), Fleet.of(CLUSTERS), local, [fan_out])
 
 
-async def test_clusters_are_asked_from_afar() -> None:
+async def test_remote_estimators_are_called() -> None:
     assert shown(await remotely(asked_of({"a": 2, "b": 3, "c": 100}))) == {"a": 2, "b": 3, "c": 7}
 
 
@@ -94,12 +94,12 @@ async def test_several_failures_are_reported_together() -> None:
     assert decision.attempts[0].estimate.failures == [("scheduler-estimator", "[x, y]")]
 
 
-async def test_a_mistake_in_the_asking_is_not_taken_for_a_failure_of_the_cluster() -> None:
+async def test_an_invalid_request_does_not_count_as_a_failure_of_the_cluster() -> None:
     with pytest.raises(ExceptionGroup):
         await remotely(asked_of({"a": TypeError("oops"), "b": 1, "c": 1}))
 
 
-async def test_all_are_asked_at_once_under_one_deadline() -> None:
+async def test_all_are_called_at_once_under_one_deadline() -> None:
     clock, requested, all_asked = FakeClock(), set[str](), asyncio.Event()
 
     async def never(name: str, _question: Question) -> int:

@@ -40,7 +40,7 @@ from karmada.kube.server.http.results import Result
 from karmada.kube.server.outbound.https import Outbound
 
 SYSTEM_NAMESPACE, CLUSTER_NAMESPACE = "karmada-system", "karmada-cluster"
-TELL_SECONDS = 5.0
+SERVED_SECONDS = 5.0
 _OURS = {"karmada.io/system": "true"}
 log = get_logger("apiserver")
 
@@ -101,7 +101,7 @@ async def until_served(server: ApiServer) -> None:
         look()
         while not served.is_set():
             try:
-                await with_timeout(server.clock, served.wait(), TELL_SECONDS)
+                await with_timeout(server.clock, served.wait(), SERVED_SECONDS)
             except TimeoutError:
                 log.info("Waiting until all kinds are served", missing=", ".join(sorted(set(missing()))))
     finally:

@@ -106,14 +106,14 @@ def _dispatch(root: click.Group, words: list[str]) -> int:
     _check_text(words)
     if words == ["--version"]:
         words = ["version"]
-    asked = words[:1] == ["help"]
+    wants_help = words[:1] == ["help"]
     try:
-        found = resolve(root, words[1:] if asked else words, helping=asked)
+        found = resolve(root, words[1:] if wants_help else words, helping=wants_help)
     except UnknownCommand as unknown:
         return _unknown(root, unknown)
     reading = _read(found)
     _warn_of_underscores(reading)
-    if asked or reading.help or found.command is root:
+    if wants_help or reading.help or found.command is root:
         click.echo(help_text.text(found.command, found.names, found.commands[:-1]))
         return 0
     if isinstance(found.command, click.Group) and not found.command.invoke_without_command:

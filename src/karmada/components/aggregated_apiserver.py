@@ -87,12 +87,12 @@ class AggregatedApiServer:
         self._following: asyncio.Task[None] | None = None
         self._transport = transport_for(access.secrets)
         self._control_plane = Client(self._transport)
-        self._asking = [Client(transport_for(way)) for way in (access.callers, access.rights)]
-        self._callers = DelegatedAuthenticator(self._asking[0], clock, anonymous=config.anonymous)
-        rights = DelegatedAuthorizer(self._asking[1], clock)
+        self._delegates = [Client(transport_for(way)) for way in (access.callers, access.rights)]
+        self._callers = DelegatedAuthenticator(self._delegates[0], clock, anonymous=config.anonymous)
+        rights = DelegatedAuthorizer(self._delegates[1], clock)
         self.server = ExtensionServer(config, self._callers, rights, tls.context, clock)
         self._informers = Informers(self._control_plane, clock=clock)
-        self._published = Informers(self._asking[0], clock=clock)
+        self._published = Informers(self._delegates[0], clock=clock)
         self._secrets = self._informers.of(SECRETS, transform=_credentials)
         self._believe(trust)
         if lookup:
@@ -128,7 +128,7 @@ class AggregatedApiServer:
         await self.server.stop()
         await self._informers.stop()
         await self._published.stop()
-        for client in (self._control_plane, *self._asking):
+        for client in (self._control_plane, *self._delegates):
             await client.close()
 
     async def _secret(self, namespace: str, name: str) -> Obj | None:

@@ -51,7 +51,7 @@ def ready_flag(command: F) -> F:
     )(command)
 
 
-def tell_ready(descriptor: int | None) -> None:
+def report_ready(descriptor: int | None) -> None:
     """The descriptor stays open, so that its reader also detects the end of the process."""
     if descriptor is not None:
         os.write(descriptor, b"ready\n")
@@ -110,7 +110,7 @@ async def run(server: Served, title: str, stopping: asyncio.Event, ready_fd: int
         if started:
             click.echo(f"{title} at {server.url}")
             click.echo(f"  export KUBECONFIG={server.kubeconfig}")
-            tell_ready(ready_fd)
+            report_ready(ready_fd)
             with watching_for_stalls():
                 await stopping.wait()
     finally:

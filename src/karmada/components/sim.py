@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from karmada.components.program import Program
-from karmada.components.running import namespace_deletion_flag, ready_flag, tell_ready
+from karmada.components.running import namespace_deletion_flag, ready_flag, report_ready
 
 if TYPE_CHECKING:
     from karmada.kube.sim.fleet import Fleet
@@ -92,7 +92,7 @@ async def serve(fleet: Fleet, verbosity: int, ready_fd: int | None) -> None:
         await fleet.start(_show_progress)
         await admin.start()
         click.echo(f"{len(fleet.clusters)} simulated clusters; kubeconfig {fleet.kubeconfig}")
-        tell_ready(ready_fd)
+        report_ready(ready_fd)
         with watching_for_stalls():
             await stopping.wait()
     finally:

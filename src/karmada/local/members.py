@@ -83,15 +83,15 @@ class _Bringing:
             await self._exists(name)
             await self._join(name, self._folder.members_kubeconfig, name, renew=True)
 
-        await self._tell_failure(name, bring)
+        await self._report_failure(name, bring)
 
     async def attached(self, wanted: Attached) -> None:
         async def bring() -> None:
             await self._join(wanted.name, wanted.kubeconfig, wanted.context, renew=False)
 
-        await self._tell_failure(wanted.name, bring)
+        await self._report_failure(wanted.name, bring)
 
-    async def _tell_failure(self, name: str, bring: Callable[[], Awaitable[None]]) -> None:
+    async def _report_failure(self, name: str, bring: Callable[[], Awaitable[None]]) -> None:
         try:
             await bring()
         except (AdminError, ApiError, ConnectionFailed, JoinError, KubeconfigError, TimeoutError) as error:

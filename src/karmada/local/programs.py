@@ -71,11 +71,11 @@ class Running:
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(life, self._heard)
+        self._loop.add_reader(life, self._readable)
         if not program.signals_ready:
             self.ready.set_result(None)
 
-    def _heard(self) -> None:
+    def _readable(self) -> None:
         if os.read(self._life, 100):
             if not self.ready.done():
                 self.ready.set_result(None)

@@ -85,7 +85,7 @@ async def schedule_remotely(
         while True:
             began = meter.now()
             estimate = estimate_locally(question, estimators, meter)
-            await _ask_remotely(question, estimate, remote, meter)
+            await _estimate_remotely(question, estimate, remote, meter)
             settle(estimate, question)
             _observe(meter, question, estimate, began)
             question = steps.send(estimate)
@@ -98,7 +98,7 @@ def _observe(meter: Meter, question: Question, estimate: Estimate, began: float)
     meter.estimated(meter.now() - began, sets=question.sets, failed=len(estimate.failures) > 0)
 
 
-async def _ask_remotely(
+async def _estimate_remotely(
     question: Question, estimate: Estimate, remote: Sequence[RemoteEstimator], meter: Meter
 ) -> None:
     async def estimate_remotely(estimator: RemoteEstimator) -> Ints | EstimateError:

@@ -135,7 +135,7 @@ async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
         yield plane
 
 
-async def test_clusters_types_names_and_namespaces_are_asked_of_the_control_plane(plane: ControlPlane) -> None:
+async def test_clusters_types_names_and_namespaces_come_from_the_control_plane(plane: ControlPlane) -> None:
     before = ["--kubeconfig", str(plane.server.kubeconfig)]
 
     async def found(*words: str) -> list[str]:

@@ -353,7 +353,7 @@ def test_kinds_that_only_members_know_are_found_there(
 # explain and discovery
 
 
-def test_explain_tells_of_kinds_and_fields(run: Run) -> None:
+def test_explain_describes_kinds_and_fields(run: Run) -> None:
     page = run(explain, "pp.spec.conflictResolution").stdout
     assert page.startswith("GROUP:      policy.karmada.io\nKIND:       PropagationPolicy\nVERSION:    v1alpha1\n\n")
     assert "FIELD: conflictResolution <string>\nENUM:\n    Abort\n    Overwrite\n\nDESCRIPTION:\n" in page

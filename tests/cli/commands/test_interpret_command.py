@@ -106,7 +106,7 @@ def run(*words: str, stdin: str = "") -> Result:
 # check
 
 
-def test_check_tells_of_every_rule(folder: Path) -> None:
+def test_check_reports_every_rule(folder: Path) -> None:
     scripts = {"retention": SCRIPTS["retention"], "replicaResource": "function GetReplicas("}
     (folder / "some.yaml").write_text(yaml.safe_dump(customization(**scripts)))
     result = run("-f", "some.yaml", "--check")
@@ -322,7 +322,7 @@ def test_edit_of_standard_input_goes_to_standard_output(folder: Path, editor: An
     )
 
 
-def test_edit_explains_if_asked(folder: Path, editor: Any) -> None:
+def test_edit_explains_on_request(folder: Path, editor: Any) -> None:
     editor("s/obj.spec.replicas = n/obj.spec.replicas = 9/")
     run("-f", "all.yaml", "--edit", "--show-doc")
     shown = (folder / "shown1").read_text()

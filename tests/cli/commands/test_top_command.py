@@ -161,7 +161,7 @@ def test_a_name_that_one_member_has_is_no_failure_of_the_others(lab: Lab) -> Non
     assert missing.err == 'cluster(m1): pods "nobody" not found\ncluster(m2): pods "nobody" not found\n'
 
 
-def test_members_that_cannot_tell_are_named_and_the_others_shown(lab: Lab) -> None:
+def test_members_that_fail_are_named_and_the_others_shown(lab: Lab) -> None:
     result = lab.top("pod")
     assert result.code == 1
     assert [row[:2] for row in rows(result)[1:]] == [["alone", "m1"], ["both", "m1"], ["both", "m2"]]

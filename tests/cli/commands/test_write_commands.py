@@ -236,7 +236,7 @@ def test_not_waiting(run: Commands) -> None:
     assert run.refused("delete", "cm", "going") == 'Error from server (NotFound): configmaps "going" not found\n'
 
 
-def test_asking_before_deleting(run: Commands) -> None:
+def test_confirmation_before_deleting(run: Commands) -> None:
     run("create", "cm", "dear")
     question = "You are about to delete the following 1 resource(s):\nconfigmap/dear\nDo you want to continue? (y/n): "
     assert run("delete", "cm", "dear", "-i", stdin="n\n").out == f"{question}deletion is cancelled\n"

@@ -164,7 +164,7 @@ async def test_a_server_that_knows_no_end_of_input_is_not_hung_up_on(server: Ser
     ("status", "message"),
     [
         (failed(message="no such thing", reason="InternalError", code=500), "no such thing"),
-        (None, "the stream ended without telling how the command ended"),
+        (None, "the stream ended without the exit status of the command"),
     ],
 )
 async def test_what_did_not_even_run_is_reported(

@@ -170,7 +170,7 @@ def pages() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_url_is_fetched_and_a_busy_server_asked_again(pages: str) -> None:
+def test_a_url_is_fetched_and_a_busy_server_is_retried(pages: str) -> None:
     assert names(f"{pages}/good.yaml") == [("fetched", "good.yaml")]
     assert names(f"{pages}/busy.yaml") == [("fetched", "busy.yaml")]
     assert Pages.requests == 3

@@ -60,7 +60,7 @@ def test_what_works_longest_comes_first(better: Obj, worse: Obj, order: Any) -> 
     assert sorted([worse, better], key=order) == [better, worse]
 
 
-def test_the_one_that_failed_most_has_most_to_tell() -> None:
+def test_the_one_that_failed_most_reports_most() -> None:
     calm, troubled = pod(restarts=0), pod(restarts=3)
     assert sorted([calm, troubled], key=pods.best_to_read) == [troubled, calm]
     assert sorted([troubled, calm], key=pods.best_to_enter) == [calm, troubled]

@@ -157,7 +157,7 @@ async def test_a_member_that_hangs_is_not_reachable_when_the_probe_times_out(pla
     assert brief(await passing, "Ready") == ("False", "ClusterNotReachable")
 
 
-async def test_a_member_that_is_healthy_but_tells_nothing_keeps_what_was_known(
+async def test_a_member_that_is_healthy_but_reports_nothing_keeps_its_last_status(
     plane: Plane, member: FakeMember
 ) -> None:
     await plane.join("m1", member)
@@ -344,7 +344,7 @@ async def test_a_cluster_made_anew_starts_without_a_past(plane: Plane, member: F
     assert await plane.ready("m1") == READY
 
 
-async def test_metrics_tell_of_a_cluster_until_it_is_gone(plane: Plane, member: FakeMember) -> None:
+async def test_metrics_have_a_cluster_until_it_is_gone(plane: Plane, member: FakeMember) -> None:
     await member.create(
         {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"},
          "status": {"allocatable": {"cpu": "1500m", "memory": "1Ki", "pods": "3"}}}

@@ -119,7 +119,7 @@ async def test_selectors_reach_the_server(client: Client) -> None:
     assert len((await client.list(CONFIG_MAPS))["items"]) == 1
 
 
-async def test_a_watch_tells_every_change_in_order(client: Client) -> None:
+async def test_a_watch_sends_every_change_in_order(client: Client) -> None:
     version = (await client.list(CONFIG_MAPS))["metadata"]["resourceVersion"]
     stream = await client.watch(CONFIG_MAPS, "ns", resource_version=version)
     a = await client.create(CONFIG_MAPS, config_map("a", text="ä" * 100_000))

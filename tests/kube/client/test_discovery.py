@@ -49,7 +49,7 @@ async def test_a_resource_answers_to_all_its_names(api: FakeTransport, word: str
     assert (await RESTMapper(api).named(word)).gvr == DEPLOYMENTS
 
 
-async def test_a_kind_that_appears_at_run_time_is_found_by_asking_again(
+async def test_a_kind_that_appears_at_run_time_is_found_by_another_discovery(
     fake: FakeApi, api: FakeTransport, clock: FakeClock
 ) -> None:
     mapper = RESTMapper(api, clock=clock)
@@ -62,7 +62,7 @@ async def test_a_kind_that_appears_at_run_time_is_found_by_asking_again(
     assert (await mapper.kind_of(WIDGETS)).gvk.kind == "Widget"
 
 
-async def test_misses_do_not_ask_more_often_than_the_interval_allows(
+async def test_misses_request_no_more_often_than_the_interval_allows(
     fake: FakeApi, api: FakeTransport, clock: FakeClock
 ) -> None:
     mapper = RESTMapper(api, clock=clock, min_interval=10)

@@ -107,7 +107,7 @@ async def test_a_plug_in_runs_once_until_its_answer_expires(
     assert info["spec"]["cluster"]["server"] == server
 
 
-async def test_a_plug_in_is_asked_again_when_the_server_refuses_its_token(
+async def test_a_plug_in_is_called_again_when_the_server_refuses_its_token(
     serve: Serve, connect: Open, tmp_path: Path
 ) -> None:
     async def picky(request: web.Request) -> web.Response:
@@ -156,7 +156,7 @@ async def test_the_server_must_show_a_certificate_of_the_authority(
     assert await connect(server, insecure=True).call(GET)
 
 
-async def test_the_server_name_can_be_told(serve: Serve, connect: Open, authority: Authority, tmp_path: Path) -> None:
+async def test_the_server_name_can_be_given(serve: Serve, connect: Open, authority: Authority, tmp_path: Path) -> None:
     server = await serve(echo, server_context(authority, tmp_path, "api.example"))
     with pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY_FAILED"):
         await connect(server, ca=Material(authority.pem)).call(GET)
@@ -194,7 +194,7 @@ async def test_a_client_certificate_is_used_and_followed_when_its_file_changes(
 # failures
 
 
-async def test_a_busy_server_is_asked_again_when_it_says(serve: Serve, connect: Open, clock: FakeClock) -> None:
+async def test_a_busy_server_is_retried_after_its_retry_after(serve: Serve, connect: Open, clock: FakeClock) -> None:
     requested: list[float] = []
 
     async def busy(request: web.Request) -> web.Response:
@@ -302,7 +302,7 @@ async def test_a_watch_that_breaks_is_a_failed_connection(serve: Serve, connect:
         await anext(stream)
 
 
-async def test_closing_a_watch_tells_the_server(serve: Serve, connect: Open, fake: FakeApi) -> None:
+async def test_closing_a_watch_cancels_it_at_the_server(serve: Serve, connect: Open, fake: FakeApi) -> None:
     client = Client(connect(await serve(application(fake))))
     await client.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "ns"}})
     stream = await client.watch(CONFIG_MAPS, resource_version="10")

@@ -107,7 +107,7 @@ async def test_what_is_no_answer_is_a_failed_connection(answer: bytes, error: st
             await send(here.url)
 
 
-async def test_connections_are_kept_and_shared_with_who_asks_the_same_place() -> None:
+async def test_connections_are_kept_and_shared_by_users_of_the_same_place() -> None:
     answer = OK + b"Content-Length: 2\r\n\r\n{}"
     async with listening(saying(answer, answer, answer)) as here:
         one, other = (LightTransport(RestConfig(server=f"{here.url}{path}")) for path in ("", "/proxy"))
@@ -166,7 +166,7 @@ async def test_a_connection_that_waited_too_long_or_said_something_unasked_is_no
         await transport.close()
 
 
-async def test_with_the_last_who_asks_a_place_its_connections_end() -> None:
+async def test_with_the_last_user_of_a_place_its_connections_end() -> None:
     ended = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -8,7 +8,7 @@ from karmada.kube.client.socks import SocksConnector, is_socks
 @pytest.mark.parametrize(
     ("proxy", "socks"), [("socks5://a:1", True), ("socks5h://a", True), ("http://a", False), ("", False)]
 )
-def test_the_scheme_tells(proxy: str, socks: bool) -> None:
+def test_the_scheme_decides(proxy: str, socks: bool) -> None:
     assert is_socks(proxy) is socks
 
 

@@ -76,7 +76,7 @@ def test_secrets_have_the_keys_of_their_type(kind: str, data: dict[str, str], wa
     assert texts(config.SECRET.validate({"metadata": {}, "type": kind, "data": data})) == wanted
 
 
-def test_what_is_wrong_inside_a_secret_is_not_told() -> None:
+def test_errors_inside_a_secret_are_not_quoted() -> None:
     data = {".dockerconfigjson": b64("my password")}
     [error] = config.SECRET.validate({"metadata": {}, "type": "kubernetes.io/dockerconfigjson", "data": data})
     assert "<secret contents redacted>" in str(error)

@@ -72,7 +72,7 @@ def test_a_core_event_lives_where_its_object_lives() -> None:
     assert validate({**node, "metadata": {"name": "e", "namespace": "default"}}) == []
 
 
-def test_a_new_event_tells_all() -> None:
+def test_a_new_event_is_complete() -> None:
     assert events.EVENT_V1.validate(NEW) == []
 
 
@@ -88,7 +88,7 @@ def test_a_new_event_tells_all() -> None:
         ({"note": "x" * 1025}, 'note: Invalid value: "": can have at most 1024 characters'),
     ],
 )
-def test_what_a_new_event_must_tell(fields: dict[str, Any], wanted: str) -> None:
+def test_the_required_fields_of_a_new_event(fields: dict[str, Any], wanted: str) -> None:
     assert wanted in texts(events.EVENT_V1.validate({**NEW, **fields}))
 
 

@@ -79,5 +79,5 @@ def test_a_path_that_cannot_be_followed_finds_nothing(path: str) -> None:
         ("$", ()),
     ],
 )  # fmt: skip
-def test_a_path_of_plain_fields_tells_them(path: str, fields: tuple[str, ...] | None) -> None:
+def test_a_path_of_plain_fields_returns_them(path: str, fields: tuple[str, ...] | None) -> None:
     assert compile_path(path).fields == fields

@@ -134,7 +134,7 @@ async def test_a_terminal_failure_is_not_tried_again(client: Client, run: Any, c
     assert recorder.keys == ["a"]
 
 
-async def test_a_result_may_ask_to_be_called_again_later(client: Client, run: Any, clock: FakeClock) -> None:
+async def test_a_result_may_requeue_after_a_time(client: Client, run: Any, clock: FakeClock) -> None:
     recorder = Recorder(Watch(PODS), answer=lambda _, count: requeue(after=300) if count == 1 else Done)
     await run(recorder)
     await client.create(PODS, pod("a"))

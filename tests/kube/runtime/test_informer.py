@@ -189,7 +189,7 @@ async def test_a_bookmark_moves_the_version_to_resume_from(client: Client, fake:
     assert len([c for c in fake.calls if c.path.endswith("configmaps") and c.method == "GET"]) == 3
 
 
-async def test_lost_history_makes_it_list_again_and_tell_the_difference(
+async def test_lost_history_makes_it_list_again_and_emit_the_difference(
     client: Client, fake: FakeApi, informer: Informer, clock: FakeClock
 ) -> None:
     seen = Seen()

@@ -56,7 +56,7 @@ async def test_a_paged_informer_lists_in_pages_and_keeps_what_its_transform_make
 
 
 @pytest.mark.parametrize("how", ["paged", "on_demand"])
-async def test_a_paged_informer_that_lists_again_tells_only_what_changed(
+async def test_a_paged_informer_that_lists_again_emits_only_what_changed(
     fake: FakeApi, client: Client, clock: FakeClock, how: str
 ) -> None:
     await fill(client, 3)

@@ -285,7 +285,7 @@ async def test_annotations_of_the_deployment_reach_the_new_replicaset_only(tmp_p
 # --- scaling
 
 
-async def test_scaling_tells_and_changes_no_revision(tmp_path: Path) -> None:
+async def test_scaling_emits_an_event_and_changes_no_revision(tmp_path: Path) -> None:
     async with cluster_of(tmp_path) as cluster:
         await cluster.run(3)
         for replicas in (0, 5, 1):

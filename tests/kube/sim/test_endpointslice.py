@@ -34,7 +34,7 @@ async def test_a_service_without_pods_has_one_empty_slice(tmp_path: Path) -> Non
         assert meta["managedFields"][0]["manager"] == "kube-controller-manager"
 
 
-async def test_an_endpoint_tells_of_its_pod(tmp_path: Path) -> None:
+async def test_an_endpoint_refers_to_its_pod(tmp_path: Path) -> None:
     async with running(tmp_path, parts) as cluster:
         node = {"metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "z1"}}}
         await cluster.client.create(NODES, {"apiVersion": "v1", "kind": "Node", **node})

@@ -86,7 +86,7 @@ async def test_another_type_gives_the_address_back(tmp_path: Path) -> None:
         ]
 
 
-async def test_an_asked_address_is_given_or_refused_until_it_is_free(tmp_path: Path) -> None:
+async def test_a_requested_address_is_allocated_or_refused_until_it_is_free(tmp_path: Path) -> None:
     async with running(tmp_path, parts, profile=Profile("m1")) as cluster:
         assert (await balanced(cluster, "a", loadBalancerIP="172.18.255.9"))[0]["ip"] == "172.18.255.9"
         assert await balanced(cluster, "b", loadBalancerIP="172.18.255.9") == []

@@ -20,7 +20,7 @@ def node_of(cluster: Harness, name: str) -> Obj | None:
     return cluster.context.informers.of(NODES).get(Key("", name))
 
 
-async def test_a_node_has_everything_a_kubelet_tells(tmp_path: Path) -> None:
+async def test_a_node_has_everything_a_kubelet_reports(tmp_path: Path) -> None:
     pool = NodePool(
         name="gpu", count=2, zones=("a", "b"), region="eu", labels={"node-role.kubernetes.io/gpu": ""},
         taints=(Taint("gpu", "NoSchedule", "yes"),), extended={"nvidia.com/gpu": "2"}, provider="aws",

@@ -167,7 +167,7 @@ def test_the_status_of_a_running_pod_has_the_shape_clients_know() -> None:
     }
 
 
-def test_an_old_cluster_tells_less() -> None:
+def test_an_old_cluster_reports_less() -> None:
     life = Life(pod_of(), minor=24).until(60)
     assert "observedGeneration" not in life.status
     assert "hostIPs" not in life.status

@@ -66,7 +66,7 @@ def test_a_decision_is_about_a_binding_that_differs_in_nothing_but_clusters() ->
 # success
 
 
-async def test_the_status_tells_the_generation_that_the_decision_made(plane: Scheduling) -> None:
+async def test_the_status_has_the_generation_of_the_decision(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
     for name, how in (("a", DUPLICATED), ("b", DYNAMIC)):
         made = await plane.bind(f"{name}-deployment", deployment(2, placement(how)))
@@ -97,7 +97,7 @@ async def test_a_decision_is_two_writes(plane: Scheduling) -> None:
     assert wrote == [path, f"{path}/status"]
 
 
-async def test_deciding_the_same_again_writes_and_tells_nothing(plane: Scheduling) -> None:
+async def test_deciding_the_same_again_writes_and_emits_nothing(plane: Scheduling) -> None:
     await plane.clusters("m1")
     made = await plane.bind("settings-configmap", config_map({}))
     await plane.wait(60)
@@ -142,7 +142,7 @@ async def test_what_others_say_in_the_status_stays(plane: Scheduling) -> None:
     assert changed["status"]["conditions"] == [*found["status"]["conditions"], applied]
 
 
-async def test_asking_for_what_there_is_again_ends_a_failure(plane: Scheduling) -> None:
+async def test_applying_the_existing_state_again_ends_a_failure(plane: Scheduling) -> None:
     await plane.clusters("m1", pods=9)
     await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
     assert condition(await plane.change("web-deployment", {"replicas": 30})) != SUCCESS

@@ -182,10 +182,10 @@ class _Deletion:
                         return ""
                     raise
                 uid = _uid(answer) or _uid(one.obj)
-            self._tell(one)
+            self._report(one)
         return uid
 
-    def _tell(self, one: Chosen) -> None:
+    def _report(self, one: Chosen) -> None:
         if self._flags["output"] == "name":
             click.echo(f"{_kind(one)}/{one.name}")
             return

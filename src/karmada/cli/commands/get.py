@@ -60,11 +60,11 @@ class Wish:
         return self.watch or self.watch_only
 
     @property
-    def asks_control_plane(self) -> bool:
+    def includes_control_plane(self) -> bool:
         return self.scope in ("", scope.KARMADA, scope.ALL)
 
     @property
-    def asks_members(self) -> bool:
+    def includes_members(self) -> bool:
         return self.scope in (scope.MEMBERS, scope.ALL) or (self.scope == "" and self.for_people)
 
     @property
@@ -248,7 +248,7 @@ async def _look(wish: Wish, control: Session, question: Question) -> Findings:
             sessions,
             question,
             understood,
-            with_control_plane=wish.asks_control_plane,
+            with_control_plane=wish.includes_control_plane,
             own_kinds_here_only=wish.lenient,
         )
     findings.troubles = await sources.settled(control, [*findings.troubles, *troubles], wish.clusters)
@@ -267,7 +267,7 @@ async def where(wish: Wish, control: Session, question: Question) -> tuple[Any, 
     from karmada.cli.targeting import sources
     from karmada.kube.objects.errors import Forbidden
 
-    if not wish.asks_members:
+    if not wish.includes_members:
         return await sources.guess(control, question), [], []
     guessing = asyncio.ensure_future(sources.guess(control, question))
     try:

@@ -110,7 +110,7 @@ async def _sources(
     """The sources, each with its single target."""
     troubles: list[Trouble] = []
     found: list[Source] = []
-    places = [control, *members] if wish.asks_control_plane else members
+    places = [control, *members] if wish.includes_control_plane else members
     meanings = await asyncio.gather(*(_understood(session, control, question, understood) for session in places))
     for session, targets in zip(places, meanings, strict=True):
         if isinstance(targets, Trouble):

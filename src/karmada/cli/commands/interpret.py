@@ -194,7 +194,7 @@ def _execute(operation: Operation, customizations: Sequence[Customization], flag
     try:
         if not layer.enabled(gvk_of(obj), operation):
             raise InterpreterError("rule is not enabled")
-        results = connect.run(_ASK[operation](layer, _Inputs(obj, observed or {}, items, flags["desired_replica"])))
+        results = connect.run(_CALLS[operation](layer, _Inputs(obj, observed or {}, items, flags["desired_replica"])))
     except InterpreterError as error:
         click.echo(f"Execute {operation} error: {error}", err=True)
         return
@@ -260,7 +260,7 @@ async def _dependencies(layer: Declarative, given: _Inputs) -> dict[str, Any]:
     return {"dependencies": await layer.get_dependencies(given.obj)}
 
 
-_ASK: dict[str, Callable[[Declarative, _Inputs], Any]] = {
+_CALLS: dict[str, Callable[[Declarative, _Inputs], Any]] = {
     "InterpretReplica": _replicas,
     "InterpretComponent": _components,
     "ReviseReplica": _revised,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from karmada.cli.targeting import connect
-from karmada.cli.targeting.usage import Amount, NodeUse, PodUse, Question, ask_nodes, ask_pods, summed
+from karmada.cli.targeting.usage import Amount, NodeUse, PodUse, Question, summed, usage_of_nodes, usage_of_pods
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ALIASES = {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"}
@@ -132,15 +132,15 @@ def pod(
         raise connect.failure("only one of NAME or selector can be provided")
     _check(selector, field_selector)
     question = Question(name, "" if all_namespaces else namespace, selector, field_selector)
-    asked = ask_pods(question, clusters, all_namespaces, (kubeconfig, karmada_context, namespace))
-    answers, where = connect.run(asked)
+    reading = usage_of_pods(question, clusters, all_namespaces, (kubeconfig, karmada_context, namespace))
+    answers, where = connect.run(reading)
     if answers.pods:
         found = sorted_pods(answers.pods, sort_by)
         text = pod_table(found, namespaces=all_namespaces, containers=containers, headers=not no_headers, total=total)
         click.echo(text, nl=False)
     elif not answers.failures:
         click.echo(f"No resources found in {where} namespace." if where else "No resources found", err=True)
-    _tell(answers.failures)
+    _report(answers.failures)
 
 
 @top.command()
@@ -178,15 +178,15 @@ def node(
         raise connect.failure("only one of NAME or --selector can be provided")
     _check(selector)
     question = Question(name, labels=selector, capacity=show_capacity)
-    answers = connect.run(ask_nodes(question, clusters, (kubeconfig, karmada_context)))
+    answers = connect.run(usage_of_nodes(question, clusters, (kubeconfig, karmada_context)))
     if answers.nodes:
         click.echo(node_table(sorted_nodes(answers.nodes, sort_by), headers=not no_headers), nl=False)
     elif not answers.failures:
         click.echo("No resources found", err=True)
-    _tell(answers.failures)
+    _report(answers.failures)
 
 
-def _tell(failures: dict[str, str]) -> None:
+def _report(failures: dict[str, str]) -> None:
     lines = [f"cluster({cluster}): {message}" for cluster, message in failures.items()]
     if len(lines) == 1:
         raise connect.failure(lines[0])

@@ -86,7 +86,7 @@ class Answers:
 # requests
 
 
-async def ask_pods(
+async def usage_of_pods(
     question: Question, clusters: Sequence[str], everywhere: bool, way: tuple[str, str, str]
 ) -> tuple[Answers, str]:
     """The metrics, and the namespace that was read."""
@@ -102,7 +102,7 @@ async def ask_pods(
     return Answers(pods=pods, failures=found[1]), question.namespace
 
 
-async def ask_nodes(question: Question, clusters: Sequence[str], way: tuple[str, str]) -> Answers:
+async def usage_of_nodes(question: Question, clusters: Sequence[str], way: tuple[str, str]) -> Answers:
     from karmada.cli.targeting import session
 
     async with session.control_plane(*way) as control:

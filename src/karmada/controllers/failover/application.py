@@ -1,6 +1,6 @@
 """Application failover: evicts a resource from clusters in which it has been unhealthy for too long.
 
-For each binding whose policy asks for it, the moment is remembered since which a cluster reports it Unhealthy; any
+For each binding whose policy has application failover, it records since when a cluster reports it Unhealthy; any
 other report forgets it. The memory is this process's: after a restart the toleration begins anew.
 """
 

@@ -1,4 +1,4 @@
-"""Whether an object in a cluster does what it is there for. Kinds that are not in the table are never ill."""
+"""Whether an object in a cluster does what it is there for. Kinds that are not in the table are always healthy."""
 
 from __future__ import annotations
 

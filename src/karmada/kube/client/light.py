@@ -92,7 +92,7 @@ class LightTransport(NetworkTransport):
     ) -> Answer:
         with self._reaching():
             async with asyncio.timeout(self.config.timeout or None):
-                got = await self._asked(call, data, credential, headers)
+                got = await self._attempt(call, data, credential, headers)
                 try:
                     self._warn(got.headers.all("Warning"))
                     return Answer(got.status, got.headers, await got.whole(call.most))
@@ -103,7 +103,7 @@ class LightTransport(NetworkTransport):
         credential = await self._credential()
         end = None if total is None else asyncio.get_running_loop().time() + total
         with self._reaching("the stream went silent"):
-            got = await self._asked(call, None, credential)
+            got = await self._attempt(call, None, credential)
             try:
                 if got.status not in (200, 204):
                     raise self._refused(got.status, got.headers, await got.whole(OBJECT_BYTES), credential)
@@ -141,7 +141,7 @@ class LightTransport(NetworkTransport):
             why = CLOSED if self._closed else str(error) or type(error).__name__
             raise ConnectionFailed(f"{self._base}: {why}") from error
 
-    async def _asked(
+    async def _attempt(
         self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
     ) -> Answered:
         """The head of the answer, on a connection that must be given back."""

@@ -69,7 +69,7 @@ class RemoteCommand:
         async for _ in self.output():
             pass
         if self._status is None:
-            raise ConnectionFailed("the stream ended without telling how the command ended")
+            raise ConnectionFailed("the stream ended without the exit status of the command")
         if self._status.get("status") == "Success":
             return 0
         causes = (self._status.get("details") or {}).get("causes") or ()

@@ -116,9 +116,9 @@ def ephemeral_errors(pod: Obj, old: Obj) -> list[FieldError]:
 def take_resize(pod: Obj, wanted: Obj) -> Obj:
     """The live Pod with the resources and resize policies of `wanted`'s containers of the same names."""
     for kind in ("containers", "initContainers"):
-        asked = {c.get("name"): c for c in (wanted.get("spec") or {}).get(kind) or ()}
+        requested = {c.get("name"): c for c in (wanted.get("spec") or {}).get(kind) or ()}
         for container in pod["spec"].get(kind) or ():
-            other = asked.get(container.get("name"))
+            other = requested.get(container.get("name"))
             if other is None:
                 continue
             for key in ("resources", "resizePolicy"):

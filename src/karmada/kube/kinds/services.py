@@ -125,11 +125,11 @@ def _copy(new: Obj, was: Obj, key: str) -> None:
 
 def _keep_node_ports(new: Obj, was: Obj) -> None:
     """Ports are the same when they have the same name."""
-    asked = {port.get("nodePort") for port in new.get("ports") or ()}
+    requested = {port.get("nodePort") for port in new.get("ports") or ()}
     known = {port.get("name") or "": port.get("nodePort") for port in was.get("ports") or ()}
     for port in new.get("ports") or ():
         kept = known.get(port.get("name") or "")
-        if kept and not port.get("nodePort") and kept not in asked:
+        if kept and not port.get("nodePort") and kept not in requested:
             port["nodePort"] = kept
 
 

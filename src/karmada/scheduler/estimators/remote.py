@@ -28,13 +28,13 @@ class FanOut:
         self._timeout = timeout
 
     async def estimate(self, question: Question) -> Mapping[str, int]:
-        work = self._ask_all(question)
+        work = self._estimate_all(question)
         try:
             return await (with_timeout(self._clock, work, self._timeout) if self._timeout else work)
         except TimeoutError as late:
             raise EstimateError(str(late)) from None
 
-    async def _ask_all(self, question: Question) -> Mapping[str, int]:
+    async def _estimate_all(self, question: Question) -> Mapping[str, int]:
         names = question.names()
         try:
             async with asyncio.TaskGroup() as group:

@@ -125,7 +125,7 @@ def crashed(name: str, times: int, ago: float) -> dict[str, Any]:
     return status_of(name, RUNNING, ready=True) | {"restartCount": times, "lastState": last}
 
 
-def test_restarts_are_summed_and_tell_the_latest() -> None:
+def test_restarts_are_summed_and_show_the_latest() -> None:
     assert POD.cells(pod("Running", UP), NOW)[3] == "0"
     assert POD.cells(pod("Running", UP | {"restartCount": 2}), NOW)[3] == "2"
     assert POD.cells(pod("Running", crashed("a", 2, 300), crashed("b", 1, 60)), NOW)[3] == "3 (60s ago)"

@@ -129,10 +129,10 @@ def probe_text(probe: Obj) -> str:
         f"period={probe.get('periodSeconds') or 0}s #success={probe.get('successThreshold') or 0} "
         f"#failure={probe.get('failureThreshold') or 0}"
     )
-    return f"{_asking(probe)} {numbers}"
+    return f"{_probe_action(probe)} {numbers}"
 
 
-def _asking(probe: Obj) -> str:
+def _probe_action(probe: Obj) -> str:
     if probe.get("exec"):
         return f"exec {shown(probe['exec'].get('command') or [])}"
     if probe.get("httpGet"):

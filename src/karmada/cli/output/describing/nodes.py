@@ -130,21 +130,21 @@ def _pods(sheet: Sheet, obj: Obj, pods: list[Obj], now: float) -> None:
     sheet.row(1, "---------", "----", "", *("-" * len(title) for title in titles))
     total: dict[str, dict[str, Quantity]] = {"requests": {}, "limits": {}}
     for pod in pods:
-        asked = {kind: _asked(pod, kind) for kind in total}
+        requested = {kind: _requested_by(pod, kind) for kind in total}
         cells = [
-            _share(asked[kind].get(name, ZERO), has.get(name, ZERO), name)
+            _share(requested[kind].get(name, ZERO), has.get(name, ZERO), name)
             for name in ("cpu", "memory")
             for kind in ("requests", "limits")
         ]
         age = since(meta(pod, "creationTimestamp"), now)
         sheet.row(1, meta(pod, "namespace"), meta(pod, "name"), "", *cells, age)
-        for kind, amounts_ in asked.items():
+        for kind, amounts_ in requested.items():
             for name, amount in amounts_.items():
                 total[kind][name] = total[kind].get(name, ZERO) + amount
     _allocated(sheet, total["requests"], total["limits"], has)
 
 
-def _asked(pod: Obj, kind: str) -> dict[str, Quantity]:
+def _requested_by(pod: Obj, kind: str) -> dict[str, Quantity]:
     """The total requests of a pod; pod-level resources take precedence over those of containers."""
     from karmada.kube.kinds.pod_amounts import pod_resources
     from karmada.kube.objects.quantity import Quantity

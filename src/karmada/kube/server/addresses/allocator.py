@@ -368,14 +368,14 @@ class Allocator:
         ports = spec.get("ports") or () if external else ()
         for index, port in enumerate(ports):
             if port.get("nodePort"):
-                self._ask_port(f"spec.ports[{index}].nodePort", port["nodePort"], had, taken, errors)
+                self._request_port(f"spec.ports[{index}].nodePort", port["nodePort"], had, taken, errors)
         if services.needs_node_ports(spec):
             for port in ports:
                 if not port.get("nodePort"):
                     port["nodePort"] = self._shared_port(port, ports) or self._any_port(taken)
         if services.needs_health_port(spec):
             if spec.get("healthCheckNodePort"):
-                self._ask_port("spec.healthCheckNodePort", spec["healthCheckNodePort"], had, taken, errors)
+                self._request_port("spec.healthCheckNodePort", spec["healthCheckNodePort"], had, taken, errors)
             else:
                 spec["healthCheckNodePort"] = self._any_port(taken)
 
@@ -388,7 +388,7 @@ class Allocator:
                 return found
         return None
 
-    def _ask_port(
+    def _request_port(
         self, path: str, number: int, had: set[tuple[Pool, int]], taken: Taken, errors: list[FieldError]
     ) -> None:
         pool = self._ports

@@ -9,7 +9,7 @@ from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
 
 NAMESPACES = GroupResource("", "namespaces")
 IMMORTAL = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-_ASKED_ANYWHERE = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
+_REVIEWED_ANYWHERE = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
 
 
 class NamespaceLifecycle(BuiltinPlugin):
@@ -21,7 +21,7 @@ class NamespaceLifecycle(BuiltinPlugin):
             return attributes.group_resource == NAMESPACES
         if attributes.operation != CREATE or not attributes.resource.namespaced:
             return False
-        return attributes.group_resource != _ASKED_ANYWHERE
+        return attributes.group_resource != _REVIEWED_ANYWHERE
 
     async def admit(self, attributes: Attributes) -> None:
         if attributes.operation == DELETE:

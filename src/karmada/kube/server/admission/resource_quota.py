@@ -140,7 +140,7 @@ class ResourceQuota(BuiltinPlugin):
             if used + extra[name] > most:
                 over.append((name, extra[name], used, most))
         if over:
-            requested = ",".join(f"{name}={asked}" for name, asked, _, _ in over)
+            requested = ",".join(f"{name}={more}" for name, more, _, _ in over)
             used_text = ",".join(f"{name}={used}" for name, _, used, _ in over)
             limited_text = ",".join(f"{name}={most}" for name, _, _, most in over)
             why = f"requested: {requested}, used: {used_text}, limited: {limited_text}"

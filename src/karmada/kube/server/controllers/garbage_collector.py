@@ -272,12 +272,12 @@ class GarbageCollector:
     async def _owner_state(self, node: Node, owner: Obj) -> str:
         known = self.graph.nodes.get(owner["uid"])
         if known is None or known.name != owner["name"]:
-            return ABSENT if owner["uid"] in self._absent else await self._ask(node, owner)
+            return ABSENT if owner["uid"] in self._absent else await self._look_up(node, owner)
         if known.namespace and known.namespace != node.namespace:
             return ABSENT if node.namespace else INVALID
         return GOING if known.waits_for_dependents else SOLID
 
-    async def _ask(self, node: Node, owner: Obj) -> str:
+    async def _look_up(self, node: Node, owner: Obj) -> str:
         """The state of an owner that the graph has not seen, from the server."""
         gvk = GVK.parse(owner["apiVersion"], owner["kind"])
         mapping = await self._client.mapper.mapping(GroupKind(gvk.group, gvk.kind))

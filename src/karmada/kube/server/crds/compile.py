@@ -3,7 +3,7 @@
 Everything here is a pure function of definitions. What a custom resource needs of the handler chain goes through its
 Strategy: `default` prunes, drops nulls and fills in defaults; `validate` and `validate_ratcheting` apply the schema.
 A stored object was made to fit the schema of the storage version when it was written, so reading it in that version
-costs nothing, until the definition changes (its generation tells): from then on objects are pruned and defaulted on the
+costs nothing, until the definition changes (by its generation): from then on objects are pruned and defaulted on the
 way out, too. Read in another version, an object keeps what that version's schema knows and gets no defaults of it.
 """
 
@@ -333,10 +333,10 @@ def _accept(crd: Obj, resources: set[str], kinds: set[str]) -> tuple[Obj, Obj]:
     )
     for key, conflict, used in checks:
         value = wanted.get(key)
-        asked = value if isinstance(value, list) else [value] if value else []
+        requested = value if isinstance(value, list) else [value] if value else []
         had = before.get(key)
         kept = had if isinstance(had, list) else [had]
-        clashes = [f'"{name}" is already in use' for name in asked if name in used and name not in kept]
+        clashes = [f'"{name}" is already in use' for name in requested if name in used and name not in kept]
         if clashes:
             reason, message = conflict, clashes[0] if len(clashes) == 1 else f"[{', '.join(clashes)}]"
         elif value:

@@ -45,7 +45,7 @@ async def convert_objects(crd: Obj, objects: list[Obj], desired_api_version: str
             obj if obj.get("apiVersion") == desired_api_version else _renamed(obj, desired_api_version)
             for obj in objects
         ]
-    converted = iter(await _ask(crd, todo, desired_api_version, call))
+    converted = iter(await _call_webhook(crd, todo, desired_api_version, call))
     return [obj if obj.get("apiVersion") == desired_api_version else next(converted) for obj in objects]
 
 
@@ -53,7 +53,7 @@ def _renamed(obj: Obj, api_version: str) -> Obj:
     return {**obj, "apiVersion": api_version}
 
 
-async def _ask(crd: Obj, objects: list[Obj], desired: str, call: Call) -> list[Obj]:
+async def _call_webhook(crd: Obj, objects: list[Obj], desired: str, call: Call) -> list[Obj]:
     webhook: Obj = crd["spec"]["conversion"]["webhook"]
     client: Obj = webhook["clientConfig"]
     try:

@@ -54,7 +54,7 @@ class Container:
     pulled_in: float | None = None
     """Seconds the pull of the image took; None when it was on the node."""
     course: PredictedRun | None = None
-    """How its present run goes; None: that is not known, or cannot be told."""
+    """How its present run goes; None: that is not known, or cannot be determined."""
     course_due: bool = False
     """Its command has to be run through to know when it ends."""
     course_set: bool = False

@@ -88,7 +88,7 @@ def host_ports(spec: Obj) -> tuple[Port, ...]:
     )
 
 
-_ASKS = (
+_CONSTRAINTS = (
     "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priority", "preemptionPolicy", "overhead",
     "resources",
 )  # fmt: skip
@@ -98,7 +98,7 @@ def _fingerprint(spec: Obj) -> bytes:
     """Equal for specs with equal needs."""
     containers = [(c.get("resources"), c.get("ports")) for c in spec.get("containers") or ()]
     initial = [(c.get("resources"), c.get("restartPolicy"), c.get("ports")) for c in spec.get("initContainers") or ()]
-    return orjson.dumps([containers, initial, [spec.get(name) for name in _ASKS]], option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps([containers, initial, [spec.get(name) for name in _CONSTRAINTS]], option=orjson.OPT_SORT_KEYS)
 
 
 class Interned:
