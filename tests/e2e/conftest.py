@@ -49,8 +49,8 @@ def kubectl_path() -> str:
     path = shutil.which("kubectl")
     if path is None:
         pytest.fail("kubectl is not on PATH; install it (Debian: kubernetes-client)")
-    told = subprocess.run([path, "version", "--client", "-o", "json"], capture_output=True, text=True, check=True)
-    version = json.loads(told.stdout)["clientVersion"]
+    output = subprocess.run([path, "version", "--client", "-o", "json"], capture_output=True, text=True, check=True)
+    version = json.loads(output.stdout)["clientVersion"]
     if int(version["minor"].rstrip("+")) < OLDEST_MINOR:
         pytest.skip(f"kubectl 1.{OLDEST_MINOR} or newer is needed, this is {version['gitVersion']}")
     return path

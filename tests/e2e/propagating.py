@@ -161,12 +161,12 @@ class Propagation(Fleet):
             if event["involvedObject"]["name"] == name
         }
 
-    def until_told(self, name: str, *wanted: tuple[str, str, str, str], namespace: str = "default") -> None:
+    def until_emitted(self, name: str, *wanted: tuple[str, str, str, str], namespace: str = "default") -> None:
         def missing() -> set[tuple[str, str, str, str]]:
             return set(wanted) - self.events(name, namespace)
 
         eventually_blocking(
-            lambda: not missing() or _fail(f"not told: {missing()}; told: {self.events(name, namespace)}")
+            lambda: not missing() or _fail(f"not emitted: {missing()}; emitted: {self.events(name, namespace)}")
         )
 
 

@@ -83,5 +83,5 @@ class SimFleet:
 
 def _alive(pid: int) -> bool:
     """A child that has ended and was not waited for is no longer alive."""
-    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(told.stdout.strip()) and not told.stdout.strip().startswith("Z")
+    output = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(output.stdout.strip()) and not output.stdout.strip().startswith("Z")

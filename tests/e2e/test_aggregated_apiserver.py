@@ -206,20 +206,20 @@ def direct(
 def test_a_direct_caller_is_authenticated_by_review(kubectl: Program, behind: AggregatedProcess) -> None:
     assert direct(behind, "/readyz") == (200, "ok")
     assert direct(behind, "/healthz")[0] == 200
-    code, told = direct(behind, f"{PATH}/clusters")
+    code, output = direct(behind, f"{PATH}/clusters")
     assert code == 403
-    assert 'User "system:anonymous" cannot list resource' in json.loads(told)["message"]
+    assert 'User "system:anonymous" cannot list resource' in json.loads(output)["message"]
     assert direct(behind, f"{PATH}/clusters", "nonsense")[0] == 401
     kubectl("create", "clusterrole", "readers", "--verb=get,list", "--resource=clusters.cluster.karmada.io")
     kubectl("create", "clusterrolebinding", "readers", "--clusterrole=readers", "--group=crew")
-    code, told = direct(behind, f"{PATH}/clusters", "jane-token")
-    assert (code, json.loads(told)["kind"]) == (200, "ClusterList")
+    code, output = direct(behind, f"{PATH}/clusters", "jane-token")
+    assert (code, json.loads(output)["kind"]) == (200, "ClusterList")
 
 
 def test_headers_alone_convince_nobody(behind: AggregatedProcess) -> None:
     forged = {"X-Remote-User": "system:admin", "X-Remote-Group": "system:masters"}
-    code, told = direct(behind, f"{PATH}/clusters", headers=forged)
-    assert (code, "system:anonymous" in told) == (403, True)
+    code, output = direct(behind, f"{PATH}/clusters", headers=forged)
+    assert (code, "system:anonymous" in output) == (403, True)
 
 
 def test_only_clusters_are_served(behind: AggregatedProcess) -> None:

@@ -93,9 +93,9 @@ def proxied(name: str, path: str) -> str:
 
 def test_a_cluster_that_joins_is_ready_with_all_that_was_said_of_it(fleet: Fleet, made: Made) -> None:
     name = made(joined=False)
-    told = fleet.join(name, "--cluster-region=eu", "--cluster-zones=eu-a,eu-b", "--cluster-provider=lab")
+    output = fleet.join(name, "--cluster-region=eu", "--cluster-zones=eu-a,eu-b", "--cluster-provider=lab")
     fleet.until_ready(name)
-    assert told.out == f"cluster({name}) is joined successfully\n"
+    assert output.out == f"cluster({name}) is joined successfully\n"
     cluster = fleet.until(name, lambda cluster: node_count(cluster) == 3)
     assert cluster["metadata"]["finalizers"] == ["karmada.io/cluster-controller"]
     assert condition(cluster, "CompleteAPIEnablements")["reason"] == "Complete"
@@ -117,13 +117,13 @@ def test_clusters_are_listed_and_described(fleet: Fleet, made: Made) -> None:
     assert heads.split()[5:] == ["ZONES", "REGION", "PROVIDER", "API-ENDPOINT", "PROXY-URL"]
     endpoint = fleet.cluster(name)["spec"]["apiEndpoint"]
     assert row.split()[5:] == ["eu-a,eu-b", "eu", "<none>", endpoint, "<none>"]
-    told = fleet.kubectl("describe", "cluster", name).out
+    output = fleet.kubectl("describe", "cluster", name).out
     for piece in (
         "cluster is healthy and ready to accept workloads",
         f"Created execution space(karmada-es-{name}) for cluster({name}).",
         "Taint cluster succeed: cluster now does not have taints.",
     ):
-        assert piece in told
+        assert piece in output
     assert f'cluster_ready_state{{member_cluster="{name}"}} 1.0' in fleet.kubectl("get", "--raw", "/metrics").lines
 
 
@@ -401,9 +401,9 @@ def test_a_cluster_leaves_and_may_come_again(fleet: Fleet, made: Made) -> None:
     name = made(joined=False)
     member = fleet.sims.kubectl(name)
     fleet.join(name)
-    told = fleet.ctl("unjoin", name).out
-    assert told.startswith(f"cluster({name}) is unjoined successfully: propagated resources are removed")
-    assert "remain in the cluster (--cluster-kubeconfig removes them)" in told
+    output = fleet.ctl("unjoin", name).out
+    assert output.startswith(f"cluster({name}) is unjoined successfully: propagated resources are removed")
+    assert "remain in the cluster (--cluster-kubeconfig removes them)" in output
     assert fleet.get(Cluster.gvr, name) is None
     fleet.until_gone(NAMESPACES, f"karmada-es-{name}")
     assert len(left_behind(member, name)) == 3

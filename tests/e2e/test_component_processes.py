@@ -139,12 +139,12 @@ def test_beside_a_scheduler_of_its_own_process_only_one_schedules(all_in_one: Pr
         fleet.apply(POLICY, DEPLOYMENT)
         fleet.members["member1"].until(DEPLOYMENTS, "web", lambda found: found["spec"]["replicas"] == 2)
         fleet.here.until(DEPLOYMENTS, "web", lambda found: found.get("status", {}).get("readyReplicas") == 2)
-        told = [
+        output = [
             event
             for event in fleet.here.list(EVENTS, "default")
             if event["reason"] == "ScheduleBindingSucceed" and event["involvedObject"]["kind"] == "ResourceBinding"
         ]
-        assert [event.get("count", 1) for event in told] == [1]
+        assert [event.get("count", 1) for event in output] == [1]
         assert 'karmada_scheduler_schedule_attempts_total{result="scheduled"' not in page(port)
         assert holder(fleet, SCHEDULER) == before
 

@@ -85,7 +85,7 @@ def state_of(obj: dict[str, Any]) -> tuple[int, int]:
     return int(obj["metadata"]["resourceVersion"]), int(obj["data"]["number"])
 
 
-async def ask(wire: WireClient, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+async def send(wire: WireClient, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     """Code 0: the connection was lost."""
     try:
         return await wire(method, path, body)
@@ -102,13 +102,13 @@ async def write(wires: list[WireClient], record: Record, writer: int, stop: asyn
         base, old = states[name] or (0, 0)
         record.tried.add((name, number))
         if not base:
-            verb, code, answer = "POST", *await ask(wire, "POST", CONFIG_MAPS, config_map(name, number, 0))
+            verb, code, answer = "POST", *await send(wire, "POST", CONFIG_MAPS, config_map(name, number, 0))
         elif chance.random() < 0.75:
             body = config_map(name, number, base)
-            verb, code, answer = "PUT", *await ask(wire, "PUT", f"{CONFIG_MAPS}/{name}", body)
+            verb, code, answer = "PUT", *await send(wire, "PUT", f"{CONFIG_MAPS}/{name}", body)
         else:
             body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"resourceVersion": str(base)}}
-            verb, code, answer = "DELETE", *await ask(wire, "DELETE", f"{CONFIG_MAPS}/{name}", body)
+            verb, code, answer = "DELETE", *await send(wire, "DELETE", f"{CONFIG_MAPS}/{name}", body)
         if code not in (200, 201):
             record.fail(code, answer)
             wire = chance.choice(wires)
@@ -125,7 +125,7 @@ async def write(wires: list[WireClient], record: Record, writer: int, stop: asyn
 async def current(wires: list[WireClient], record: Record, name: str) -> tuple[int, int] | None:
     """What there is now, as soon as a server tells."""
     for wire in itertools.cycle(wires):
-        code, answer = await ask(wire, "GET", f"{CONFIG_MAPS}/{name}")
+        code, answer = await send(wire, "GET", f"{CONFIG_MAPS}/{name}")
         if code == 200:
             return state_of(answer)
         if code == 404:
@@ -170,7 +170,7 @@ async def read(wires: list[WireClient], record: Record, stop: asyncio.Event) -> 
         if stop.is_set():
             return done
         before = record.latest
-        code, answer = await ask(wire, "GET", OURS)
+        code, answer = await send(wire, "GET", OURS)
         if code == 200:
             revision = int(answer["metadata"]["resourceVersion"])
             assert revision >= before, f"a list at {revision} after revision {before} was answered"

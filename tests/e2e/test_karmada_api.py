@@ -95,10 +95,10 @@ SHOWN = {
 
 @pytest.mark.parametrize("info", KINDS, ids=spelled)
 def test_a_kind_is_explained_and_shown_in_columns(kubectl: Program, info: KindInfo) -> None:
-    told = kubectl("explain", info.plural, f"--api-version={info.gvk.api_version}").out
-    assert f"KIND:       {info.gvk.kind}" in told
+    output = kubectl("explain", info.plural, f"--api-version={info.gvk.api_version}").out
+    assert f"KIND:       {info.gvk.kind}" in output
     described = (info.type.__doc__ or "").split("\n")[0].split(". ")[0]
-    assert described[:40] in told
+    assert described[:40] in output
     file = DATA / "kinds" / f"{info.gvk.kind}.yaml"
     if not file.exists():
         file = DATA / "kinds" / f"{info.gvk.kind}-{info.gvk.group.split('.')[0]}.yaml"

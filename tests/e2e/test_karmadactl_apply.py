@@ -189,8 +189,8 @@ class Pair:
         return ours
 
     def _state(self, kinds: str, namespace: str) -> list[Obj]:
-        told = self.theirs("get", kinds, "-o", "json", "--show-managed-fields", namespace=namespace)
-        items: list[Obj] = json.loads(told.out)["items"]
+        output = self.theirs("get", kinds, "-o", "json", "--show-managed-fields", namespace=namespace)
+        items: list[Obj] = json.loads(output.out)["items"]
         for item in items:
             for field in ("uid", "resourceVersion", "creationTimestamp"):
                 item["metadata"].pop(field, None)

@@ -153,9 +153,9 @@ def test_a_generated_object_is_kubectls(
     monkeypatch.chdir(files)
     monkeypatch.setenv("HOME", str(kubectl.home))
     words = ["create", *before_dashes(arguments(line), "--dry-run=client", "-o", "json")]
-    told, ours = kubectl(*words), karmadactl(*words, env={"HOME": str(kubectl.home)})
-    assert data(ours) == data(told)
-    assert ours.err == told.err
+    output, ours = kubectl(*words), karmadactl(*words, env={"HOME": str(kubectl.home)})
+    assert data(ours) == data(output)
+    assert ours.err == output.err
 
 
 @pytest.mark.parametrize("line", REFUSED)
@@ -164,6 +164,6 @@ def test_what_cannot_be_created_is_refused_in_kubectls_words(
 ) -> None:
     monkeypatch.chdir(files)
     words = ["create", *arguments(line)]
-    told, ours = kubectl(*words, check=False), karmadactl(*words)
-    assert (ours.code, ours.out) == (told.code, told.out)
-    assert ours.err == in_our_words(told.err)
+    output, ours = kubectl(*words, check=False), karmadactl(*words)
+    assert (ours.code, ours.out) == (output.code, output.out)
+    assert ours.err == in_our_words(output.err)

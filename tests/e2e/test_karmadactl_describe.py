@@ -58,9 +58,9 @@ def same(ours: Program, theirs: Program, words: list[str], *more: str) -> str:
     """What both say; the moment may change in between, so it is tried again."""
 
     def alike() -> str:
-        told = ours("describe", *words, *more).out
-        assert still(told) == still(theirs("describe", *words).out)
-        return told
+        output = ours("describe", *words, *more).out
+        assert still(output) == still(theirs("describe", *words).out)
+        return output
 
     return str(eventually_blocking(alike))
 
@@ -76,8 +76,10 @@ def test_what_a_resource_went_through_is_seen_in_the_control_plane(fleet: Propag
 
 def test_a_members_resources_are_seen_through_the_control_plane(fleet: Propagation) -> None:
     for kind in ("deploy", "rs", "ns"):
-        told = same(fleet.ctl, fleet.sims.kubectl("member1"), [kind, NAME if kind != "ns" else "default"], "-C=member1")
-        assert told.startswith("Name:")
+        output = same(
+            fleet.ctl, fleet.sims.kubectl("member1"), [kind, NAME if kind != "ns" else "default"], "-C=member1"
+        )
+        assert output.startswith("Name:")
     assert "karmada.io/managed=true" in fleet.ctl("describe", "deploy", NAME, "-s", "members", "--cluster=member2").out
 
 

@@ -173,7 +173,7 @@ spec:
                 - member2
             weight: 1
 """
-TOLD = [
+EMITTED = [
     ("ApplyPolicySucceed", "resource-detector", "Apply policy(default/nginx-propagation) succeed"),
     ("SyncWorkSucceed", "binding-controller", "Sync work of ResourceBinding(default/nginx-deployment) successful."),
     ("ScheduleBindingSucceed", "default-scheduler", "Binding has been scheduled successfully."),
@@ -241,17 +241,17 @@ nginx-77b4fdf86c-54qhc   1/1     Running   0          2m59s
 """,
         )
 
-    def told() -> bool:
+    def output() -> bool:
         events = members.type("kubectl describe deploy nginx --kubeconfig $KARMADA").partition("Events:\n")[2]
         assert columns(events.splitlines()[0]) == ["Type", "Reason", "Age", "From", "Message"]
         lines = [re.split(r"  +", line.strip()) for line in events.splitlines()[2:]]
-        for reason, source, message in TOLD:
+        for reason, source, message in EMITTED:
             assert any(line[1] == reason and line[3] == source and line[4].startswith(message) for line in lines), (
                 events
             )
         return True
 
-    eventually_blocking(told)
+    eventually_blocking(output)
 
 
 def test_taints_of_clusters(members: Shell) -> None:
@@ -503,19 +503,19 @@ def test_a_cluster_joins_and_leaves_by_contexts(kind: Shell, fleet: Fleet) -> No
 
 
 MISTAKES: list[tuple[str, Callable[[str], bool]]] = [
-    ("karmadactl --kubeconfig $KARMADA get nothings", lambda told: '"nothings"' in told),
-    ("karmadactl --kubeconfig $KARMADA describe cluster nowhere", lambda told: '"nowhere" not found' in told),
-    ("karmadactl --kubeconfig $KARMADA exec x --cluster=nowhere -- sh", lambda told: '"nowhere" not found' in told),
+    ("karmadactl --kubeconfig $KARMADA get nothings", lambda output: '"nothings"' in output),
+    ("karmadactl --kubeconfig $KARMADA describe cluster nowhere", lambda output: '"nowhere" not found' in output),
+    ("karmadactl --kubeconfig $KARMADA exec x --cluster=nowhere -- sh", lambda output: '"nowhere" not found' in output),
     (
         "karmadactl --kubeconfig $KARMADA logs x",
-        lambda told: "must specify a cluster: add --cluster" in told,
+        lambda output: "must specify a cluster: add --cluster" in output,
     ),
-    ("karmadactl --kubeconfig /nowhere get clusters", lambda told: "/nowhere" in told),
+    ("karmadactl --kubeconfig /nowhere get clusters", lambda output: "/nowhere" in output),
 ]
 
 
 @pytest.mark.parametrize(("line", "right"), MISTAKES, ids=[line for line, _ in MISTAKES])
 def test_mistakes_cost_one_line(shell: Shell, line: str, right: Callable[[str], bool]) -> None:
-    told = shell.refused(line)
-    assert len(told.splitlines()) == 1, told
-    assert right(told), told
+    output = shell.refused(line)
+    assert len(output.splitlines()) == 1, output
+    assert right(output), output

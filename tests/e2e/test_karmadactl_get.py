@@ -77,40 +77,40 @@ def test_the_control_plane_and_its_members_share_a_table(fleet: Propagation) -> 
 
 def test_members_look_as_kubectl_shows_them(fleet: Propagation) -> None:
     """Apart from the two columns more."""
-    told = fleet.sims.kubectl("member1")("get", "pods", "-l", "app=shop", "-o", "wide", "--no-headers")
+    output = fleet.sims.kubectl("member1")("get", "pods", "-l", "app=shop", "-o", "wide", "--no-headers")
     ours = fleet.ctl("get", "pods", "-l", "app=shop", "-o", "wide", "--no-headers", "-C", "member1")
     without = [[*row[:1], *row[2:-1]] for row in cells(ours)]
     age = 4
-    assert [row[:age] + row[age + 1 :] for row in without] == [row[:age] + row[age + 1 :] for row in cells(told)]
+    assert [row[:age] + row[age + 1 :] for row in without] == [row[:age] + row[age + 1 :] for row in cells(output)]
     assert {row[1] for row in cells(ours)} == {"member1"}
 
 
 def test_flags_may_stand_before_the_command(fleet: Propagation) -> None:
     kubeconfig = str(fleet.plane.kubeconfig)
-    told = fleet.ctl(f"--kubeconfig={kubeconfig}", "--namespace=default", "get", "deploy", "shop", "-o", "name")
-    assert told.out == "deployment.apps/shop\n"
+    output = fleet.ctl(f"--kubeconfig={kubeconfig}", "--namespace=default", "get", "deploy", "shop", "-o", "name")
+    assert output.out == "deployment.apps/shop\n"
 
 
 def test_a_dead_member_is_named_and_the_rest_is_shown(fleet: Propagation) -> None:
     fleet.sims.ctl("fail", "member3", "down")
     try:
-        told = fleet.ctl("get", "deploy", "shop", check=False)
+        output = fleet.ctl("get", "deploy", "shop", check=False)
     finally:
         fleet.sims.ctl("heal", "member3")
-    assert told.code == 1
-    assert [row[1] for row in cells(told)] == ["CLUSTER", "Karmada", "member1", "member2"]
-    assert told.err.startswith("error: cluster(member3): ")
-    assert len(told.err.splitlines()) == 1
+    assert output.code == 1
+    assert [row[1] for row in cells(output)] == ["CLUSTER", "Karmada", "member1", "member2"]
+    assert output.err.startswith("error: cluster(member3): ")
+    assert len(output.err.splitlines()) == 1
     fleet.until_ready("member3")
 
 
 def test_a_missing_server_is_reported_in_one_line(fleet: Propagation) -> None:
     config = fleet.sims.home / "nowhere.config"
     config.write_text(fleet.plane.kubeconfig.read_text().replace(f":{fleet.plane.port}", ":1"))
-    told = fleet.ctl("--kubeconfig", str(config), "get", "pods", check=False)
-    assert (told.code, told.out) == (1, "")
+    output = fleet.ctl("--kubeconfig", str(config), "get", "pods", check=False)
+    assert (output.code, output.out) == (1, "")
     assert (
-        told.err == "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?\n"
+        output.err == "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?\n"
     )
 
 
@@ -142,10 +142,12 @@ def test_nothing_is_imported_that_a_table_does_not_need(fleet: Propagation) -> N
     """The import of an HTTP library alone takes as long as everything else together."""
     command = [sys.executable, "-X", "importtime", "-m", "karmada.cli.karmadactl", "get", "pods"]
     env = {**os.environ, "KUBECONFIG": str(fleet.plane.kubeconfig)}
-    told = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    imported = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines() if line.startswith("import time:")}
+    output = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    imported = {
+        line.rpartition("|")[2].strip() for line in output.stderr.splitlines() if line.startswith("import time:")
+    }
     assert not imported & {"aiohttp", "http.client", "msgspec", "karmada.api.cluster", "karmada.kube.server.app"}
-    assert "shop-" in told.stdout
+    assert "shop-" in output.stdout
 
 
 def test_it_takes_a_blink(fleet: Propagation) -> None:

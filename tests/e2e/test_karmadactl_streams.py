@@ -202,9 +202,9 @@ def test_several_logs_are_followed_until_ctrl_c(ctl: Program) -> None:
         assert prefix.removeprefix("[pod/") in rest, "a line is of the pod that its prefix names"
         seen.add(prefix)
     following.send_signal(signal.SIGINT)
-    _, told = following.communicate(timeout=10)
+    _, output = following.communicate(timeout=10)
     assert following.returncode == 130
-    assert set(told.splitlines()) == {'Defaulted container "nginx" out of: nginx, side'}
+    assert set(output.splitlines()) == {'Defaulted container "nginx" out of: nginx, side'}
 
 
 def test_a_client_that_stops_reading_gets_no_more_events(ctl: Program) -> None:
@@ -222,25 +222,25 @@ def test_a_client_that_stops_reading_gets_no_more_events(ctl: Program) -> None:
 
 
 def test_lines_of_several_clusters_name_their_cluster(ctl: Program, fleet: Propagation) -> None:
-    told = ctl("logs", "-l", "app=web", "--all-clusters", "--tail=1")
+    output = ctl("logs", "-l", "app=web", "--all-clusters", "--tail=1")
     pods = {
         f"[{name}/{pod}/nginx]"
         for name in ("member1", "member2")
         for pod in fleet.sims.kubectl(name, SPACE)("get", "pods", "-l", "app=web", "-o", "name").lines
     }
     assert len(pods) == 4
-    assert {line.split(" ")[0] for line in told.lines} == pods
-    assert all(line.split(" ")[2].startswith("web-") for line in told.lines)
-    assert told.err == ""
-    assert [line[: len("[memberX")] for line in told.lines] in (
+    assert {line.split(" ")[0] for line in output.lines} == pods
+    assert all(line.split(" ")[2].startswith("web-") for line in output.lines)
+    assert output.err == ""
+    assert [line[: len("[memberX")] for line in output.lines] in (
         ["[member1"] * 2 + ["[member2"] * 2,
         ["[member2"] * 2 + ["[member1"] * 2,
     )
 
 
 def test_one_name_is_read_where_it_is(ctl: Program) -> None:
-    told = ctl("logs", "solo", "main", "--cluster=member1", "--cluster=member2", "-C", "member3", "--tail=1")
-    assert sorted(line.split(" ")[0] for line in told.lines) == ["[member1/pod/solo/main]", "[member2/pod/solo/main]"]
+    output = ctl("logs", "solo", "main", "--cluster=member1", "--cluster=member2", "-C", "member3", "--tail=1")
+    assert sorted(line.split(" ")[0] for line in output.lines) == ["[member1/pod/solo/main]", "[member2/pod/solo/main]"]
     chosen = ctl("logs", "deploy/web", "--all-clusters", "--tail=1")
     assert len(chosen.lines) == 2
     assert sorted(line.split(": Found 2 pods, using pod/web-")[0] for line in chosen.err.splitlines()) == [
@@ -274,10 +274,10 @@ def test_a_dead_cluster_is_named_and_the_others_are_shown(ctl: Program, fleet: P
     admin = AdminClient(fleet.sims.folder)
     admin.request("POST", "/clusters/member2/faults", {"fault": {"type": "down"}, "name": "", "seconds": None})
     try:
-        told = ctl("logs", "solo", "main", "--all-clusters", "--tail=1", check=False)
-        assert told.code == 1
-        assert [line.split(" ")[0] for line in told.lines] == ["[member1/pod/solo/main]"]
-        [line] = told.err.splitlines()
+        output = ctl("logs", "solo", "main", "--all-clusters", "--tail=1", check=False)
+        assert output.code == 1
+        assert [line.split(" ")[0] for line in output.lines] == ["[member1/pod/solo/main]"]
+        [line] = output.err.splitlines()
         assert line.startswith("error: cluster(member2): ")
         assert line.endswith("connection refused")
     finally:
@@ -358,8 +358,8 @@ def test_a_command_that_reads_nothing_does_not_wait_for_input(ctl: Program) -> N
 
 def test_exec_reaches_a_server_without_a_control_plane(fleet: Propagation) -> None:
     direct = Program(fleet.ctl._command, fleet.ctl.home, fleet.sims.kubeconfig)
-    told = direct("exec", "--karmada-context", "member2", "-n", SPACE, "solo", "-c", "main", "--", "hostname")
-    assert told.out == "solo\n"
+    output = direct("exec", "--karmada-context", "member2", "-n", SPACE, "solo", "-c", "main", "--", "hostname")
+    assert output.out == "solo\n"
 
 
 def test_a_shell_in_a_terminal(ctl: Program) -> None:
@@ -427,9 +427,9 @@ def test_attach_does_as_kubectl_does(ctl: Program, there: Program, words: list[s
 
 
 def test_input_reaches_the_process_of_a_container(ctl: Program) -> None:
-    told = ctl("attach", "-i", "solo", "-c", "main", "--cluster=member1", stdin="hello\n")
-    assert "hello\n" in told.out
-    assert told.err == "If you don't see a command prompt, try pressing enter.\n"
+    output = ctl("attach", "-i", "solo", "-c", "main", "--cluster=member1", stdin="hello\n")
+    assert "hello\n" in output.out
+    assert output.err == "If you don't see a command prompt, try pressing enter.\n"
 
 
 def test_what_a_container_writes_is_seen_until_ctrl_c(ctl: Program) -> None:

@@ -232,9 +232,9 @@ def test_the_same_commands_say_and_do_the_same(
         kubectl("create", "namespace", namespace)
         kubectl("create", "configmap", "there", "-n", namespace)
     with ThreadPoolExecutor(1) as other:
-        telling = other.submit(told, lambda *words: kubectl(*words, check=False), lines, theirs)
-        found = told(karmadactl, lines, ours)
-        expected = telling.result()
+        running = other.submit(output, lambda *words: kubectl(*words, check=False), lines, theirs)
+        found = output(karmadactl, lines, ours)
+        expected = running.result()
     states = [state(kubectl, namespace) for namespace in (theirs, ours)]
     for namespace in (theirs, ours):
         kubectl("delete", "namespace", namespace, "--wait=false")
@@ -247,7 +247,7 @@ def test_the_same_commands_say_and_do_the_same(
     assert states[0] == states[1]
 
 
-def told(program: Callable[..., Result], lines: list[str], namespace: str) -> list[tuple[int, str, str]]:
+def output(program: Callable[..., Result], lines: list[str], namespace: str) -> list[tuple[int, str, str]]:
     """What a program answers to the lines; `~` in a line is a blank inside a word."""
     answers = []
     for line in lines:

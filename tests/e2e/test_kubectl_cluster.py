@@ -94,10 +94,9 @@ def kubeconfig_for(server: ServerProcess, place: Path, user: dict[str, Any]) -> 
 
 
 def test_bad_credentials_and_none_at_all(kubectl: Program, server: ServerProcess, tmp_path: Path) -> None:
-    stranger = Program([kubectl._command[0]], tmp_path, kubeconfig_for(server, tmp_path, {"token": "nonsense"}))
+    other = Program([kubectl._command[0]], tmp_path, kubeconfig_for(server, tmp_path, {"token": "nonsense"}))
     assert (
-        "You must be logged in to the server (Unauthorized)"
-        in stranger("get", "--raw", "/api/v1/pods", check=False).err
+        "You must be logged in to the server (Unauthorized)" in other("get", "--raw", "/api/v1/pods", check=False).err
     )
     config = yaml.safe_load(server.kubeconfig.read_text())
     ca = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).decode()

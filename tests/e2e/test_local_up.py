@@ -113,8 +113,8 @@ def test_the_state_can_be_in_a_real_etcd(local: LocalEnvironment) -> None:
     local.kubectl("create", "configmap", "note")
     assert not (local.folder / "state.db").exists()
     port = settings(local.folder)["etcd_ports"][0]
-    stranger = ssl.create_default_context(cafile=local.folder / "etcd/pki/ca.crt")
-    assert "certificate" in _refusal_of_etcd(stranger, port)
+    foreign = ssl.create_default_context(cafile=local.folder / "etcd/pki/ca.crt")
+    assert "certificate" in _refusal_of_etcd(foreign, port)
     local.down()
     local.up()
     assert local.kubectl("get", "configmap", "note", "-o", "name").out == "configmap/note\n"

@@ -135,8 +135,8 @@ def test_it_discovers_by_the_legacy_documents(old: Program) -> None:
     resources = old("api-resources", "-o", "wide").out
     assert re.search(r"^deployments +deploy +apps/v1 +true +Deployment +\[create", resources, re.MULTILINE)
     assert "autoscaling/v2\n" in old("api-versions").out
-    asked = old("get", "hpa", "-v", "6", check=False).err
-    assert re.search(r"GET https://\S+/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", asked)
+    requested = old("get", "hpa", "-v", "6", check=False).err
+    assert re.search(r"GET https://\S+/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", requested)
 
 
 def test_get_prints_tables_and_every_other_form(on: Kubectl) -> None:

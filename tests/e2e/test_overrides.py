@@ -77,8 +77,8 @@ def nginx(fleet: Propagation) -> Iterator[Obj]:
     fleet.kubectl("label", "cluster", "member1", "environment=production")
     fleet.apply(template, policy("nginx", [selector(template)], BOTH))
     fleet.until_bound("Deployment", "nginx", *BOTH)
-    told = fleet.kubectl("apply", "-f", str(DATA / "nginx-overrides.yaml")).lines
-    assert told == [
+    output = fleet.kubectl("apply", "-f", str(DATA / "nginx-overrides.yaml")).lines
+    assert output == [
         "overridepolicy.policy.karmada.io/nginx-override created",
         "overridepolicy.policy.karmada.io/nginx-jsonpatch created",
     ]
@@ -119,9 +119,11 @@ def test_a_deployment_is_another_in_every_cluster(fleet: Propagation, nginx: Obj
     noted = meta.annotations(fleet.until_work("member1", "Deployment", "nginx"))["policy.karmada.io/applied-overrides"]
     assert [each["policyName"] for each in json.loads(noted)] == ["nginx-jsonpatch", "nginx-override"]
     for name, count in (("member1", 3), ("member2", 2)):
-        told = fleet.sims.kubectl(name)
+        member = fleet.sims.kubectl(name)
         eventually_blocking(
-            lambda told=told, count=count: len(told("get", "pods", "-l", "app=nginx", "-o", "name").lines) == count
+            lambda member=member, count=count: (
+                len(member("get", "pods", "-l", "app=nginx", "-o", "name").lines) == count
+            )
         )
 
 
@@ -235,13 +237,13 @@ def test_a_rule_that_cannot_be_applied_stops_its_cluster_and_no_other(fleet: Pro
     wrong = {"plaintext": [{"path": "/data/missing", "operator": "replace", "value": "x"}]}
     fleet.apply(override("odd", [selector(template)], rule(in_clusters("member1"), **wrong)))
     message = "Apply override policy(default/odd) for cluster(member1) failed."
-    fleet.until_told("odd", ("Warning", "ApplyOverridePolicyFailed", "override-manager", message))
+    fleet.until_emitted("odd", ("Warning", "ApplyOverridePolicyFailed", "override-manager", message))
     fleet.apply(config_map("odd", a="2"))
     fleet.members["member2"].until(CONFIG_MAPS, "odd", lambda found: found["data"] == {"a": "2"})
     found = fleet.members["member1"].get(CONFIG_MAPS, "odd")
     assert found is not None
     assert found["data"] == {"a": "1"}
-    assert any(told[1] == "SyncWorkFailed" for told in fleet.events("odd-configmap"))
+    assert any(output[1] == "SyncWorkFailed" for output in fleet.events("odd-configmap"))
     fleet.apply(override("odd", [selector(template)], rule(in_clusters("member1"), **put("red"))))
     fleet.members["member1"].until(CONFIG_MAPS, "odd", lambda found: found["data"] == {"a": "2", "colour": "red"})
     fleet.delete(template, sent, override("odd", []))

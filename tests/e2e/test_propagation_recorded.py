@@ -111,7 +111,7 @@ def job(name: str) -> Obj:
     }
 
 
-def asking(name: str, count: int) -> Obj:
+def requesting(name: str, count: int) -> Obj:
     made = deployment(name, count)
     made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}}
     return made
@@ -128,7 +128,7 @@ CASES = {
         ready(6), {"member1": ready(3), "member2": ready(2), "member3": ready(1)},
     ),
     "by what is free": Case(
-        asking("a7", 6), DEPLOYMENTS, "a7-69bc59495f", dict.fromkeys(MEMBERS, 2),
+        requesting("a7", 6), DEPLOYMENTS, "a7-69bc59495f", dict.fromkeys(MEMBERS, 2),
         {**named(*MEMBERS), **_divided({"dynamicWeight": "AvailableReplicas"})},
         ready(6), dict.fromkeys(MEMBERS, ready(2)),
         {"replicaRequirements": {"resourceRequest": {"cpu": "100m", "memory": "64Mi"}}},
@@ -288,12 +288,12 @@ def check_events(fleet: Propagation, case: Case) -> None:
     both = {
         normal("SyncWorkSucceed", "binding-controller", f"Sync work of ResourceBinding(default/{binding}) successful.")
     }
-    told = {
+    emitted = {
         normal("ApplyPolicySucceed", "resource-detector", f"Apply policy(default/{case.name}) succeed"),
         *(normal("SyncSucceed", "execution-controller", f"{applied} {name}") for name in case.shares),
     }
     if case.gvr == DEPLOYMENTS:
-        told |= {
+        emitted |= {
             normal("GetReplicasSucceed", "resource-detector", "Get replicas of resource template successfully."),
             normal("AggregateStatusSucceed", by_binding, "Update Resource with AggregatedStatus successfully."),
         }
@@ -312,7 +312,7 @@ def check_events(fleet: Propagation, case: Case) -> None:
         assert set(message.removeprefix(start).strip("{}").split(", ")) == shares
         return True
 
-    eventually_blocking(lambda: settled(case.name, told | both))
+    eventually_blocking(lambda: settled(case.name, emitted | both))
     eventually_blocking(lambda: settled(binding, of_binding | both))
 
 
@@ -379,8 +379,8 @@ def test_what_a_member_has_of_its_own_is_not_taken_over(three_members: Propagati
     work = fleet.until_work("member1", "ConfigMap", "f1")
     failed = f"Applied=False AppliedFailed: Failed to apply all manifests (0/1): {because}"
     assert conditions(work) == [DISPATCHING, failed]
-    told = f"Failed to create or update resource(default/f1) in member cluster(member1): {because}"
-    fleet.until_told("f1", ("Warning", "SyncFailed", "execution-controller", told))
+    emitted = f"Failed to create or update resource(default/f1) in member cluster(member1): {because}"
+    fleet.until_emitted("f1", ("Warning", "SyncFailed", "execution-controller", emitted))
     found = fleet.members["member1"].get(CONFIG_MAPS, "f1")
     assert found is not None
     assert (found["data"], found["metadata"].get("labels")) == ({"own": "yes"}, None)
@@ -398,7 +398,7 @@ def test_where_no_cluster_fits_it_is_said_why(three_members: Propagation) -> Non
     said, binding = [f"Scheduled=False NoClusterFit: {why}"], "ResourceBinding(default/b7-deployment)"
     fleet.here.until(BINDINGS, "b7-deployment", lambda found: conditions(found) == said)
     for name in ("b7", "b7-deployment"):
-        fleet.until_told(
+        fleet.until_emitted(
             name,
             ("Warning", "ScheduleBindingFailed", "default-scheduler", why),
             normal("SyncWorkSucceed", "binding-controller", f"Sync work of {binding} successful."),
@@ -540,6 +540,6 @@ def test_images_are_overridden_by_cluster(three_members: Propagation) -> None:
             [{"policyName": "e1", "overriders": {"imageOverrider": part}}], separators=(",", ":")
         )
         message = f"Apply override policy(default/e1) for cluster({cluster}) succeed."
-        fleet.until_told("e1", ("Normal", "ApplyOverridePolicySucceed", "override-manager", message))
+        fleet.until_emitted("e1", ("Normal", "ApplyOverridePolicySucceed", "override-manager", message))
     fleet.delete(changes, sent, template)
     fleet.members["member1"].until_gone(DEPLOYMENTS, "e1")

@@ -29,7 +29,7 @@ from tests.support.eventually import eventually_blocking
 pytestmark = pytest.mark.e2e
 
 DATA = Path(__file__).parent / "data"
-TOLD = {
+EMITTED = {
     ("Normal", "ApplyPolicySucceed", "resource-detector", "Apply policy(default/nginx-propagation) succeed"),
     (
         "Normal",
@@ -83,8 +83,8 @@ def weights(**parts: int) -> Obj:
 
 def pods(fleet: Propagation, cluster: str) -> list[str]:
     """The names of the running ones, as kubectl shows them."""
-    told = fleet.sims.kubectl(cluster)("get", "pods", "-l", "app=nginx", "--no-headers").lines
-    return [line.split()[0] for line in told if line.split()[1:3] == ["1/1", "Running"]]
+    output = fleet.sims.kubectl(cluster)("get", "pods", "-l", "app=nginx", "--no-headers").lines
+    return [line.split()[0] for line in output if line.split()[1:3] == ["1/1", "Running"]]
 
 
 def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: Obj) -> None:
@@ -105,9 +105,9 @@ def test_a_deployment_is_divided_between_two_members(fleet: Propagation, nginx: 
     assert [len(pods(fleet, name)) for name in MEMBERS] == [1, 1, 0]
     listed = fleet.kubectl("get", "deployment", "nginx").lines[1].split()
     assert listed[:4] == ["nginx", "2/2", "2", "2"]
-    eventually_blocking(lambda: fleet.events("nginx") >= TOLD)
+    eventually_blocking(lambda: fleet.events("nginx") >= EMITTED)
     described = fleet.kubectl("describe", "deployment", "nginx").out
-    assert all(reason in described for _, reason, _, _ in TOLD)
+    assert all(reason in described for _, reason, _, _ in EMITTED)
     bound = fleet.kubectl("get", "rb", "nginx-deployment").lines
     assert bound[0].split() == ["NAME", "SCHEDULED", "FULLYAPPLIED", "AGE"]
     assert bound[1].split()[:3] == ["nginx-deployment", "True", "True"]
@@ -247,7 +247,7 @@ def test_a_custom_resource_follows_its_definition(fleet: Propagation) -> None:
     fleet.until_bound("CustomResourceDefinition", crd["metadata"]["name"], "member1", namespace="")
     there = fleet.members["member1"].until(CRDS, crd["metadata"]["name"], namespace="")
     assert "finalizers" not in there["metadata"]
-    fleet.until_told(
+    fleet.until_emitted(
         f"{crd['metadata']['name']}-customresourcedefinition",
         (
             "Normal",

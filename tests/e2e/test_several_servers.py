@@ -154,9 +154,9 @@ def content(path: Path) -> dict[str, bytes]:
 def test_a_directory_with_other_keys_is_refused(
     etcd: EtcdCluster, servers: list[ServerProcess], tmp_path: Path
 ) -> None:
-    stranger = ServerProcess(tmp_path / "stranger")
-    stranger.start()
-    stranger.stop()
-    stranger.arguments = ["--storage", etcd.url]
+    other = ServerProcess(tmp_path / "stranger")
+    other.start()
+    other.stop()
+    other.arguments = ["--storage", etcd.url]
     with pytest.raises(AssertionError, match="another control plane"):
-        stranger.start()
+        other.start()

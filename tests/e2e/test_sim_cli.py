@@ -155,8 +155,8 @@ def test_every_fault_is_let_in_shown_and_healed(fleet: SimFleet, fault: list[str
 
 
 def test_a_fault_has_a_name_and_an_end_if_it_is_given_them(fleet: SimFleet) -> None:
-    told = fleet.ctl("fail", "alpha", "down", "--for", "200ms", "--as", "outage").out
-    assert told == 'cluster alpha: fault "outage" for 0.2 s\n'
+    output = fleet.ctl("fail", "alpha", "down", "--for", "200ms", "--as", "outage").out
+    assert output == 'cluster alpha: fault "outage" for 0.2 s\n'
     eventually_blocking(lambda: not fleet.clusters()["alpha"]["faults"])
     assert fleet.ctl("fail", "alpha", "unhealthy", "--as", "sick").out == 'cluster alpha: fault "sick"\n'
     fleet.ctl("fail", "alpha", "slow", "--delay", "0s")

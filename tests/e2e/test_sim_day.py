@@ -105,8 +105,8 @@ def test_a_service_lists_its_ports_and_the_pods_behind_them(web: Program) -> Non
     eventually_blocking(lambda: set(field(web, ".subsets[*].addresses[*].ip", "endpoints", "web").split()) == addresses)
     slices = ("endpointslices", "-l", "kubernetes.io/service-name=web")
     assert field(web, ".items[0].ports[*].port", *slices).split() == ["80", "9100"]
-    told = web("describe", "service", "web").out
-    assert all(address in told for address in list(addresses)[:2])
+    output = web("describe", "service", "web").out
+    assert all(address in output for address in list(addresses)[:2])
 
 
 def test_logs_and_exec_reach_into_a_pod(web: Program) -> None:
@@ -291,13 +291,13 @@ def test_a_stateful_set_grows_and_shrinks_in_order(kubectl: Program) -> None:
         eventually_blocking(lambda: not names(kubectl, "pods"))
     finally:
         watching.terminate()
-        told = [[*line.split(), ""][:3] for line in watching.communicate()[0].splitlines()]
+        output = [[*line.split(), ""][:3] for line in watching.communicate()[0].splitlines()]
     first: dict[tuple[str, str, bool], int] = {}
-    for position, (event, name, ready) in enumerate(told):
+    for position, (event, name, ready) in enumerate(output):
         first.setdefault((event, name, ready == "true"), position)
     assert first["MODIFIED", "db-0", True] < first["ADDED", "db-1", False]
     assert first["MODIFIED", "db-1", True] < first["ADDED", "db-2", False]
-    gone = [name for event, name, _ in told if event == "DELETED"]
+    gone = [name for event, name, _ in output if event == "DELETED"]
     assert gone == ["db-2", "db-1", "db-0"]
     claims = kubectl("get", "pvc", "--no-headers").lines
     assert [line.split()[:2] for line in claims] == [[f"data-db-{n}", "Bound"] for n in range(3)]

@@ -19,7 +19,7 @@ on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-V2_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_ACCEPTED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 STRATEGIC = "application/strategic-merge-patch+json"
 SHIRT = {
     "metadata": {"name": "shirts.example.com"},
@@ -333,8 +333,8 @@ async def test_v2_says_nothing_of_a_custom_schema_that_old_clients_would_misread
 @on_module_loop
 @pytest.mark.parametrize(
     ("header", "media"),
-    [("", "application/json"), ("*/*", "application/json"), (V2_ASKED, V2_PROTOBUF), (V2_PROTOBUF, V2_PROTOBUF),
-     (f"{V2_ASKED},application/json", V2_PROTOBUF)],
+    [("", "application/json"), ("*/*", "application/json"), (V2_ACCEPTED, V2_PROTOBUF), (V2_PROTOBUF, V2_PROTOBUF),
+     (f"{V2_ACCEPTED},application/json", V2_PROTOBUF)],
 )  # fmt: skip
 async def test_v2_in_the_form_requested(idle: Http, header: str, media: str) -> None:
     answer = await idle("GET", "/openapi/v2", headers={"Accept": header})
@@ -433,7 +433,7 @@ def schema_of(message: bytes) -> Any:
 async def test_the_protobuf_form_says_the_same_as_the_json_form(http: Http) -> None:
     await add_shirts(http)
     document = (await http("GET", "/openapi/v2", headers={"Accept": "application/json"})).json()
-    message = (await http("GET", "/openapi/v2", headers={"Accept": V2_ASKED})).body
+    message = (await http("GET", "/openapi/v2", headers={"Accept": V2_ACCEPTED})).body
     assert one(message, 1) == b"2.0"
     assert one(one(message, 2), 1) == b"Kubernetes"
     definitions = named(one(message, 9))

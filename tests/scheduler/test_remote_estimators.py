@@ -61,7 +61,7 @@ def test_without_replicas_no_estimator_is_called() -> None:
     assert decision.targets == []
 
 
-def asked_of(answers: Mapping[str, int | Exception]) -> Callable[[str, Question], Awaitable[int]]:
+def estimates_of(answers: Mapping[str, int | Exception]) -> Callable[[str, Question], Awaitable[int]]:
     async def one(name: str, _question: Question) -> int:
         await asyncio.sleep(0)
         answer = answers[name]
@@ -79,38 +79,38 @@ async def remotely(one: Any, clock: FakeClock | None = None, **settings: Any) ->
 
 
 async def test_remote_estimators_are_called() -> None:
-    assert shown(await remotely(asked_of({"a": 2, "b": 3, "c": 100}))) == {"a": 2, "b": 3, "c": 7}
+    assert shown(await remotely(estimates_of({"a": 2, "b": 3, "c": 100}))) == {"a": 2, "b": 3, "c": 7}
 
 
 async def test_one_cluster_that_fails_fails_all() -> None:
     wrong = EstimateError("cluster b does not exist in estimator cache")
-    decision = await remotely(asked_of({"a": 0, "b": wrong, "c": 0}))
+    decision = await remotely(estimates_of({"a": 0, "b": wrong, "c": 0}))
     assert shown(decision) == {"a": 4, "b": 4, "c": 4}
     assert decision.attempts[0].estimate.failures == [("scheduler-estimator", str(wrong))]
 
 
 async def test_several_failures_are_reported_together() -> None:
-    decision = await remotely(asked_of({"a": EstimateError("x"), "b": EstimateError("y"), "c": EstimateError("x")}))
+    decision = await remotely(estimates_of({"a": EstimateError("x"), "b": EstimateError("y"), "c": EstimateError("x")}))
     assert decision.attempts[0].estimate.failures == [("scheduler-estimator", "[x, y]")]
 
 
 async def test_an_invalid_request_does_not_count_as_a_failure_of_the_cluster() -> None:
     with pytest.raises(ExceptionGroup):
-        await remotely(asked_of({"a": TypeError("oops"), "b": 1, "c": 1}))
+        await remotely(estimates_of({"a": TypeError("oops"), "b": 1, "c": 1}))
 
 
 async def test_all_are_called_at_once_under_one_deadline() -> None:
-    clock, requested, all_asked = FakeClock(), set[str](), asyncio.Event()
+    clock, requested, all_requested = FakeClock(), set[str](), asyncio.Event()
 
     async def never(name: str, _question: Question) -> int:
         requested.add(name)
         if requested == {"a", "b", "c"}:
-            all_asked.set()
+            all_requested.set()
         await asyncio.Event().wait()
         return 0
 
     task = asyncio.create_task(remotely(never, clock, timeout=3.0))
-    await all_asked.wait()
+    await all_requested.wait()
     await clock.advance(3.1)
     decision = await task
     assert shown(decision) == {"a": 4, "b": 4, "c": 4}

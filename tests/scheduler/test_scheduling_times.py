@@ -31,27 +31,27 @@ class Recorder:
         return float(self.looks)
 
     def filtered(self, outcome: str, seconds: float) -> None:
-        self._tell("filtered", seconds, outcome)
+        self._report("filtered", seconds, outcome)
 
     def scored(self, outcome: str, seconds: float) -> None:
-        self._tell("scored", seconds, outcome)
+        self._report("scored", seconds, outcome)
 
     def selected(self, seconds: float) -> None:
-        self._tell("selected", seconds)
+        self._report("selected", seconds)
 
     def assigned(self, seconds: float) -> None:
-        self._tell("assigned", seconds)
+        self._report("assigned", seconds)
 
     def plugin(self, name: str, point: str, outcome: str, seconds: float) -> None:
-        self._tell(name, seconds, point, outcome)
+        self._report(name, seconds, point, outcome)
 
     def estimated(self, seconds: float, *, sets: bool, failed: bool) -> None:
-        self._tell("estimated", seconds, "sets" if sets else "replicas", "failed" if failed else "")
+        self._report("estimated", seconds, "sets" if sets else "replicas", "failed" if failed else "")
 
     def estimator(self, name: str, seconds: float, *, sets: bool) -> None:
-        self._tell(name, seconds, "sets" if sets else "replicas")
+        self._report(name, seconds, "sets" if sets else "replicas")
 
-    def _tell(self, what: str, seconds: float, *how: str) -> None:
+    def _report(self, what: str, seconds: float, *how: str) -> None:
         assert seconds >= 1, "it began before it ended"
         self.reported.append((what, *how))
 

@@ -37,7 +37,7 @@ DEPLOYMENTS, CONFIG_MAPS = GVR("apps", "v1", "deployments"), GVR("", "v1", "conf
 SECRETS, JOBS, SERVICES = GVR("", "v1", "secrets"), GVR("batch", "v1", "jobs"), GVR("", "v1", "services")
 CLUSTER_ROLES = GVR("rbac.authorization.k8s.io", "v1", "clusterroles")
 TEMPLATES = (DEPLOYMENTS, CONFIG_MAPS, JOBS, SERVICES)
-_FURNITURE = frozenset({"kube-root-ca.crt", "kubernetes"})
+_BY_SERVER = frozenset({"kube-root-ca.crt", "kubernetes"})
 TOKEN = "a-long-secret"
 SCHEDULED = "2023-11-14T22:13:20Z"
 
@@ -249,7 +249,7 @@ class Fleet:
 async def _empty(client: Client, gvr: GVR) -> None:
     for obj in (await client.list_all(gvr)).items:
         namespace, name = meta.key(obj)
-        if not namespace.startswith("kube-") and name not in _FURNITURE and not name.startswith("system:"):
+        if not namespace.startswith("kube-") and name not in _BY_SERVER and not name.startswith("system:"):
             with contextlib.suppress(NotFound):
                 await client.delete(gvr, name, namespace)
 

@@ -188,13 +188,13 @@ async def test_a_cluster_that_comes_back_gets_a_new_work_once_the_old_one_is_gon
     await two.until_work("m1", template, meta.is_deleting)
     await two.set_binding("settings-configmap", {"clusters": [{"name": "m1"}]})
     message = f"work karmada-es-m1/{meta.name(first)} is being deleted"
-    await until(lambda: _told(two, "settings-configmap", ("Warning", "SyncWorkFailed", message)))
+    await until(lambda: _reported(two, "settings-configmap", ("Warning", "SyncWorkFailed", message)))
     gate.open.set()
     await two.until_work("m1", template, lambda w: meta.uid(w) != meta.uid(first))
     await two.members["m1"].until(CONFIG_MAPS, "settings")
 
 
-async def _told(found: Fleet, name: str, event: tuple[str, str, str]) -> Obj | None:
+async def _reported(found: Fleet, name: str, event: tuple[str, str, str]) -> Obj | None:
     return {"told": True} if event in await found.events(name) else None
 
 
@@ -309,7 +309,7 @@ async def test_a_work_whose_cluster_has_no_space_yet_is_made_when_it_has(two_alo
     template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1", "m9"])
     await two_alone.until_work("m1", template)
     event = ("Warning", "SyncWorkFailed", 'namespaces "karmada-es-m9" not found')
-    await until(lambda: _told(two_alone, "settings-configmap", event))
+    await until(lambda: _reported(two_alone, "settings-configmap", event))
     assert event in await two_alone.events("settings")
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "karmada-es-m9"}}
     from tests.support.control_plane import NAMESPACES

@@ -142,7 +142,7 @@ async def test_a_status_that_makes_no_sense_counts_by_its_code(
 # pauses
 
 
-async def asked_for(
+async def busy_attempts(
     serve: Serve, connect: Open, clock: FakeClock, after: str, **config: Any
 ) -> tuple[list[float], Any]:
     """When a server that always wants to be asked later was asked, and how that ended."""
@@ -161,21 +161,21 @@ async def asked_for(
 
 
 async def test_no_server_makes_its_client_sleep_for_a_day(serve: Serve, connect: Open, clock: FakeClock) -> None:
-    requested, ended = await asked_for(serve, connect, clock, "86400", timeout=50.0)
+    requested, ended = await busy_attempts(serve, connect, clock, "86400", timeout=50.0)
     assert isinstance(ended, TooManyRequests)
     assert len(requested) == 2
     assert 30 <= requested[1] <= 50
 
 
 async def test_a_call_is_sent_again_only_within_its_time_out(serve: Serve, connect: Open, clock: FakeClock) -> None:
-    requested, ended = await asked_for(serve, connect, clock, "9", timeout=20.0)
+    requested, ended = await busy_attempts(serve, connect, clock, "9", timeout=20.0)
     assert isinstance(ended, TooManyRequests)
     assert requested[-1] <= 20
     assert len(requested) in (2, 3)
 
 
 async def test_a_call_without_time_out_is_not_sent_again_forever(serve: Serve, connect: Open, clock: FakeClock) -> None:
-    requested, ended = await asked_for(serve, connect, clock, "25", timeout=0)
+    requested, ended = await busy_attempts(serve, connect, clock, "25", timeout=0)
     assert isinstance(ended, TooManyRequests)
     assert requested[-1] <= answers.RETRY_SECONDS
     assert len(requested) in (2, 3)

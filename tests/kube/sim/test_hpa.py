@@ -381,16 +381,16 @@ class FakeMetrics:
             raise MetricsError(f"unable to fetch metrics from {kind} metrics API: down")
         return {name: PodMetric(value, self.now(), 30.0) for name in self.pods_known()}
 
-    async def resource(self, *_asked: str) -> dict[str, PodMetric]:
+    async def resource(self, *_requested: str) -> dict[str, PodMetric]:
         return self._all("resource", self.cpu)
 
-    async def pods(self, *_asked: str) -> dict[str, PodMetric]:
+    async def pods(self, *_requested: str) -> dict[str, PodMetric]:
         return self._all("custom", self.rps)
 
-    async def object(self, *_asked: Any) -> int:
+    async def object(self, *_requested: Any) -> int:
         return self.ingress
 
-    async def external(self, *_asked: str) -> list[int]:
+    async def external(self, *_requested: str) -> list[int]:
         return self.queue
 
 

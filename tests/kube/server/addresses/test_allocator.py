@@ -24,7 +24,7 @@ class Services:
     def __init__(self, *, cidr: str = "10.96.0.0/12", ports: tuple[int, int] = PORTS, reports: bool = True) -> None:
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self.allocator = Allocator(self, cidr, ports)
-        self._tells = reports
+        self._reports = reports
         self._uid = 0
 
     def get(self, _resource: GroupResource, namespace: str, name: str) -> dict[str, Any] | None:
@@ -70,7 +70,7 @@ class Services:
         old = self.objects.pop(("ns", name), None)
         if obj is not None:
             self.objects["ns", name] = obj
-        if self._tells:
+        if self._reports:
             self.allocator.observe(old, obj)
 
 

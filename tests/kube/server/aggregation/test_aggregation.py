@@ -50,7 +50,7 @@ class Toys:
         self.healthy = True
         self.next_event = asyncio.Event()
         self.hung_up = asyncio.Event()
-        self.openapi_asked: list[str] = []
+        self.openapi_requested: list[str] = []
 
     def hung_up_after_the_next_event(self) -> bool:
         """A watch notices that its client went away when it writes."""
@@ -64,7 +64,7 @@ class Toys:
             return web.json_response({"kind": "APIResourceList", "groupVersion": "toys.example.com/v1",
                                       "resources": RESOURCES})  # fmt: skip
         if raw.path.startswith("/openapi/"):
-            self.openapi_asked.append(raw.headers.get("If-None-Match", ""))
+            self.openapi_requested.append(raw.headers.get("If-None-Match", ""))
             if raw.headers.get("If-None-Match") == '"TAG"':
                 return web.Response(status=304)
             return web.json_response({"openapi": "3.0.0", "info": {"title": "toys"}}, headers={"ETag": '"TAG"'})
@@ -336,7 +336,7 @@ async def test_the_openapi_document_of_the_backend_is_served_as_ours(
     async with http.get(place) as response:
         assert (await response.json())["info"] == {"title": "toys"}
     await server.aggregator.availability.reconcile(Key("", "v1.toys.example.com"))
-    assert toys.openapi_asked == ["", '"TAG"']
+    assert toys.openapi_requested == ["", '"TAG"']
     _, packed = server.aggregator.openapi_documents()["apis/toys.example.com/v1"]
     assert b"toys" in gzip.decompress(packed)
 

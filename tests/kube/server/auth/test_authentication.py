@@ -26,7 +26,7 @@ from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account
 
 CA = CertificateAuthority.create("ca", now=NOW)
 PROXY_CA = CertificateAuthority.create("proxy-ca", now=NOW)
-STRANGER = CertificateAuthority.create("ca", now=NOW)
+OTHER = CertificateAuthority.create("ca", now=NOW)
 KEY = SigningKey(new_key())
 STATIC = parse_token_file('secret-1,alice,uid-1,"dev,ops"\n\nsecret-2,bob,uid-2\n')
 AUTHENTICATED = "system:authenticated"
@@ -96,7 +96,7 @@ def test_the_uid_attribute_of_the_subject_becomes_the_uid(setup: Setup) -> None:
 @pytest.mark.parametrize(
     ("name", "cert"),
     [
-        ("of another authority with the same name", client(STRANGER, "jane", "system:masters")),
+        ("of another authority with the same name", client(OTHER, "jane", "system:masters")),
         ("for servers", client(CA, "jane", usages=SERVER_USAGES)),
         ("of the front-proxy authority", client(PROXY_CA, "jane", "system:masters")),
         ("of a front proxy that names nobody", client(PROXY_CA, "front-proxy-client")),
@@ -121,7 +121,7 @@ def test_a_certificate_is_refused_outside_its_time(setup: Setup, days: float) ->
 
 
 def test_a_good_token_helps_a_certificate_that_is_refused(setup: Setup) -> None:
-    assert setup.login(client(STRANGER, "jane"), **bearer("secret-1")).name == "alice"
+    assert setup.login(client(OTHER, "jane"), **bearer("secret-1")).name == "alice"
 
 
 def test_a_certificate_wins_over_a_token(setup: Setup) -> None:
@@ -277,7 +277,7 @@ def test_a_bootstrap_token_works_unless_it_is_switched_off() -> None:
         off.login(**bearer("abcdef.0123456789abcdef"))
 
 
-@pytest.mark.parametrize("line", ["token,user", ",user,uid", "token,,uid", "token"])
+@pytest.mark.parametrize("line", ["token, user", ",user,uid", "token,,uid", "token"])
 def test_a_bad_line_in_the_token_file_is_named_by_number_only(line: str) -> None:
     with pytest.raises(ValueError, match="line 2") as caught:
         parse_token_file(f"ok,user,uid\n{line}\n")

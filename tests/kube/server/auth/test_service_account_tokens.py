@@ -21,7 +21,7 @@ from karmada.kube.server.auth.tokens import (
 from tests.kube.server.auth.auth_fakes import NOW, FakeReader, account
 
 KEY = SigningKey(generate_key_pem())
-STRANGER = SigningKey(generate_key_pem())
+OTHER = SigningKey(generate_key_pem())
 OWN = (DEFAULT_ISSUER,)
 
 
@@ -250,7 +250,7 @@ def _claims(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("key", "claims"),
     [
-        (STRANGER, _claims()),
+        (OTHER, _claims()),
         (KEY, _claims(iss="https://elsewhere")),
         (KEY, _claims(iss=None)),
         (KEY, _claims(sub="system:serviceaccount:default:admin")),
