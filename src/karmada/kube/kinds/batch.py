@@ -11,6 +11,7 @@ from typing import Any
 
 from karmada.kube.kinds import checks, pod_rules
 from karmada.kube.kinds.filling import fill, fill_text, part
+from karmada.kube.kinds.job_policies import job_policies
 from karmada.kube.kinds.pod_warnings import for_template
 from karmada.kube.kinds.podspec import default_template
 from karmada.kube.kinds.resource import Strategy
@@ -86,8 +87,10 @@ def prepare_job(obj: Obj) -> None:
 def job_spec(errors: list[FieldError], path: str, spec: Obj) -> None:
     checks.non_negative(
         errors, path, spec, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
-        "backoffLimitPerIndex", "maxFailedIndexes", "ttlSecondsAfterFinished",
+        "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes",
     )  # fmt: skip
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     mode = spec.get("completionMode")
     if mode is not None and mode not in ("NonIndexed", "Indexed"):
         errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
@@ -101,6 +104,7 @@ def job_spec(errors: list[FieldError], path: str, spec: Obj) -> None:
         errors.append(
             invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], "requires indexed completion mode")
         )
+    job_policies(errors, path, spec)
     template = spec.get("template") or {}
     pod_rules.template(errors, f"{path}.template", template)
     _restart_policy(errors, f"{path}.template.spec.restartPolicy", spec, template)

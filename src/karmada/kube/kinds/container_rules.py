@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karmada.kube.kinds import checks
+from karmada.kube.kinds.security_rules import container_context
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import (
     FieldError,
@@ -81,11 +82,17 @@ def containers(
         checks.one_of(errors, f"{place}.imagePullPolicy", container.get("imagePullPolicy"), PULL_POLICIES)
         if container.get("resources"):
             resources(errors, f"{place}.resources", container["resources"])
-        for key in ("livenessProbe", "readinessProbe", "startupProbe"):
-            if container.get(key):
-                _probe(errors, f"{place}.{key}", container[key], key)
-        if container.get("lifecycle"):
-            _lifecycle(errors, f"{place}.lifecycle", container["lifecycle"])
+        _while_running(errors, place, container)
+
+
+def _while_running(errors: list[FieldError], path: str, container: Obj) -> None:
+    for key in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(key):
+            _probe(errors, f"{path}.{key}", container[key], key)
+    if container.get("lifecycle"):
+        _lifecycle(errors, f"{path}.lifecycle", container["lifecycle"])
+    if container.get("securityContext"):
+        container_context(errors, f"{path}.securityContext", container["securityContext"])
 
 
 def _ports(

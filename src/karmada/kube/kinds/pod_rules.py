@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from karmada.kube.kinds import checks
 from karmada.kube.kinds.container_rules import containers, resources
+from karmada.kube.kinds.security_rules import app_armor, identities, seccomp
 from karmada.kube.kinds.volume_rules import volumes
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, duplicate, forbidden_field, invalid, not_supported, required
@@ -82,11 +83,15 @@ def _plain_fields(errors: list[FieldError], path: str, spec: Obj) -> None:
 
 
 def _security_context(errors: list[FieldError], path: str, context: Obj) -> None:
-    for key in ("runAsUser", "runAsGroup", "fsGroup"):
-        checks.between(errors, f"{path}.{key}", context.get(key), 0, checks.MAX_INT32)
+    identities(errors, path, context, ("fsGroup", "runAsUser", "runAsGroup"))
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         checks.between(errors, f"{path}.supplementalGroups[{index}]", group, 0, checks.MAX_INT32)
     _sysctls(errors, f"{path}.sysctls", context.get("sysctls") or _NONE)
+    if context.get("fsGroupChangePolicy") is not None:
+        allowed = ("Always", "OnRootMismatch")
+        checks.one_of(errors, f"{path}.fsGroupChangePolicy", context["fsGroupChangePolicy"], allowed)
+    seccomp(errors, f"{path}.seccompProfile", context.get("seccompProfile"))
+    app_armor(errors, f"{path}.appArmorProfile", context.get("appArmorProfile"))
 
 
 _SYSCTL_SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

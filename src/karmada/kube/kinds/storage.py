@@ -249,6 +249,35 @@ def update_attributes_class(obj: Obj, old: Obj) -> list[FieldError]:
     return _no_updates(obj, old, "driverName", "parameters")
 
 
+_TOKEN_SECONDS = (600, 1 << 32)
+
+
+def validate_csi_driver(obj: Obj) -> list[FieldError]:
+    errors = FieldErrors()
+    spec = obj.get("spec") or {}
+    allowed = ("File", "None", "ReadWriteOnceWithFSType")
+    checks.one_of(errors, "spec.fsGroupPolicy", spec.get("fsGroupPolicy"), allowed)
+    seen: set[str] = set()
+    for index, request in enumerate(spec.get("tokenRequests") or ()):
+        path, audience, seconds = (
+            f"spec.tokenRequests[{index}]",
+            request.get("audience") or "",
+            request.get("expirationSeconds"),
+        )
+        if audience in seen:
+            errors.append(duplicate(f"{path}.audience", audience))
+        seen.add(audience)
+        if seconds is not None and seconds < _TOKEN_SECONDS[0]:
+            detail = "may not specify a duration less than 10 minutes"
+            errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+        elif seconds is not None and seconds > _TOKEN_SECONDS[1]:
+            detail = "may not specify a duration larger than 2^32 seconds"
+            errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+    for mode in spec.get("volumeLifecycleModes") or ():
+        checks.one_of(errors, "spec.volumeLifecycleModes", mode, ("Ephemeral", "Persistent"))
+    return errors
+
+
 def update_csi_driver(obj: Obj, old: Obj) -> list[FieldError]:
     errors = FieldErrors()
     new, was = obj.get("spec") or {}, old.get("spec") or {}
@@ -370,6 +399,7 @@ STORAGE_CLASS = Strategy(
 CSI_DRIVER = Strategy(
     counts_from_creation=False,
     default=default_csi_driver,
+    validate=validate_csi_driver,
     validate_update=update_csi_driver,
     generation=lambda obj: obj.get("spec"),
     unconditional_update=False,

@@ -16,6 +16,12 @@ from karmada.kube.kinds.pod_warnings import claim_warnings, for_template
 from karmada.kube.kinds.podspec import default_template
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.kinds.scale import WorkloadScale
+from karmada.kube.kinds.workload_status import (
+    DAEMONSET_STATUS,
+    DEPLOYMENT_STATUS,
+    REPLICASET_STATUS,
+    STATEFULSET_STATUS,
+)
 from karmada.kube.objects import names
 from karmada.kube.objects.errors import FieldError, FieldErrors, forbidden_field, invalid, not_supported, required
 from karmada.kube.objects.selectors import labels_from
@@ -386,33 +392,6 @@ def _annotate_generation(obj: Obj, generation: int) -> None:
     annotations[TEMPLATE_GENERATION] = str(generation)
 
 
-# --- status
-
-_STATUS_COUNTERS = (
-    "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "updatedReplicas", "unavailableReplicas",
-    "currentReplicas", "observedGeneration", "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
-    "numberReady", "updatedNumberScheduled", "numberAvailable", "numberUnavailable",
-)  # fmt: skip
-
-_WITHIN_REPLICAS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas", "updatedReplicas", "currentReplicas")
-
-
-def validate_status(obj: Obj, old: Obj) -> list[FieldError]:
-    errors = FieldErrors()
-    status = obj.get("status") or {}
-    checks.non_negative(errors, "status", status, *_STATUS_COUNTERS)
-    replicas = status.get("replicas")
-    if replicas is not None:
-        over = [key for key in _WITHIN_REPLICAS if (status.get(key) or 0) > replicas]
-        detail = "cannot be greater than status.replicas"
-        errors.extend(invalid(f"status.{key}", status.get(key) or 0, detail) for key in over)
-    before = (old.get("status") or {}).get("collisionCount")
-    count = status.get("collisionCount")
-    if before is not None and (count is None or count < before):
-        errors.append(invalid("status.collisionCount", count, "cannot be decremented"))
-    return errors
-
-
 def generation_of_deployment(obj: Obj) -> Any:
     """Annotations too: the revision history depends on them."""
     return obj.get("spec"), obj["metadata"].get("annotations") or None
@@ -436,7 +415,7 @@ DEPLOYMENT = Strategy(
     default=default_deployment,
     validate=validate_deployment,
     validate_update=selector_is_immutable,
-    validate_status=validate_status,
+    validate_status=DEPLOYMENT_STATUS,
     generation=generation_of_deployment,
     status_keeps=("labels",),
     scale=WorkloadScale(),
@@ -447,7 +426,7 @@ REPLICASET = Strategy(
     prepare_create=lambda obj: set_zero(obj, "replicas"),
     validate=validate_replicaset,
     validate_update=selector_is_immutable,
-    validate_status=validate_status,
+    validate_status=REPLICASET_STATUS,
     generation=spec_generation,
     scale=WorkloadScale(),
 )
@@ -458,7 +437,7 @@ STATEFULSET = Strategy(
     validate=validate_statefulset,
     validate_ratcheting=validate_changed_statefulset,
     validate_update=update_statefulset,
-    validate_status=validate_status,
+    validate_status=STATEFULSET_STATUS,
     generation=spec_generation,
     scale=WorkloadScale(),
 )
@@ -469,7 +448,7 @@ DAEMONSET = Strategy(
     prepare_update=prepare_daemonset_update,
     validate=validate_daemonset,
     validate_update=selector_is_immutable,
-    validate_status=validate_status,
+    validate_status=DAEMONSET_STATUS,
     generation=spec_generation,
 )
 CONTROLLER_REVISION = Strategy(validate=validate_controller_revision, validate_update=update_controller_revision)
@@ -478,7 +457,7 @@ REPLICATION_CONTROLLER = Strategy(
     default=default_replication_controller,
     prepare_create=lambda obj: set_zero(obj, "replicas"),
     validate=validate_replication_controller,
-    validate_status=validate_status,
+    validate_status=REPLICASET_STATUS,
     generation=spec_generation,
     orphan_by_default=True,
     scale=WorkloadScale(plain=True),

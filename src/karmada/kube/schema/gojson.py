@@ -30,6 +30,14 @@ _SPACE = " \t\r\n"
 
 def parse_like_go(body: bytes) -> Any:
     """The JSON value of a body; raises ValueError with Kubernetes' text."""
+    try:
+        return unmarshal(body)
+    except ValueError as error:
+        raise ValueError(f"couldn't get version/kind; json parse error: {error}") from None
+
+
+def unmarshal(body: bytes) -> Any:
+    """The JSON value; raises ValueError with Go's text."""
     text = body.decode("utf-8", "replace")
     try:
         return _mend(json.loads(text, parse_constant=_refuse))
@@ -40,7 +48,7 @@ def parse_like_go(body: bytes) -> Any:
         reason = _go_text(error)
     except RecursionError:
         reason = "exceeded max depth"
-    raise ValueError(f"couldn't get version/kind; json parse error: {reason}")
+    raise ValueError(reason)
 
 
 class _Constant(Exception):

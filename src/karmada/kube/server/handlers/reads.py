@@ -6,8 +6,8 @@ A continue token has the snapshot's revision and the last key, so that all pages
 from __future__ import annotations
 
 import base64
-import binascii
 import random
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.errors import ApiError, BadRequest, Expired, NotFound, ServerTimeout, Timeout, invalid
 from karmada.kube.objects.selectors import FieldRequirement
 from karmada.kube.objects.types import Obj
+from karmada.kube.schema.gojson import unmarshal
 from karmada.kube.server.handlers.versions import Versions
 from karmada.kube.server.http.options import ListOptions
 from karmada.kube.server.http.results import ListResult, ObjectResult, WatchResult
@@ -26,6 +27,8 @@ from karmada.kube.server.watchcache.cache import Cache
 from karmada.kube.server.watchcache.entry import Entry, entry_of, prefix
 
 FRESHNESS_SECONDS = 3.0
+_TOKEN_VERSION = "meta.k8s.io/v1"
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -278,23 +281,32 @@ def _expired(after: str, *, continuing: bool) -> ApiError:
 
 
 def _encode_token(revision: int, after: str) -> str:
-    token = orjson.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": after + "\0"})
+    token = orjson.dumps({"v": _TOKEN_VERSION, "rv": revision, "start": after + "\0"})
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
 def _decode_token(token: str) -> tuple[int, str]:
+    illegal = _NOT_BASE64.search(token)
+    if illegal or len(token) % 4 == 1:
+        at = illegal.start() if illegal else len(token) - 1
+        raise _invalid_token(f": illegal base64 data at input byte {at}")
     try:
-        parsed = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        revision, start = int(parsed["rv"]), str(parsed["start"])
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
-        raise BadRequest(f"invalid continue token: {error}") from None
-    if (
-        parsed.get("v") != "meta.k8s.io/v1"
-        or not start.endswith("\0")
-        or start.startswith("/")
-        or ".." in start.split("/")
-    ):
-        raise BadRequest("invalid continue token: incorrect encoded start or unsupported version")
-    if revision == 0 or revision < -1:
-        raise BadRequest(f"invalid continue token: incorrect revision {revision}")
+        parsed = unmarshal(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except ValueError as error:
+        raise _invalid_token(f": {error}") from None
+    if not isinstance(parsed, dict):
+        parsed = {}
+    version, revision, start = (parsed.get(key) for key in ("v", "rv", "start"))
+    if version != _TOKEN_VERSION:
+        raise _invalid_token(": server does not recognize this encoded version")
+    if not isinstance(revision, int) or revision == 0 or revision < -1:
+        raise _invalid_token(f": incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
+    if not start or not isinstance(start, str):
+        raise _invalid_token(f": encoded start key empty (version {_TOKEN_VERSION})")
+    if not start.endswith("\0") or start.startswith("/") or ".." in start.split("/"):
+        raise _invalid_token("")
     return revision, start.removesuffix("\0")
+
+
+def _invalid_token(why: str) -> BadRequest:
+    return BadRequest(f"invalid continue token: continue key is not valid{why}")
