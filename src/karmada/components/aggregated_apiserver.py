@@ -33,7 +33,7 @@ from karmada.components.flags import (
 )
 from karmada.components.program import CONTEXT, Program
 from karmada.components.server_flags import audit_flags, audit_from, etcd_flags, storage_from
-from karmada.kube.objects.clock import RealClock
+from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.server.auth.serving import TLS_VERSIONS, FollowedServing
 
 if TYPE_CHECKING:
@@ -173,27 +173,17 @@ def _credentials(secret: Obj) -> Obj:
 # certificates
 
 
-def serving_files(certificate: Path | None, key: Path | None, directory: Path) -> tuple[Path, Path]:
-    """The given certificate and key, else those of the directory, made when there are none."""
+def followed_serving(
+    certificate: Path | None, key: Path | None, directory: Path, minimum: str, clock: Clock
+) -> FollowedServing:
+    """The given certificate and key, else those of the directory, made and renewed when nobody else does."""
+    from karmada.kube.server.auth.own_serving import OwnServing
+
     if certificate is not None and key is not None:
-        return certificate, key
-    certificate, key = directory / "apiserver.crt", directory / "apiserver.key"
-    if not certificate.exists() or not key.exists():
-        _make_certificate(directory, certificate, key)
-    return certificate, key
-
-
-def _make_certificate(directory: Path, certificate: Path, key: Path) -> None:
-    from karmada.kube.server.auth.files import private_directory, write_private
-    from karmada.kube.server.auth.pki import SERVER_USAGES, CertificateAuthority
-
-    private_directory(directory)
-    authority = CertificateAuthority.create("karmada-aggregated-apiserver-ca")
+        return FollowedServing(certificate, key, minimum, clock)
     names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), SERVICE, f"{SERVICE}.svc"]
-    pair = authority.issue("karmada-aggregated-apiserver", sans=names, usages=SERVER_USAGES)
-    write_private(directory / "ca.crt", authority.cert_pem)
-    write_private(key, pair.key_pem)
-    write_private(certificate, pair.cert_pem)
+    own = OwnServing(directory, "karmada-aggregated-apiserver", names)
+    return FollowedServing(*own.files, minimum, clock, own.renew)
 
 
 # the process
@@ -277,8 +267,8 @@ def main(**given: Any) -> None:
             callers=load_config(given["authentication_kubeconfig"]) if given["authentication_kubeconfig"] else first,
             rights=load_config(given["authorization_kubeconfig"]) if given["authorization_kubeconfig"] else first,
         )
-        files = serving_files(given["tls_cert_file"], given["tls_private_key_file"], given["cert_dir"])
-        tls = FollowedServing(*files, given["tls_min_version"], RealClock())
+        files = given["tls_cert_file"], given["tls_private_key_file"]
+        tls = followed_serving(*files, given["cert_dir"], given["tls_min_version"], RealClock())
         config = ServerConfig(
             data_dir=given["cert_dir"],
             storage=storage,

@@ -84,6 +84,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "check-store": ("check_store:check_store", "Check that everything in the store is as it was written"),
         "new-encryption-key": ("encryption:new_encryption_key", "Put a new key in front of an EncryptionConfiguration"),
         "rewrite": ("encryption:rewrite", "Store objects again as they are, with the current encryption key"),
+        "rotate-authority": (
+            "rotate_authority:rotate_authority",
+            "Replace the certificate authority of a control plane",
+        ),
         "crds": ("crds:crds", "Write Karmada's CustomResourceDefinitions"),
         "webhook-config": (
             "webhook_config:webhook_config",

@@ -6,9 +6,11 @@ import stat
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from karmada.cli.commands.rotate_authority import rotate_authority as rotate_authority_command
 from karmada.kube.server.auth.pki import Pki
-from karmada.kube.server.auth.shared_keys import FILES, ForeignKeys, share_keys
+from karmada.kube.server.auth.shared_keys import FILES, ForeignKeys, rotate_authority, share_keys
 from karmada.kube.server.storage.memory import MemoryStore
 
 
@@ -53,3 +55,41 @@ async def test_foreign_keys_are_refused_and_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ForeignKeys, match="another control plane"):
         await share_keys(store, tmp_path / "other")
     assert Pki.open(tmp_path / "other").ca.cert_pem == other
+
+
+async def test_a_new_authority_in_the_store_reaches_every_server_and_the_former_one_is_kept(tmp_path: Path) -> None:
+    store = await opened()
+    for name in ("a", "b"):
+        await share_keys(store, tmp_path / name)
+    former = (tmp_path / "a" / "ca.crt").read_bytes()
+    assert await rotate_authority(store) == former
+    before = Pki.open(tmp_path / "a")
+    for name in ("a", "b"):
+        await share_keys(store, tmp_path / name)
+        assert (tmp_path / name / "old-ca.crt").read_bytes() == former
+    fresh = [Pki.open(tmp_path / name) for name in ("a", "b")]
+    assert fresh[0].ca.cert_pem == fresh[1].ca.cert_pem != former
+    assert fresh[0].signing_key_pem == before.signing_key_pem, "tokens of ServiceAccounts stay good"
+    assert fresh[0].serving != before.serving
+    await rotate_authority(store)
+    await share_keys(store, tmp_path / "a")
+    await share_keys(store, tmp_path / "c")
+    assert (tmp_path / "a" / "ca.crt").read_bytes() == (tmp_path / "c" / "ca.crt").read_bytes()
+
+
+async def test_an_authority_that_the_store_never_had_is_refused_with_the_way(tmp_path: Path) -> None:
+    store = await opened()
+    await share_keys(store, tmp_path / "a")
+    Pki.open(tmp_path / "foreign")
+    with pytest.raises(ForeignKeys, match="karmadactl rotate-authority"):
+        await share_keys(store, tmp_path / "foreign")
+
+
+def test_the_authority_of_a_server_on_sqlite_is_replaced_at_its_next_start(tmp_path: Path) -> None:
+    before = Pki.open(tmp_path / "pki")
+    result = CliRunner().invoke(rotate_authority_command, ["--data-dir", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    after = Pki.open(tmp_path / "pki")
+    assert after.ca.cert_pem != before.ca.cert_pem
+    assert (tmp_path / "pki" / "old-ca.crt").read_bytes() == before.ca.cert_pem
+    assert after.signing_key_pem == before.signing_key_pem

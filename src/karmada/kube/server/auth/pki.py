@@ -46,7 +46,7 @@ CLIENT_USAGES = ("digital signature", "key encipherment", "client auth")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 
 
-class PkiError(Exception):
+class PkiError(ValueError):
     """The files on disk cannot be used, and what to do about it."""
 
 
@@ -129,6 +129,7 @@ class CertificateAuthority:
     """Issues certificates; its key is parsed when the first one is requested."""
 
     def __init__(self, pair: KeyPair) -> None:
+        self.pair = pair
         self.cert_pem = pair.cert_pem
         self._key_pem = pair.key_pem
 
@@ -280,7 +281,7 @@ def serving_names(host_name: str, service_ip: str, extra: Iterable[str] = ()) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class Leaf:
     """What a leaf must be issued for; a change of any of it means a new certificate."""
 
     name: str
@@ -304,7 +305,7 @@ def _fingerprint(*contents: bytes) -> str:
     return hashlib.sha256(b"\0".join(contents)).hexdigest()
 
 
-class _LeafStore:
+class LeafStore:
     """The leaves of a directory and the index of what they were issued for."""
 
     def __init__(self, directory: Path, now: float) -> None:
@@ -317,7 +318,7 @@ class _LeafStore:
         except ValueError:
             self._index = {}
 
-    def obtain(self, leaf: _Leaf) -> KeyPair:
+    def obtain(self, leaf: Leaf) -> KeyPair:
         cert_path, key_path = self._directory / f"{leaf.name}.crt", self._directory / f"{leaf.name}.key"
         cert, key = read_optional(cert_path), read_optional(key_path)
         if cert is not None and key is not None and self._still_good(leaf, cert, key):
@@ -333,7 +334,11 @@ class _LeafStore:
         write_private(self._index_path, json.dumps(self._index, indent=2).encode())
         return pair
 
-    def _still_good(self, leaf: _Leaf, cert: bytes, key: bytes) -> bool:
+    def made(self, name: str, cert: bytes, key: bytes) -> bool:
+        """Whether it was issued here, and is not somebody else's."""
+        return self._index.get(name, {}).get("files") == _fingerprint(cert, key)
+
+    def _still_good(self, leaf: Leaf, cert: bytes, key: bytes) -> bool:
         entry = self._index.get(leaf.name)
         if entry is None or entry.get("identity") != leaf.identity() or entry.get("files") != _fingerprint(cert, key):
             return False
@@ -409,11 +414,11 @@ def _leaves(
     directory: Path, ca: CertificateAuthority, proxy_ca: CertificateAuthority, names: tuple[str, ...], now: float
 ) -> tuple[KeyPair, KeyPair, KeyPair]:
     """The serving, the administrator's and the front proxy's certificate."""
-    store = _LeafStore(directory, now)
+    store = LeafStore(directory, now)
     return (
-        store.obtain(_Leaf("apiserver", ca, "kube-apiserver", (), names, SERVER_USAGES)),
-        store.obtain(_Leaf("admin", ca, ADMIN_USER, ("system:masters",), (), CLIENT_USAGES)),
-        store.obtain(_Leaf("front-proxy-client", proxy_ca, FRONT_PROXY_CLIENT, (), (), CLIENT_USAGES)),
+        store.obtain(Leaf("apiserver", ca, "kube-apiserver", (), names, SERVER_USAGES)),
+        store.obtain(Leaf("admin", ca, ADMIN_USER, ("system:masters",), (), CLIENT_USAGES)),
+        store.obtain(Leaf("front-proxy-client", proxy_ca, FRONT_PROXY_CLIENT, (), (), CLIENT_USAGES)),
     )
 
 

@@ -8,6 +8,7 @@ without) moves the connection over to it. Connections that are open stay as they
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -83,12 +84,17 @@ class ServingTls:
 
 
 class FollowedServing:
-    """A server's certificate in two files that somebody else renews; who its clients are is said by `trust`."""
+    """A server's certificate in two files, which `renew` or somebody else renews; `trust` says who its clients are."""
 
-    def __init__(self, certificate: Path, key: Path, minimum: str, clock: Clock) -> None:
+    def __init__(
+        self, certificate: Path, key: Path, minimum: str, clock: Clock, renew: Callable[[float], None] | None = None
+    ) -> None:
         """OSError or ValueError for files that cannot be used."""
         self._files = certificate, key
         self._clock = clock
+        self._renew = renew
+        if renew is not None:
+            renew(clock.now())
         self._tls = ServingTls(minimum)
         self._client_ca_pem = b""
         self._contents: tuple[bytes, ...] = ()
@@ -112,6 +118,8 @@ class FollowedServing:
     def _refresh(self) -> None:
         """What cannot be loaded now is tried again at the next look."""
         try:
+            if self._renew is not None:
+                self._renew(self._clock.now())
             if self._read() != self._contents:
                 self._load()
                 log.info("The serving certificate and the authorities of clients were reloaded")

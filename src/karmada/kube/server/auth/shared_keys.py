@@ -2,23 +2,28 @@
 
 The first server puts those it has made into the store; every other one takes them from there before it issues its own
 certificates. So a token or certificate from one server is good at all of them. A data directory that already has other
-keys is not overwritten: whoever trusts those would be cut off.
+keys is not overwritten: whoever trusts those would be cut off. Only those that the store remembers as former ones, from
+a rotation, are replaced; the former authority is kept as `old-ca.crt`, for --client-ca-file.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from pathlib import Path
 
 import orjson
 
 from karmada.kube.server.auth.files import private_directory, read_optional, write_private
-from karmada.kube.server.auth.pki import Pki
+from karmada.kube.server.auth.pki import CertificateAuthority, Pki
 from karmada.kube.server.storage.interface import RevisionConflict, Store
 from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.watchcache.entry import encode_value
 
 KEY = "internal/keys/shared"
+OLD_AUTHORITY = "old-ca.crt"
+_FORMER = "former"
+"""The entry with the digests of files that were replaced."""
 FILES = ("ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key")
 
 
@@ -50,18 +55,39 @@ async def share_keys(store: Store, directory: Path) -> None:
         _take(_decode(stored.value), directory)
 
 
+async def rotate_authority(store: Store) -> bytes:
+    """Put a new authority into the store, for the next start of all servers; returns the former certificate."""
+    stored = await store.get(KEY)
+    if stored is None:
+        raise ValueError("the store has no keys of a control plane yet: start a server on it first")
+    shared = _decode(stored.value)
+    made = CertificateAuthority.create("kubernetes").pair
+    former = shared.get(_FORMER, b"").split() + [_digest(shared[name]) for name in ("ca.crt", "ca.key")]
+    fresh = shared | {"ca.crt": made.cert_pem, "ca.key": made.key_pem, _FORMER: b"\n".join(former)}
+    await store.write(KEY, _encode(fresh), expected=stored.revision)
+    return shared["ca.crt"]
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
 def _take(shared: dict[str, bytes], directory: Path) -> None:
     private_directory(directory)
-    mine = {name: read_optional(directory / name) for name in FILES}
-    different = [name for name, content in mine.items() if content is not None and content != shared[name]]
+    former = set(shared.get(_FORMER, b"").split())
+    found = {name: read_optional(directory / name) for name in FILES}
+    mine = {name: content for name, content in found.items() if content is not None and content != shared[name]}
+    different = [name for name, content in mine.items() if _digest(content) not in former]
     if different:
         raise ForeignKeys(
-            f"{directory} has keys of another control plane ({', '.join(different)}): "
-            "use a new data directory, or the store these keys belong to"
+            f"{directory} has keys of another control plane ({', '.join(different)}): use a new data directory, or the "
+            "store these keys belong to. To give all servers of a store a new authority: karmadactl rotate-authority"
         )
-    for name, content in shared.items():
-        if mine[name] is None:
-            write_private(directory / name, content)
+    if "ca.crt" in mine:
+        write_private(directory / OLD_AUTHORITY, mine["ca.crt"])
+    for name in FILES:
+        if found[name] != shared[name]:
+            write_private(directory / name, shared[name])
 
 
 def _encode(files: dict[str, bytes]) -> bytes:
