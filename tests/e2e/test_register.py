@@ -69,7 +69,10 @@ class Registering:
 
     def names(self) -> dict[str, set[str]]:
         """What is on either side, of the kinds that registering creates."""
-        kinds = {"karmada": f"{KINDS},clusters.cluster.karmada.io", "member": f"{KINDS},deployments"}
+        kinds = {
+            "karmada": f"{KINDS},clusters.cluster.karmada.io,certificatesigningrequests",
+            "member": f"{KINDS},deployments",
+        }
         found = {}
         for side, words in kinds.items():
             items = getattr(self, side)("get", words, "-A", "-o", "json").json()["items"]

@@ -18,7 +18,7 @@ from karmada.controllers.agent_csr_approving import CSRS
 from karmada.joining.join import cluster_id_of
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS
 from karmada.joining.pull.discovery import Discovery
-from karmada.joining.pull.objects import DEPLOYMENTS, ROLES, Agent
+from karmada.joining.pull.objects import DEPLOYMENTS, ROLES, Agent, agent_lease, agents_own_objects
 from karmada.joining.pull.register import Registering, Registration
 from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import Kubeconfig
@@ -335,7 +335,7 @@ async def test_an_agent_that_does_not_start_is_taken_back_on_both_sides(pair: Pa
     assert (await pair.register())[:2] == (0, PHASES)
 
 
-async def test_a_cluster_that_the_agent_created_before_it_failed_is_deleted_as_well(pair: Pair) -> None:
+async def test_what_the_agent_created_before_it_failed_is_deleted_as_well(pair: Pair) -> None:
     before = await pair.state()
     pair.sim.add_rule("broken", Rule(Outcome("never-ready"), image="karmada-agent"))
     registering = asyncio.create_task(pair.register("--discovery-timeout=4s"))
@@ -344,6 +344,10 @@ async def test_a_cluster_that_the_agent_created_before_it_failed_is_deleted_as_w
         return bool((await pair.member.list_all(DEPLOYMENTS, "karmada-system")).items)
 
     await eventually(deployed)
+    for placed in agents_own_objects(Agent(cluster="m1", api_endpoint="", image="")):
+        await pair.member.create(placed.gvr, placed.obj)
+    lease = agent_lease("m1", "karmada-system")
+    await pair.plane.client.create(lease.gvr, lease.obj)
     await pair.plane.add_cluster("m1", "Pull", id=await cluster_id_of(pair.member))
     assert (await registering)[0] == 1
     await pair.nothing_is_left(before)

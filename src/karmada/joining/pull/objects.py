@@ -11,7 +11,7 @@ import orjson
 
 from karmada.api import well_known
 from karmada.joining import objects
-from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, SECRETS, SERVICE_ACCOUNTS
+from karmada.joining.objects import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from karmada.joining.pull.certificates import Credentials
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects import meta
@@ -176,6 +176,17 @@ def agent_objects(agent: Agent, kubeconfig: bytes) -> list[Placed]:
         Placed(SERVICE_ACCOUNTS, objects.service_account(where, AGENT_ACCOUNT)),
         Placed(CLUSTER_ROLE_BINDINGS, objects.role_binding(well_known.AGENT, where, AGENT_ACCOUNT)),
         Placed(DEPLOYMENTS, agent_deployment(agent)),
+    ]
+
+
+def agents_own_objects(agent: Agent) -> list[Placed]:
+    """What the agent creates in the cluster for the control plane: accounts in a namespace, and the right of one."""
+    account = well_known.service_account_name(agent.cluster)
+    role = well_known.cluster_role_name(account)
+    return [
+        Placed(NAMESPACES, objects.namespace(agent.cluster_namespace)),
+        Placed(CLUSTER_ROLES, objects.everything_role(role)),
+        Placed(CLUSTER_ROLE_BINDINGS, objects.role_binding(role, agent.cluster_namespace, account)),
     ]
 
 

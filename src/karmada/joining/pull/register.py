@@ -33,20 +33,20 @@ from karmada.joining.pull.objects import (
     Agent,
     Placed,
     agent_kubeconfig,
+    agent_lease,
     agent_objects,
     agent_rights,
+    agents_own_objects,
 )
 from karmada.joining.pull.rollout import wait_for_rollout
 from karmada.joining.pull.undoing import Undo, undone_on_failure
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import Material, RestConfig
-from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import AlreadyExists, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.names import random_suffix
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.writes import delete_if_exists
 
 _OURS: Final = {well_known.SYSTEM: well_known.TRUE}
 _COMPARED: Final = ("rules", "subjects", "data")
@@ -163,15 +163,32 @@ class Registering:
         cluster_id = await cluster_id_of(self.member)
         await check_unique(control, name, cluster_id)
         self.say("[karmada-agent-start] Assign the necessary RBAC permissions to the agent")
-        rights = agent_rights(name, agent.cluster_namespace)
         created: list[Placed] = []
-        undo.add(f"what was created for cluster {name}", lambda: _withdraw(control, name, cluster_id, rights, created))
+        undo.add(f"what was created for cluster {name}", lambda: self._withdraw(control, cluster_id, created))
         for namespace in dict.fromkeys(
             (agent.cluster_namespace, well_known.execution_namespace(name), agent.namespace)
         ):
             await self._ensure_namespace(control, namespace, created)
-        for placed in rights:
+        for placed in agent_rights(name, agent.cluster_namespace):
             await _put(control, placed)
+
+    async def _withdraw(self, control: Client, cluster_id: str, namespaces: list[Placed]) -> None:
+        """Delete the rights, then what the agent may have created, then namespaces.
+
+        A cluster that took the name meanwhile keeps everything.
+        """
+        agent = self.registration.agent
+        cluster = await _get(control, Cluster.gvr, agent.cluster)
+        if cluster is not None and cluster["spec"].get("id") != cluster_id:
+            return
+        undo = Undo()
+        for placed in (*namespaces, agent_lease(agent.cluster, agent.namespace)):
+            undo.delete(control, placed)
+        if cluster is not None:
+            undo.delete(control, Placed(Cluster.gvr, cluster))
+        for placed in agent_rights(agent.cluster, agent.cluster_namespace):
+            undo.delete(control, placed)
+        await undo.run(self.warn)
 
     async def _ensure_namespace(self, client: Client, name: str, created: list[Placed]) -> None:
         """As it is or, if it is on its way out, once it is gone; one that was not there is added to `created`."""
@@ -195,21 +212,11 @@ class Registering:
         for placed in others:
             await undo.after(member, placed, _put(member, placed))
         self.say("[karmada-agent-start] Waiting karmada-agent Deployment")
+        if await _get(member, NAMESPACES, agent.cluster_namespace) is None:
+            for placed in agents_own_objects(agent):
+                undo.delete(member, placed)
         await undo.after(member, deployment, member.create(deployment.gvr, deployment.obj))
         await wait_for_rollout(member, deployment, seconds=self.registration.timeout, clock=self.clock)
-
-
-async def _withdraw(control: Client, name: str, cluster_id: str, rights: list[Placed], created: list[Placed]) -> None:
-    """Take the rights back, then the Cluster, if the agent has created it. Another that was faster keeps both."""
-    cluster = await _get(control, Cluster.gvr, name)
-    if cluster is not None and cluster["spec"].get("id") != cluster_id:
-        return
-    for placed in reversed(rights):
-        await delete_if_exists(control, placed.gvr, placed.name, placed.namespace)
-    if cluster is not None:
-        await delete_if_exists(control, Cluster.gvr, name, uid=meta.uid(cluster))
-    for placed in reversed(created):
-        await delete_if_exists(control, placed.gvr, placed.name)
 
 
 async def _put(client: Client, placed: Placed) -> None:

@@ -24,6 +24,7 @@ from karmada.joining.objects import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
+from karmada.joining.pull.certificates import CSRS
 from karmada.joining.pull.objects import (
     AGENT_ACCOUNT,
     DEPLOYMENTS,
@@ -36,6 +37,7 @@ from karmada.joining.unjoin import cluster_to_remove, delete_cluster
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
+from karmada.kube.kinds.signing_requests import parse_request, request_pem
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import NotFound
@@ -122,6 +124,7 @@ async def unregister(
     if with_rights:
         for placed in left:
             await delete_if_exists(control, placed.gvr, placed.name, placed.namespace)
+        await _delete_requests(control, well_known.agent_user(name))
         left = []
     for gvr, found, where in _member_objects(name, namespace, agent, cluster_namespace):
         await delete_if_exists(member, gvr, found, where)
@@ -148,6 +151,20 @@ async def _delete_works(control: Client, name: str, wait: float, clock: Clock) -
             f"the works of cluster {name} are not deleted after {format_duration(wait)}: is its agent running? "
             f"Try again with a longer --wait, or give its resources up with 'kubectl delete cluster {name}'"
         ) from None
+
+
+async def _delete_requests(control: Client, user: str) -> None:
+    """The certificate requests of an agent: those that it sent itself, and the one it was registered with."""
+    for request in (await control.list_all(CSRS)).items:
+        if request["spec"].get("username") == user or _common_name(request) == user:
+            await delete_if_exists(control, CSRS, meta.name(request), uid=meta.uid(request))
+
+
+def _common_name(request: Obj) -> str:
+    try:
+        return parse_request(request_pem(request)).common_name
+    except ValueError:
+        return ""
 
 
 def _member_objects(cluster: str, namespace: str, agent: str, where: str) -> Iterator[tuple[GVR, str, str]]:
