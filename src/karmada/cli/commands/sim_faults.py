@@ -306,6 +306,22 @@ def pressure(broken: _Break, nodes: tuple[str, ...], pool: str, zone: str, condi
 
 
 @fail.command()
+@click.option("-n", "--namespace", default="", help="Only pods of this namespace.")
+@click.option("-l", "--labels", type=Pairs(), default={}, help="Only pods with these labels.")
+@click.option("--to", default="", help="Only connections to addresses (host:port) that match this expression.")
+@click.option("--how", type=click.Choice(["hang", "refuse"]), default="hang", show_default=True, help="How they fail.")
+@click.pass_obj
+def isolate(broken: _Break, namespace: str, labels: dict[str, str], to: str, how: str) -> None:
+    """Pods that run as processes (sim create --run-processes) lose their connections.
+
+    \b
+    Example:
+      karmadactl sim fail member1 isolate -n karmada-system -l app=karmada-agent --for 1m
+    """
+    broken("isolate", namespace=namespace, labels=labels, to=to, how=how)
+
+
+@fail.command()
 @click.argument("component")
 @click.pass_obj
 def pause(broken: _Break, component: str) -> None:

@@ -43,7 +43,7 @@ class HttpsTransport(NetworkTransport):
     def __init__(self, config: RestConfig, *, clock: Clock = SYSTEM, limiter: AdaptiveLimiter | None = None) -> None:
         super().__init__(config, clock=clock, limiter=limiter)
         self._secure = self._base.startswith("https://")
-        self._proxy = _proxy_for(config)
+        self._proxy = proxy_for(config)
         self._fixed_headers = _fixed_headers(config)
         self._server_name = config.tls_server_name or None
         self._session: aiohttp.ClientSession | None = None
@@ -249,7 +249,7 @@ def _fixed_headers(config: RestConfig) -> CIMultiDict[str]:
     return CIMultiDict(fixed_headers(config))
 
 
-def _proxy_for(config: RestConfig) -> str:
+def proxy_for(config: RestConfig) -> str:
     """The kubeconfig's proxy, else the environment's, unless it excludes the host."""
     proxy = config.proxy_url
     if not proxy:
@@ -257,7 +257,7 @@ def _proxy_for(config: RestConfig) -> str:
             parts = urlsplit(config.server)
         except ValueError:
             return ""  # no address that could be reached either way, as every request will report
-        if parts.hostname and not urllib.request.proxy_bypass(parts.hostname):
+        if parts.hostname and not urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
             proxy = urllib.request.getproxies().get(parts.scheme, "")
     if proxy and urlsplit(proxy).scheme not in ("http", "https", *SCHEMES):
         raise ValueError(f"proxy {proxy}: only http, https and socks5 proxies are supported")

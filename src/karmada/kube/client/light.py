@@ -41,8 +41,10 @@ def transport_for(
     """The lightest one that can go this way."""
     if not config.proxy_url and not any(os.environ.get(name) for name in _PROXIES):
         return LightTransport(config, clock=clock, limiter=limiter)
-    from karmada.kube.client.https import HttpsTransport
+    from karmada.kube.client.https import HttpsTransport, proxy_for
 
+    if not proxy_for(config):
+        return LightTransport(config, clock=clock, limiter=limiter)
     return HttpsTransport(config, clock=clock, limiter=limiter)
 
 

@@ -28,7 +28,7 @@ from karmada.kube.sim.controllers.nodelifecycle import NodeLifecycle
 from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.faults.gate import FaultGate
 from karmada.kube.sim.faults.injector import Injector
-from karmada.kube.sim.faults.kinds import Matched, Unavailable
+from karmada.kube.sim.faults.kinds import Isolated, Matched, Unavailable
 from karmada.kube.sim.initial_objects import initial_objects
 from karmada.kube.sim.kubelet.connector import PodConnector
 from karmada.kube.sim.kubelet.heartbeats import VirtualHeartbeats
@@ -151,7 +151,7 @@ class SimCluster:
 
     async def start(self) -> None:
         if self.processes is not None:
-            self.processes.claim()
+            await self.processes.start()
         await self.server.start()
         self._listening = True
         await self.manager.start()
@@ -216,6 +216,11 @@ class SimCluster:
 
     def remove_rule(self, name: str) -> None:
         self.behaviours.remove(name)
+
+    def isolate(self, faults: Iterable[Isolated]) -> None:
+        if self.processes is None:
+            raise ValueError(f"cluster {self.profile.name} runs no processes, whose connections could be cut")
+        self.processes.network.isolate(faults)
 
     async def pause(self, component: str) -> None:
         if component == self.scheduler.name:

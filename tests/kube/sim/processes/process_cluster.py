@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from karmada.kube.client.https import HttpsTransport
+from karmada.kube.client.transport import Call
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.processes.images import ImageRule, ImageTable
 from karmada.kube.sim.processes.loopback import claim_any, in_block
@@ -83,3 +85,11 @@ async def fetched(host: str, port: int, path: str = "/") -> str:
             return None
 
     return str(await eventually(attempt))
+
+
+async def log_of(cluster: Whole, name: str, **query: str) -> str:
+    """The log of a pod; the error where there is none."""
+    transport = cluster.admin.transport
+    assert isinstance(transport, HttpsTransport)
+    answer = await transport.answer(Call("GET", f"/api/v1/namespaces/default/pods/{name}/log", query))
+    return answer.body.decode()

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from karmada.kube.client.https import HttpsTransport
-from karmada.kube.client.transport import Call
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.processes.loopback import claim_any, in_block
-from tests.kube.sim.processes.process_cluster import SMALL, fetched, pod, process_cluster, service
+from tests.kube.sim.processes.process_cluster import SMALL, fetched, log_of, pod, process_cluster, service
 from tests.kube.sim.whole_cluster import CONFIG_MAPS, NODES, PODS, Whole
 from tests.support.eventually import eventually
 
@@ -53,13 +51,6 @@ async def ready(cluster: Whole, name: str) -> str:
     """The pod's address, once it is ready."""
     await eventually(lambda: status(cluster, name).get("ready"), show=lambda: found(cluster, name).get("status"))
     return str(found(cluster, name)["status"]["podIP"])
-
-
-async def log(cluster: Whole, name: str, **query: str) -> str:
-    transport = cluster.admin.transport
-    assert isinstance(transport, HttpsTransport)
-    answer = await transport.answer(Call("GET", f"/api/v1/namespaces/default/pods/{name}/log", query))
-    return answer.body.decode()
 
 
 async def events(cluster: Whole, name: str) -> list[str]:
@@ -135,7 +126,7 @@ async def test_the_environment_and_the_files_are_those_of_the_pod(cluster: Whole
 
 async def listening(cluster: Whole, name: str) -> None:
     async def said() -> bool:
-        return "listening" in await log(cluster, name)
+        return "listening" in await log_of(cluster, name)
 
     await eventually(said)
 
@@ -147,7 +138,7 @@ async def test_a_container_that_fails_is_restarted_with_a_growing_pause_and_keep
     assert status(cluster, "p")["restartCount"] == 1
     ended = status(cluster, "p")["lastState"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (3, "Error")
-    assert await log(cluster, "p", previous="true") == "nothing works\n"
+    assert await log_of(cluster, "p", previous="true") == "nothing works\n"
     assert pids(cluster) == []
 
 
@@ -204,7 +195,7 @@ async def test_init_containers_run_to_their_end_before_the_others(cluster: Whole
     init = {"name": "first", "image": "known/server", "command": ["python", "-c", "print('made ready')"]}
     await cluster.admin.create(PODS, pod("p", initContainers=[init]))
     await ready(cluster, "p")
-    assert await log(cluster, "p", container="first") == "made ready\n"
+    assert await log_of(cluster, "p", container="first") == "made ready\n"
     [first] = found(cluster, "p")["status"]["initContainerStatuses"]
     assert first["state"]["terminated"]["exitCode"] == 0
 
@@ -260,13 +251,13 @@ async def test_logs_are_selected_as_kubernetes_does(cluster: Whole) -> None:
     script = "import sys; print('one'); print('two', file=sys.stderr); print('three')"
     await cluster.admin.create(PODS, pod("p", restartPolicy="Never", container={"command": ["python", "-uc", script]}))
     await eventually(lambda: (found(cluster, "p").get("status") or {}).get("phase") == "Succeeded")
-    assert sorted((await log(cluster, "p")).split()) == ["one", "three", "two"]
-    assert await log(cluster, "p", stream="Stderr") == "two\n"
-    assert len((await log(cluster, "p", tailLines="1")).splitlines()) == 1
-    assert len(await log(cluster, "p", limitBytes="5")) == 5
-    time, _, _ = (await log(cluster, "p", stream="Stderr", timestamps="true")).partition(" ")
+    assert sorted((await log_of(cluster, "p")).split()) == ["one", "three", "two"]
+    assert await log_of(cluster, "p", stream="Stderr") == "two\n"
+    assert len((await log_of(cluster, "p", tailLines="1")).splitlines()) == 1
+    assert len(await log_of(cluster, "p", limitBytes="5")) == 5
+    time, _, _ = (await log_of(cluster, "p", stream="Stderr", timestamps="true")).partition(" ")
     assert time.endswith("Z")
-    assert "previous terminated container" in await log(cluster, "p", previous="true")
+    assert "previous terminated container" in await log_of(cluster, "p", previous="true")
 
 
 async def test_a_pod_finds_the_api_server_and_services_by_their_names(cluster: Whole) -> None:
@@ -279,7 +270,7 @@ async def test_a_pod_finds_the_api_server_and_services_by_their_names(cluster: W
         PODS, pod("p", restartPolicy="Never", container={"command": ["python", "-c", IN_CLUSTER]})
     )
     await eventually(lambda: (found(cluster, "p").get("status") or {}).get("phase") in ("Succeeded", "Failed"))
-    assert (await log(cluster, "p")).splitlines() == [
+    assert (await log_of(cluster, "p")).splitlines() == [
         "account default",
         "light True",
         "aiohttp True",
@@ -346,4 +337,4 @@ async def test_containers_of_a_cluster_that_starts_again_are_restarted(tmp_path:
         await ready(cluster, "p")
         ended = status(cluster, "p")["lastState"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (255, "Unknown")
-        assert "stopping" in await log(cluster, "p", previous="true")
+        assert "stopping" in await log_of(cluster, "p", previous="true")

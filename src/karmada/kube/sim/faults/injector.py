@@ -21,6 +21,7 @@ from karmada.kube.sim.faults.kinds import (
     Down,
     Fault,
     Flap,
+    Isolated,
     Matched,
     NodeLost,
     Partition,
@@ -59,6 +60,9 @@ class FaultTarget(Protocol):
     def add_rule(self, name: str, rule: Rule) -> None: ...
 
     def remove_rule(self, name: str) -> None: ...
+
+    def isolate(self, faults: Iterable[Isolated]) -> None:
+        """Exactly these hold from now on; ValueError if the cluster runs no processes."""
 
     async def pause(self, component: str) -> None: ...
 
@@ -161,6 +165,8 @@ class Injector:
                 target.set_pressure(injected.nodes, fault.condition, True)
             case Pods():
                 target.add_rule(injected.name, fault.rule)
+            case Isolated():
+                target.isolate([*self._isolated(injected), fault])
             case Paused():
                 await target.pause(fault.component)
             case Clock():
@@ -185,6 +191,8 @@ class Injector:
                 target.set_pressure(self._no_longer(injected), fault.condition, False)
             case Pods():
                 target.remove_rule(injected.name)
+            case Isolated():
+                target.isolate(self._isolated(injected))
             case Paused():
                 if not any(other.fault == fault for other in self._others(injected)):
                     await target.resume(fault.component)
@@ -199,6 +207,10 @@ class Injector:
 
     def _others(self, injected: Injected) -> list[Injected]:
         return [other for other in self.active.values() if other is not injected]
+
+    def _isolated(self, injected: Injected) -> list[Isolated]:
+        """The other faults that isolate pods."""
+        return [other.fault for other in self._others(injected) if isinstance(other.fault, Isolated)]
 
     def _no_longer(self, injected: Injected) -> list[str]:
         """Those of a fault's nodes that no other fault of its kind has."""

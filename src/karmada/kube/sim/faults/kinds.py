@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.http.request import Request
 from karmada.kube.sim.behaviours import Rule
 
@@ -137,6 +138,34 @@ class Pods(msgspec.Struct, frozen=True, tag="pods", kw_only=True, forbid_unknown
     rule: Rule
 
 
+class Isolated(msgspec.Struct, frozen=True, tag="isolate", kw_only=True, forbid_unknown_fields=True):
+    """Pods that run as processes are cut off: their connections to the outside, and those through Services to them."""
+
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    to: str = ""
+    """A regular expression, searched in host:port of the other side; empty: all, also Services to the pod."""
+    how: Literal["hang", "refuse"] = "hang"
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.to)
+        except re.error as error:
+            raise ValueError(f"to is not a regular expression: {error}") from None
+
+    def matches(self, pod: Obj | None, peer: str) -> bool:
+        """Whether it cuts a connection of this pod; `peer` is empty for connections to the pod."""
+        if pod is None:
+            return False
+        metadata = pod["metadata"]
+        labels = metadata.get("labels") or {}
+        return (
+            self.namespace in ("", metadata.get("namespace"))
+            and all(labels.get(key) == value for key, value in self.labels.items())
+            and (not self.to or bool(peer and re.search(self.to, peer)))
+        )
+
+
 class Paused(msgspec.Struct, frozen=True, tag="pause", kw_only=True, forbid_unknown_fields=True):
     """A controller, the scheduler or the kubelets stop working."""
 
@@ -151,7 +180,7 @@ class Clock(msgspec.Struct, frozen=True, tag="clock", kw_only=True, forbid_unkno
 
 
 RequestFault = Slow | Errors | ReadOnly | BlackHole | Partition | Watches | Unhealthy | Unavailable
-Fault = RequestFault | Down | Flap | NodeLost | Pressure | Pods | Paused | Clock
+Fault = RequestFault | Down | Flap | NodeLost | Pressure | Pods | Isolated | Paused | Clock
 
 
 def read(data: object) -> Fault:

@@ -11,8 +11,10 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet.connector import PodConnector
 from karmada.kube.sim.kubelet.web import serve_port
+from karmada.kube.sim.processes.egress import EgressProxy
 from karmada.kube.sim.processes.images import ImageTable
 from karmada.kube.sim.processes.loopback import Block, NoAddresses, block_of, claim
+from karmada.kube.sim.processes.network import Network
 from karmada.kube.sim.processes.relays import ServiceRelays
 from karmada.kube.sim.processes.runtime import ProcessRuntime
 
@@ -31,22 +33,28 @@ class ProcessCluster:
         self._context = context
         self._connector = connector
         self._block: Block | None = None
-        self.runtime = ProcessRuntime(context, folder, table, api_server)
-        self.relays = ServiceRelays(context, folder / "names.json", self._serve_simulated)
+        self.network = Network()
+        self._egress = EgressProxy(context.informers.of(PODS), self.network)
+        self.runtime = ProcessRuntime(
+            context, folder, table, api_server, lambda key: self._egress.environment(key, api_server())
+        )
+        self.relays = ServiceRelays(context, folder / "names.json", self.network, self._serve_simulated)
         self.relays.is_process = lambda pod: bool(self.runtime.address(pod))
         connector.use(self.runtime)
 
-    def claim(self) -> None:
-        """Take the cluster's addresses, and end what an earlier process has left; NoAddresses."""
+    async def start(self) -> None:
+        """Before everything else: take the cluster's addresses, and end what an earlier process left; NoAddresses."""
         number = block_of(self._context.profile)
         if number is None:
             raise NoAddresses(f"pod_cidr {self._context.profile.pod_cidr} is no range of 127.0.0.0/8")
         self._block = claim(number)
         self.runtime.clean_up()
+        await self._egress.start(f"127.{number}.255.1")
 
     async def stop(self) -> None:
-        await self.relays.stop()
         await self.runtime.stop()
+        await self.relays.stop()
+        await self._egress.stop()
         pods = self._context.informers.of(PODS)
         if pods.synced:
             self.runtime.keep_only(str(pod["metadata"]["uid"]) for pod in pods.list())

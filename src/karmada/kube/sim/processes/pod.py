@@ -39,6 +39,7 @@ class Settings:
         table: ImageTable,
         now: Callable[[], float],
         api_server: Callable[[], tuple[str, int]],
+        more_env: Callable[[Key], dict[str, str]],
     ) -> None:
         self.client = client
         self.folder = folder
@@ -46,6 +47,7 @@ class Settings:
         self.table = table
         self.now = now
         self.api_server = api_server
+        self.more_env = more_env
         self.changed: Callable[[Key], None] = lambda _key: None
         self.emit: Callable[[Obj, str, str, str], None] = lambda *_: None
 
@@ -143,6 +145,7 @@ class ProcessPod:
             POD_ADDRESS: self.address,
             POD_NAMESPACE: self.key.namespace,
             NAMES_FILE: str(self._settings.names_file),
+            **self._settings.more_env(self.key),
         }
 
     # volumes

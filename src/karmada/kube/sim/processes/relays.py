@@ -21,33 +21,37 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.addresses.service_routing import SERVICE_NAME
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import PODS
 from karmada.kube.sim.kubelet.managed import internal_ip
 from karmada.kube.sim.processes.files import replace_file
+from karmada.kube.sim.processes.network import Connection, Listener, Network
 from karmada.kube.sim.processes.routes import Backend, Frontend, backends, frontends, names_of
 
 SERVICES = GVR("", "v1", "services")
 SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
 NODES = GVR("", "v1", "nodes")
 _BY_SERVICE = "service"
-_CHUNK = 1 << 16
 _CONNECT_SECONDS = 5.0
 log = get_logger("service-relays")
 
 ServeSimulated = Callable[[Obj, int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 """(pod, port, reader, writer): serve a connection to a port of a simulated pod."""
+Find = Callable[[str], list[tuple[Backend, Obj | None]]]
+"""The backends of a port by its name, with their pods."""
+Connect = Callable[[Backend, Obj | None, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]]
+"""Serve a connection by a backend; False when that does not accept connections."""
 
 
 class ServiceRelays(Reconciler):
     name = "service-relays"
     workers = 4
 
-    def __init__(self, context: Context, names_file: Path, simulated: ServeSimulated) -> None:
+    def __init__(self, context: Context, names_file: Path, network: Network, simulated: ServeSimulated) -> None:
         """`simulated` serves connections to simulated pods."""
         self._names_file = names_file
+        self._network = network
         self._simulated = simulated
         self._services = context.informers.of(SERVICES)
         self._slices = context.informers.of(SLICES, indexes={_BY_SERVICE: _index_by_service})
@@ -92,12 +96,16 @@ class ServiceRelays(Reconciler):
         if pod is not None and not self.is_process(pod):
             await self._simulated(pod, backend.port, reader, writer)
             return True
+        connection = Connection(pod)
+        if self._network.is_refused(connection):
+            return False
+        await self._network.passable(connection)
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 ends = await asyncio.open_connection(backend.address, backend.port)
         except (OSError, TimeoutError):
             return False
-        await copy_both_ways((reader, writer), ends)
+        await self._network.relay(connection, (reader, writer), ends)
         return True
 
     def _set_names(self, key: Key, names: dict[str, Any]) -> None:
@@ -120,27 +128,18 @@ class ServiceRelays(Reconciler):
 class _Relay:
     """One listening address of a Service."""
 
-    def __init__(
-        self,
-        frontend: Frontend,
-        find: Callable[[str], list[tuple[Backend, Obj | None]]],
-        connect: Callable[[Backend, Obj | None, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]],
-    ) -> None:
+    def __init__(self, frontend: Frontend, find: Find, connect: Connect) -> None:
         self._frontend = frontend
         self._find = find
         self._connect = connect
-        self._server: asyncio.Server | None = None
+        self._listener = Listener(self._serve)
         self._turn = 0
-        self._connections: set[asyncio.Task[None]] = set()
         self.port = frontend.port
 
     async def open(self) -> bool:
         address, port, _ = self._frontend
         try:
-            self._server = await asyncio.start_server(self._accept, address, port)
-        except PermissionError:
-            self._server = await asyncio.start_server(self._accept, address, 0)
-            self.port = int(self._server.sockets[0].getsockname()[1])
+            self.port = await self._listener.open(address, port)
         except OSError as error:
             log.warning("A Service's address cannot be used", address=f"{address}:{port}", error=str(error))
             return False
@@ -148,19 +147,7 @@ class _Relay:
 
     async def close(self) -> None:
         """Connections end with it, as those to endpoints that are gone do."""
-        if self._server is not None:
-            self._server.close()
-        await cancel_and_wait(*self._connections)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            await self._serve(reader, writer)
-        finally:
-            self._connections.discard(task)
-            writer.close()
+        await self._listener.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         found = self._find(self._frontend.port_name)
@@ -169,29 +156,6 @@ class _Relay:
             backend, pod = found[(self._turn + step) % len(found)]
             if await self._connect(backend, pod, reader, writer):
                 return
-
-
-Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-async def copy_both_ways(one: Ends, other: Ends) -> None:
-    """Until both directions have ended; `other` is closed then."""
-    try:
-        await asyncio.gather(_copy(one[0], other[1]), _copy(other[0], one[1]))
-    finally:
-        other[1].close()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A side that is gone ends both directions."""
-    try:
-        while data := await reader.read(_CHUNK):
-            writer.write(data)
-            await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
-    except OSError:
-        writer.close()
 
 
 def _index_by_service(found: Obj) -> list[str]:

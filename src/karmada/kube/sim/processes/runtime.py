@@ -40,12 +40,17 @@ _SOURCES = {name: GVR("", "v1", name) for name in ("configmaps", "secrets")}
 
 class ProcessRuntime:
     def __init__(
-        self, context: Context, folder: Path, table: ImageTable, api_server: Callable[[], tuple[str, int]]
+        self,
+        context: Context,
+        folder: Path,
+        table: ImageTable,
+        api_server: Callable[[], tuple[str, int]],
+        more_env: Callable[[Key], dict[str, str]] = lambda _key: {},
     ) -> None:
-        """`folder` is the cluster's; `api_server` is where its API is reached."""
+        """`folder` is the cluster's; `api_server` is where its API is reached; `more_env` are variables of a pod."""
         self.table = table
         self._context = context
-        self._settings = Settings(context.client(KUBELET), folder, table, context.clock.now, api_server)
+        self._settings = Settings(context.client(KUBELET), folder, table, context.clock.now, api_server, more_env)
         self._pods: dict[Key, ProcessPod] = {}
         self._removing: set[asyncio.Task[None]] = set()
         self._followed: set[str] = set()
