@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import wheelhouse
 from tests.e2e.pasting import blocks, paste_with
 
 pytestmark = pytest.mark.e2e
@@ -40,11 +41,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Nothing of the environment the tests run in; a home with nothing in it."""
+    """Nothing of the environment the tests run in but the packages in it; a home with nothing in it."""
+    wheels = tmp_path_factory.mktemp("wheels")
+    wheelhouse.fill(wheels, ROOT)
     own = os.environ.get("VIRTUAL_ENV", "/nowhere")
     path = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if not part.startswith(own))
     kept = {name: value for name, value in os.environ.items() if name not in _OURS and not name.startswith("PYTEST")}
-    return {**kept, "HOME": str(tmp_path_factory.mktemp("home")), "PATH": path}
+    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_COMPILE": "1"}
+    return {**kept, **pip, "HOME": str(tmp_path_factory.mktemp("home")), "PATH": path}
 
 
 @contextmanager

@@ -1,0 +1,55 @@
+"""Wheels of what is installed here, so that another environment is installed without an index.
+
+Most of what pip does for a fresh environment is reading the index pages of a hundred packages whose versions are
+pinned anyway; the environment that runs the tests was installed that way. What pip does with the wheels is the same.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+_NOT_PACKED = ("pip", "setuptools", "pykarmada")
+"""What every environment has, what is downloaded because it is only used for building, and what is to be installed."""
+_MADE_BY_PIP = ("INSTALLER", "REQUESTED", "direct_url.json")
+
+
+def fill(folder: Path, project: Path) -> None:
+    """Everything that `make up` and `make test` of the project install, and what builds the project."""
+    for distribution in distributions():
+        if distribution.name not in _NOT_PACKED:
+            _pack(distribution, folder)
+    builders = tomllib.loads((project / "pyproject.toml").read_text())["build-system"]["requires"]
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), *builders]
+    subprocess.run(command, check=True)
+
+
+def _pack(distribution: Distribution, folder: Path) -> None:
+    stem = f"{distribution.name.replace('-', '_')}-{distribution.version}"
+    with zipfile.ZipFile(folder / f"{stem}-{_tags(distribution)}.whl", "w", strict_timestamps=False) as wheel:
+        for name, file in _files(distribution, f"{stem}.data/scripts"):
+            wheel.write(file, name)
+
+
+def _files(distribution: Distribution, scripts: str) -> Iterator[tuple[str, Path]]:
+    """Names in the wheel and the files here, without what pip makes: bytecode and the scripts of entry points."""
+    generated = {entry.name for entry in distribution.entry_points}
+    for path in distribution.files or ():
+        if path.suffix == ".pyc" or path.name in _MADE_BY_PIP:
+            continue
+        if path.parts[0] != "..":
+            yield str(path), Path(str(path.locate()))
+        elif path.name not in generated:
+            yield f"{scripts}/{path.name}", Path(str(path.locate()))
+
+
+def _tags(distribution: Distribution) -> str:
+    """The interpreters, ABIs and platforms of a file name; the metadata has one line for each combination."""
+    lines = (distribution.read_text("WHEEL") or "").splitlines()
+    tags = [line.removeprefix("Tag: ").split("-") for line in lines if line.startswith("Tag: ")]
+    return "-".join(".".join(dict.fromkeys(part)) for part in zip(*tags, strict=True)) if tags else "py3-none-any"
