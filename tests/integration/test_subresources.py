@@ -53,9 +53,9 @@ async def test_a_status_write_takes_status_and_keeps_the_rest(http: Http) -> Non
 @pytest.mark.parametrize("kind", ["application/merge-patch+json", "application/strategic-merge-patch+json"])
 async def test_a_status_patch_takes_status_alone(http: Http, kind: str) -> None:
     created = ok(await http("POST", DEPLOYMENTS, deployment()), 201)
-    change = {"spec": {"replicas": 9}, "status": {"readyReplicas": 1}}
+    change = {"spec": {"replicas": 9}, "status": {"replicas": 1, "readyReplicas": 1}}
     patched = ok(await patch(http, f"{DEPLOYMENTS}/web/status", change, kind))
-    assert (patched["spec"], patched["status"]) == (created["spec"], {"readyReplicas": 1})
+    assert (patched["spec"], patched["status"]) == (created["spec"], {"replicas": 1, "readyReplicas": 1})
 
 
 async def test_a_status_write_that_changes_nothing_is_none(http: Http) -> None:
