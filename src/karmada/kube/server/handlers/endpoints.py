@@ -160,7 +160,7 @@ class Endpoints:
 
     async def _bind(self, request: Request, resource: Resource) -> Result:
         binding = self._posted(request, _BINDING)
-        place(binding, resource, request.info.namespace, request.info.name)
+        _place_posted(binding, resource, request.info.namespace, request.info.name)
         name = request.info.name or (binding.get("metadata") or {}).get("name") or ""
         errors = binding_errors(binding)
         if errors:
@@ -189,7 +189,7 @@ class Endpoints:
     async def _evict(self, request: Request, resource: Resource) -> Result:
         eviction = self._posted(request, _EVICTION, also=("policy/v1beta1",))
         info = request.info
-        place(eviction, resource, info.namespace, info.name)
+        _place_posted(eviction, resource, info.namespace, info.name)
         options = delete_options(Query({}), eviction.get("deleteOptions"))
         dry_run = options.dry_run or bool(request.query.all("dryRun"))
         await self._admit(request, resource, CREATE, eviction)
@@ -285,3 +285,10 @@ def _proxied_name(name: str) -> str:
     """[scheme:]name[:port]"""
     parts = name.split(":")
     return parts[1] if len(parts) == 3 else parts[0]
+
+
+def _place_posted(obj: Obj, resource: Resource, namespace: str, name: str) -> None:
+    """In place: what was posted to a pod has the pod's name and namespace, or none."""
+    if name and (obj.get("metadata") or {}).get("name") not in (None, "", name):
+        raise BadRequest(f"name in URL does not match name in {obj['kind']} object")
+    place(obj, resource, namespace, name)
