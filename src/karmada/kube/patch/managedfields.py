@@ -324,11 +324,13 @@ def same_but_times(old: Obj, new: Obj) -> bool:
 
 
 def _same_metadata(old: Obj, new: Obj) -> bool:
-    if old is new or old == new:
-        return True
-    if {k: v for k, v in old.items() if k != "managedFields"} != {k: v for k, v in new.items() if k != "managedFields"}:
+    if len(old) - ("managedFields" in old) != len(new) - ("managedFields" in new):
         return False
-    return _timeless(old.get("managedFields") or []) == _timeless(new.get("managedFields") or [])
+    for key, value in new.items():
+        if key != "managedFields" and (key not in old or old[key] != value):
+            return False
+    before, now = old.get("managedFields") or [], new.get("managedFields") or []
+    return before == now or _timeless(before) == _timeless(now)
 
 
 def _timeless(entries: list[Obj]) -> dict[tuple[str, ...], Obj]:

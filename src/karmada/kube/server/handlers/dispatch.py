@@ -176,7 +176,10 @@ class Handlers:
 
     async def _patch(self, request: Request, resource: Resource) -> Result:
         namespace, name = self.namespace(request, resource), request.info.name
-        patcher, options = await aside(request, self._resource_patcher, request, resource)
+        if is_large(request):
+            patcher, options = await aside(request, self._resource_patcher, request, resource)
+        else:
+            patcher, options = self._resource_patcher(request, resource)
 
         async def update(change: Change, owned: bool) -> Result:
             async def placed(live: Obj) -> Obj:

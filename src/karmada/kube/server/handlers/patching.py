@@ -37,21 +37,25 @@ from karmada.kube.server.http.request import Request
 
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+_ACCEPTED = (JSON_PATCH, MERGE, STRATEGIC, APPLY)
+_ACCEPTED_OF_CUSTOM = (JSON_PATCH, MERGE, APPLY)
 CREATE_TRIES = 5
 _JSON_TYPES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
 
 
 def patch_type(request: Request, *, strategic: bool, custom: bool) -> str:
     """The media type of a patch; the routes of built-in resources refuse others without naming what they take."""
-    media = request.headers.get("Content-Type", "").split(";", 1)[0].strip().lower()
-    accepted = [JSON_PATCH, MERGE, STRATEGIC, APPLY] if strategic else [JSON_PATCH, MERGE, APPLY]
-    if media not in accepted and not custom:
-        raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+    media = request.headers.get("Content-Type", "")
+    accepted = _ACCEPTED if strategic else _ACCEPTED_OF_CUSTOM
     if media not in accepted:
-        raise UnsupportedMediaType(
-            "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
-        )
-    return media
+        media = media.split(";", 1)[0].strip().lower()
+    if media in accepted:
+        return media
+    if not custom:
+        raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+    raise UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+    )
 
 
 class Patcher:
@@ -80,27 +84,34 @@ class Patcher:
         self._reset = reset
         self._complaints: list[str] = []
         self.media = media
-        self._refusal: Callable[[bytes, ValueError], ApiError] = self._refused_apply
-        """The error for a patched object (as JSON) that does not decode."""
-        self._apply: Callable[[Obj], Obj] = self._prepare()
+        self._patch: Any = None if media == APPLY else self._prepared(self._parse())
+        """Operations, or the tree of a merge; of an apply it is `config`."""
 
-    def _prepare(self) -> Callable[[Obj], Obj]:
-        if self.media == APPLY:
-            return lambda live: live
-        patch = self._parse()
+    def _prepared(self, patch: Any) -> Any:
         if self.media == JSON_PATCH:
-            operations = self._operations(patch)
-            self._refusal = lambda shown, why: _undecodable(_shown(shown, self._node, _touched(operations)), str(why))
-            return lambda live: copy_json(_json_patch(live, operations))  # it may have put one thing in two places
+            return self._operations(patch)
+        if self.media == STRATEGIC:
+            return _mapping({} if patch is None else patch, "")
+        if patch is None:
+            raise BadRequest("Invalid JSON Patch")
+        return _mapping(patch, "error decoding patch: ")
+
+    def _apply(self, live: Obj) -> Obj:
         if self.media == MERGE:
-            if patch is None:
-                raise BadRequest("Invalid JSON Patch")
-            tree = _mapping(patch, "error decoding patch: ")
-            self._refusal = lambda shown, why: _undecodable(_shown(shown, self._node, tree), str(why))
-            return lambda live: apply_merge_patch(live, copy_json(tree))
-        tree = _mapping({} if patch is None else patch, "")
-        self._refusal = lambda _, why: _undecodable(go_value(tree), getattr(why, "converting", str(why)))
-        return lambda live: apply_strategic_merge_patch(live, copy_json(tree), self._node)
+            merged: Obj = apply_merge_patch(live, copy_json(self._patch))
+            return merged
+        if self.media == JSON_PATCH:
+            return copy_json(_json_patch(live, self._patch))  # it may have put one thing in two places
+        return apply_strategic_merge_patch(live, copy_json(self._patch), self._node)
+
+    def _refusal(self, shown: bytes, why: ValueError) -> ApiError:
+        """The error for a patched object (as JSON) that does not decode."""
+        if self.media == APPLY:
+            return _undecodable(shown.decode(), str(why))
+        if self.media == STRATEGIC:
+            return _undecodable(go_value(self._patch), getattr(why, "converting", str(why)))
+        touched = _touched(self._patch) if self.media == JSON_PATCH else self._patch
+        return _undecodable(_shown(shown, self._node, touched), str(why))
 
     def _operations(self, patch: Any) -> list[Any]:
         """The operations of a JSON patch; a body of null has none."""
@@ -124,9 +135,6 @@ class Patcher:
         if self.media == JSON_PATCH:
             self._complaints = [f"json patch {text}" for text in self._complaints]
         return patch
-
-    def _refused_apply(self, shown: bytes, why: ValueError) -> ApiError:
-        return _undecodable(shown.decode(), str(why))
 
     async def change(self, live: Obj) -> Obj:
         """`live` and the result may share unchanged parts; the result shares nothing with the patch itself."""
@@ -156,9 +164,10 @@ class Patcher:
         """In place: fill in the type of the endpoint; refuse another."""
         if not isinstance(patched, dict):
             raise BadRequest("the patch does not leave an object")
-        for key, wanted in (("apiVersion", self._gvk.api_version), ("kind", self._gvk.kind)):
-            if patched.setdefault(key, wanted) != wanted:
-                raise BadRequest(f"the {key} of the object may not be changed by a patch")
+        if patched.setdefault("apiVersion", self._gvk.api_version) != self._gvk.api_version:
+            raise BadRequest("the apiVersion of the object may not be changed by a patch")
+        if patched.setdefault("kind", self._gvk.kind) != self._gvk.kind:
+            raise BadRequest("the kind of the object may not be changed by a patch")
         return patched
 
     def refuse_uid_of_nothing(self, config: Obj) -> None:

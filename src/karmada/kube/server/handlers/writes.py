@@ -200,8 +200,13 @@ class Writes:
             entry = self._cache.collection(resource.storage_resource).get(namespace, name)
             if entry is None:
                 raise NotFound.of(resource.group_resource, name)
-            old = await self._old(resource, entry)
-            new = await change(await self._private(resource, entry, old, subresource))
+            if self._versions.same(resource):
+                old: Obj = entry.object()
+                private = _private(resource, old, subresource)
+            else:
+                [old] = await self._versions.present(resource, [entry])
+                private = await self._versions.fresh(resource, entry)
+            new = await change(private)
             conditional = self._check_version(resource, namespace, name, new, old, patch=patch)
             try:
                 return await self._update_once(
@@ -213,23 +218,6 @@ class Writes:
                 if not await self._cache.reach_conflict(conflict.revision, CATCH_UP_SECONDS):
                     raise ServiceUnavailable("the watch cache does not keep up with the store", retry_after=1) from None
         raise Conflict.stale(resource.group_resource, name)
-
-    async def _private(self, resource: Resource, entry: Entry, old: Obj, subresource: str) -> Obj:
-        """The copy that a change may mutate; of a write to /status only the status is copied, the rest is shared."""
-        if old is not entry.object():  # it is stored in another form
-            return await self._versions.fresh(resource, entry)
-        if subresource != "status" or resource.strategy.default_status is None:
-            return copy_json(dict(old))
-        private = {**old, "metadata": copy_json(old["metadata"])}
-        if "status" in old:
-            private["status"] = copy_json(old["status"])
-        return private
-
-    async def _old(self, resource: Resource, entry: Entry) -> Obj:
-        if self._versions.same(resource):
-            return entry.object()
-        [old] = await self._versions.present(resource, [entry])
-        return old
 
     def _check_version(self, resource: Resource, namespace: str, name: str, new: Obj, old: Obj, *, patch: bool) -> bool:
         """Whether the client named the version (and then it must be the live one)."""
@@ -433,6 +421,16 @@ class Writes:
             return ObjectResult(entry=entry, status=status, resource=resource)
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, status=status, resource=resource)
+
+
+def _private(resource: Resource, old: Obj, subresource: str) -> Obj:
+    """The copy that a change may mutate; of a write to /status only the status is copied, the rest is shared."""
+    if subresource != "status" or resource.strategy.default_status is None:
+        return copy_json(dict(old))
+    private = {**old, "metadata": copy_json(old["metadata"])}
+    if "status" in old:
+        private["status"] = copy_json(old["status"])
+    return private
 
 
 def check_uid(resource: Resource, namespace: str, name: str, given: str, live: str) -> None:
