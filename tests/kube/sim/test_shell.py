@@ -311,6 +311,14 @@ async def test_a_volume_is_shared_by_its_containers_and_has_a_size() -> None:
     assert b"No space left on device" in ends.stderr
 
 
+async def test_patterns_find_files_in_mounts_of_mounts() -> None:
+    deep = Volume({"sub/a/x.txt": b"", "sub/b/y.txt": b"", "sub/.hidden/z.txt": b"", "other/q.txt": b""})
+    files = FileSystem({"/v": Mount(deep, "sub"), "/v/b": Mount(Volume({"new.txt": b""}))})
+    ends = Ends()
+    assert await execute(machine(files=files), ["sh", "-c", "echo /v/*/*.txt /v/* /?/b; cd /v; echo */x*"], ends) == 0
+    assert ends.stdout == b"/v/a/x.txt /v/b/new.txt /v/a /v/b /v/b\na/x.txt\n"
+
+
 async def test_lines_that_are_not_complete_wait_for_the_next() -> None:
     ends = Ends()
     ends.stdin = [b"if true\n", b"then echo a\n", b"fi\n", b"exit 2\n"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 MOST_BYTES = 1 << 20
-MOST_ENTRIES = 1000
+MOST_ENTRIES = 500
 
 
 class Refused(Exception):
@@ -63,6 +63,13 @@ class Mount(NamedTuple):
     part: str = ""
     """The path inside the volume that is mounted; "": all of it."""
     writable: bool = True
+
+
+def _fits(names: list[str], pattern: list[str]) -> bool:
+    return len(names) == len(pattern) and all(
+        fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
+        for name, part in zip(names, pattern, strict=True)
+    )
 
 
 class FileSystem:
@@ -125,15 +132,23 @@ class FileSystem:
 
     def glob(self, pattern: str) -> list[str]:
         """The paths that an absolute pattern matches, sorted."""
-        found = ["/"]
-        for part in pattern.strip("/").split("/"):
-            found = [
-                posixpath.join(directory, name)
-                for directory in found
-                if self.is_directory(directory)
-                for name in self.names(directory)
-                if fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
-            ]
+        wanted = pattern.strip("/").split("/")
+        return sorted(path for path in self._paths() if _fits(path.strip("/").split("/"), wanted))
+
+    def _paths(self) -> set[str]:
+        """All that is known, with the directories that lead there."""
+        found = set(self._mounts)
+        for at, mount in self._mounts.items():
+            prefix = f"{mount.part}/" if mount.part else ""
+            for inside in (*mount.volume.files, *mount.volume.directories):
+                path = posixpath.join(at, inside[len(prefix) :]).rstrip("/") or "/"
+                if inside.startswith(prefix) and self._find(path)[0] is mount:
+                    found.add(path)
+        for path in list(found):
+            above = posixpath.dirname(path)
+            while above not in found:
+                found.add(above)
+                above = posixpath.dirname(above)
         return found
 
     def write(self, path: str, content: bytes, *, append: bool = False) -> None:
