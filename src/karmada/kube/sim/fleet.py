@@ -29,7 +29,7 @@ from karmada.kube.sim.addressing import with_own_ranges
 from karmada.kube.sim.attached import AttachedCluster
 from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.processes.images import ImageFileError, ImageRule, ImageTable, read_rules
-from karmada.kube.sim.processes.loopback import NoAddresses, claim_any, in_block
+from karmada.kube.sim.processes.loopback import Block, NoAddresses, block_of, claim, claim_any, in_block
 from karmada.kube.sim.profile import NodePool, Profile
 
 log = get_logger("fleet")
@@ -127,6 +127,8 @@ class Fleet:
         self._busy: set[str] = set()
         self._starting: dict[str, Profile] = {}
         """Clusters that are being created."""
+        self._blocks: dict[str, Block] = {}
+        """The loopback addresses of clusters that run processes."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -146,6 +148,7 @@ class Fleet:
                 try:
                     await self._begin(_read(path))
                 except Exception as error:
+                    self._release(path.parent.name)
                     self.failed[path.parent.name] = " ".join(str(error).split()) or type(error).__name__
                     log.exception("A cluster failed to start", error, cluster=path.parent.name)
             done += 1
@@ -165,6 +168,8 @@ class Fleet:
     async def stop(self) -> None:
         await asyncio.gather(*(cluster.stop() for cluster in self.clusters.values()))
         self.clusters.clear()
+        for name in list(self._blocks):
+            self._release(name)
 
     # clusters
 
@@ -187,6 +192,7 @@ class Fleet:
             shutil.rmtree(self._folder(name), ignore_errors=True)  # what a creation left that was cut short
             cluster = await self._begin(wanted)
         except BaseException:
+            self._release(name)
             shutil.rmtree(self._folder(name), ignore_errors=True)
             raise
         finally:
@@ -206,11 +212,21 @@ class Fleet:
             return wanted
         self._table(wanted)
         try:
-            block = claim_any(wanted.profile.name)
+            block = self._blocks[wanted.profile.name] = claim_any(wanted.profile.name)
         except NoAddresses as error:
             raise FleetError(str(error)) from error
-        block.release()  # the cluster claims it when it starts
         return msgspec.structs.replace(wanted, profile=in_block(wanted.profile, block.number))
+
+    def _claim(self, stored: Stored) -> None:
+        """The addresses of a cluster that runs processes, unless they are claimed already; NoAddresses."""
+        name, number = stored.profile.name, block_of(stored.profile)
+        if stored.run_processes and name not in self._blocks and number is not None:
+            self._blocks[name] = claim(number)
+
+    def _release(self, name: str) -> None:
+        block = self._blocks.pop(name, None)
+        if block is not None:
+            block.release()
 
     def _table(self, stored: Stored) -> ImageTable | None:
         if not stored.run_processes:
@@ -240,6 +256,7 @@ class Fleet:
             del self.clusters[name], self._stored[name]
             clean = not isinstance(cluster, AttachedCluster) or await _left(cluster)
             await cluster.stop()
+            self._release(name)
         (self._folder(name) / "cluster.json").unlink(missing_ok=True)  # without it there is no cluster
         shutil.rmtree(self._folder(name), ignore_errors=True)
         self._write_kubeconfig()
@@ -278,6 +295,7 @@ class Fleet:
                 raise
             self._keep(attached, stored)
             return attached
+        self._claim(stored)
         port = stored.port or _free_port(profile.name)
         cluster = SimCluster(
             profile,

@@ -33,12 +33,16 @@ SMALL = Profile("processes", latencies=INSTANT, pools=(NodePool(count=2),), syst
 
 @asynccontextmanager
 async def process_cluster(folder: Path, profile: Profile | None = None, **settings: Any) -> AsyncIterator[Whole]:
-    if profile is None:
-        block = claim_any(str(folder))
-        block.release()
+    """Without a profile it has a block of loopback addresses of its own."""
+    block = claim_any(str(folder)) if profile is None else None
+    if block is not None:
         profile = in_block(SMALL, block.number)
-    async with whole_cluster(folder, profile, process_images=TABLE, **settings) as whole:
-        yield whole
+    try:
+        async with whole_cluster(folder, profile or SMALL, process_images=TABLE, **settings) as whole:
+            yield whole
+    finally:
+        if block is not None:
+            block.release()
 
 
 def pod(name: str, **fields: Any) -> Obj:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada.kube.sim.processes.commands import PathTranslation, UnknownCommand, command_line
+from karmada.kube.sim.processes.commands import Translation, UnknownCommand, command_line
 from karmada.kube.sim.processes.images import ImageRule
 
 RULE = ImageRule(image="*/karmada-agent", command=("python", "-m", "agent"), commands={"ctl": ("/opt/ctl", "-q")})
@@ -28,20 +28,26 @@ IMAGE = "docker.io/karmada/karmada-agent:v1.15.0"
         ("/opt/etc/a", "/opt/etc/a"),
         ("https://host/etc/a", "https://host/etc/a"),
         ("etc/a", "etc/a"),
+        ("--bind-address=0.0.0.0", "--bind-address=127.9.0.2"),
+        ("http://0.0.0.0:2379,http://[::]:2380", "http://127.9.0.2:2379,http://127.9.0.2:2380"),
+        ("0.0.0.0:10357", "127.9.0.2:10357"),
+        ("10.0.0.0", "10.0.0.0"),
+        ("0.0.0.0/0", "0.0.0.0/0"),
+        ("127.0.0.1:5443", "127.0.0.1:5443"),
         ("", ""),
     ],
 )
 def test_mount_paths_are_translated_where_a_path_begins(text: str, expected: str) -> None:
-    assert PathTranslation("/R", ["/etc/a/", "/etc/b", "/etc/a/deep/mount"])(text) == expected
+    assert Translation("/R", ["/etc/a/", "/etc/b", "/etc/a/deep/mount"], "127.9.0.2")(text) == expected
 
 
 def test_without_mounts_nothing_is_translated() -> None:
-    assert PathTranslation("/R", [])("/etc/a") == "/etc/a"
+    assert Translation("/R", [], "")("/etc/a") == "/etc/a"
 
 
 @given(st.text(alphabet="abc/=,:. -", max_size=30))
 def test_only_whole_paths_change_and_removing_the_root_restores_the_text(text: str) -> None:
-    translated = PathTranslation("<R>", ["/a", "/b/c"])(text)
+    translated = Translation("<R>", ["/a", "/b/c"], "")(text)
     assert translated.replace("<R>", "") == text
 
 
@@ -62,11 +68,11 @@ def test_the_table_decides_the_program_and_the_pod_its_arguments(
     container: dict[str, list[str]], expected: tuple[str, ...]
 ) -> None:
     env = {"NAME": "m1", "CONFIG": "/etc/a/x"}
-    line = command_line(RULE, {"name": "c", "image": IMAGE, **container}, env, PathTranslation("/R", ["/etc/a"]))
+    line = command_line(RULE, {"name": "c", "image": IMAGE, **container}, env, Translation("/R", ["/etc/a"], ""))
     assert line == expected
 
 
 @pytest.mark.parametrize("command", ["sh", "/bin/bash", "python", "karmada-scheduler", ""])
 def test_a_command_that_the_table_does_not_name_is_rejected(command: str) -> None:
     with pytest.raises(UnknownCommand, match=r"can run only ctl, karmada-agent \(--process-images adds commands\)"):
-        command_line(RULE, {"name": "c", "image": IMAGE, "command": [command]}, {}, PathTranslation("/R", []))
+        command_line(RULE, {"name": "c", "image": IMAGE, "command": [command]}, {}, Translation("/R", [], ""))

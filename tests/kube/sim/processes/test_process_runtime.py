@@ -13,8 +13,8 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.processes.loopback import claim_any, in_block
-from tests.kube.sim.processes.process_cluster import SMALL, fetched, log_of, pod, process_cluster, service
-from tests.kube.sim.whole_cluster import CONFIG_MAPS, NODES, PODS, Whole
+from tests.kube.sim.processes.process_cluster import SMALL, fetch, fetched, log_of, pod, process_cluster, service
+from tests.kube.sim.whole_cluster import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, Whole
 from tests.support.eventually import eventually
 
 SERVICES, SECRETS, EVENTS = GVR("", "v1", "services"), GVR("", "v1", "secrets"), GVR("", "v1", "events")
@@ -71,6 +71,40 @@ async def test_a_deployment_of_a_known_image_is_reached_through_its_service(clus
         return len({await fetched(address, 80) for _ in range(4)}) == 2
 
     await eventually(both)
+
+
+async def test_a_service_is_reached_at_its_node_ports_and_its_load_balancer(cluster: Whole) -> None:
+    await cluster.admin.create(SERVICES, service("web", type="LoadBalancer"))
+    await cluster.deploy(1, containers=[{"name": "main", "image": "known/server:1"}])
+
+    async def balanced() -> Obj | None:
+        found = await cluster.admin.get(SERVICES, "web", "default")
+        return found if (found.get("status") or {}).get("loadBalancer") else None
+
+    web = await eventually(balanced)
+    [ingress] = web["status"]["loadBalancer"]["ingress"]
+    assert (await fetched(ingress["ip"], 80)).startswith("hello from web-")
+    node = cluster.node("processes-node-2")["status"]["addresses"][0]["address"]
+    assert (await fetched(node, web["spec"]["ports"][0]["nodePort"])).startswith("hello from web-")
+
+
+async def test_connections_to_a_service_without_endpoints_are_refused(cluster: Whole) -> None:
+    await cluster.admin.create(SERVICES, service("web"))
+    await cluster.deploy(1, containers=[{"name": "main", "image": "known/server:1"}])
+    address = (await cluster.admin.get(SERVICES, "web", "default"))["spec"]["clusterIP"]
+    await fetched(address, 80)
+    await cluster.admin.patch(DEPLOYMENTS, "web", "default", {"spec": {"replicas": 0}}, type="merge")
+
+    async def refused() -> bool:
+        try:
+            await fetch(address, 80)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    await eventually(refused)
 
 
 async def test_pods_of_other_images_stay_simulated(cluster: Whole) -> None:
@@ -324,7 +358,6 @@ async def test_tokens_are_renewed_before_they_end(cluster: Whole, monkeypatch: p
 
 async def test_containers_of_a_cluster_that_starts_again_are_restarted(tmp_path: Path) -> None:
     block = claim_any(str(tmp_path))
-    block.release()
     profile = in_block(SMALL, block.number)
     async with process_cluster(tmp_path, profile, in_memory=False) as cluster:
         await cluster.admin.create(PODS, pod("p"))
@@ -338,3 +371,4 @@ async def test_containers_of_a_cluster_that_starts_again_are_restarted(tmp_path:
         ended = status(cluster, "p")["lastState"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (255, "Unknown")
         assert "stopping" in await log_of(cluster, "p", previous="true")
+    block.release()

@@ -328,6 +328,8 @@ class Kubelet(Reconciler):
     def _observed(self, key: Key, run: Run, ended: dict[str, int]) -> dict[str, Observed]:
         """Containers that were ended through their terminal, and what the runtime has to say about its own."""
         found: dict[str, Observed] = {}
+        if self._runtime is None and not ended:
+            return found
         for container in run.containers:
             name, attempt = container.name, container.restarts
             if name in ended:

@@ -13,7 +13,7 @@ from karmada.kube.sim.kubelet.connector import PodConnector
 from karmada.kube.sim.kubelet.web import serve_port
 from karmada.kube.sim.processes.egress import EgressProxy
 from karmada.kube.sim.processes.images import ImageTable
-from karmada.kube.sim.processes.loopback import Block, NoAddresses, block_of, claim
+from karmada.kube.sim.processes.loopback import NoAddresses, block_of
 from karmada.kube.sim.processes.network import Network
 from karmada.kube.sim.processes.relays import ServiceRelays
 from karmada.kube.sim.processes.runtime import ProcessRuntime
@@ -32,7 +32,6 @@ class ProcessCluster:
     ) -> None:
         self._context = context
         self._connector = connector
-        self._block: Block | None = None
         self.network = Network()
         self._egress = EgressProxy(context.informers.of(PODS), self.network)
         self.runtime = ProcessRuntime(
@@ -43,11 +42,10 @@ class ProcessCluster:
         connector.use(self.runtime)
 
     async def start(self) -> None:
-        """Before everything else: take the cluster's addresses, and end what an earlier process left; NoAddresses."""
+        """Before everything else: end what an earlier process left; NoAddresses if the profile has none for pods."""
         number = block_of(self._context.profile)
         if number is None:
             raise NoAddresses(f"pod_cidr {self._context.profile.pod_cidr} is no range of 127.0.0.0/8")
-        self._block = claim(number)
         self.runtime.clean_up()
         await self._egress.start(f"127.{number}.255.1")
 
@@ -58,9 +56,6 @@ class ProcessCluster:
         pods = self._context.informers.of(PODS)
         if pods.synced:
             self.runtime.keep_only(str(pod["metadata"]["uid"]) for pod in pods.list())
-        if self._block is not None:
-            self._block.release()
-            self._block = None
 
     async def _serve_simulated(
         self, pod: Obj, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

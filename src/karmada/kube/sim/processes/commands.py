@@ -13,6 +13,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.kubelet.container_environment import expanded
 from karmada.kube.sim.processes.images import ImageRule
 
+_WILDCARD = re.compile(r"(?<![0-9.])0\.0\.0\.0(?![0-9.]|/)|\[::\]")
 _BEFORE, _AFTER = r"(?<![^=,:;\s'\"\[@])", r"(?=[/,:;\s'\"\]]|$)"
 
 
@@ -20,25 +21,27 @@ class UnknownCommand(Exception):
     """A command that the table does not allow in a container."""
 
 
-class PathTranslation:
-    """Replaces mount paths in texts by where the volumes are on this machine.
+class Translation:
+    """Replaces mount paths in texts by where the volumes are on this machine, and all addresses by the pod's own.
 
     A path counts where a text begins or after one of = , : ; and the like, and only as a whole or as the beginning of a
-    longer path: so `--kubeconfig=/etc/a/config` and `/etc/a,/etc/b` are translated, `https://host/etc/a` is not.
+    longer path: so `--kubeconfig=/etc/a/config` and `/etc/a,/etc/b` are translated, `https://host/etc/a` is not. A
+    program that is to listen on 0.0.0.0 would otherwise be open to the network of this machine.
     """
 
-    def __init__(self, root: str, mount_paths: Iterable[str]) -> None:
+    def __init__(self, root: str, mount_paths: Iterable[str], address: str) -> None:
         self._root = root
+        self._address = address
         paths = sorted({path.rstrip("/") for path in mount_paths} - {""}, key=len, reverse=True)
-        self._pattern = re.compile(f"{_BEFORE}({'|'.join(map(re.escape, paths))}){_AFTER}") if paths else None
+        self._paths = re.compile(f"{_BEFORE}({'|'.join(map(re.escape, paths))}){_AFTER}") if paths else None
 
     def __call__(self, text: str) -> str:
-        return text if self._pattern is None else self._pattern.sub(lambda match: self._root + match[1], text)
+        if self._address:
+            text = _WILDCARD.sub(self._address, text)
+        return text if self._paths is None else self._paths.sub(lambda match: self._root + match[1], text)
 
 
-def command_line(
-    rule: ImageRule, container: Obj, env: Mapping[str, str], translate: PathTranslation
-) -> tuple[str, ...]:
+def command_line(rule: ImageRule, container: Obj, env: Mapping[str, str], translate: Translation) -> tuple[str, ...]:
     """The program and its arguments; UnknownCommand."""
     values = dict(env)
     command = [expanded(word, values) for word in container.get("command") or ()]
@@ -59,5 +62,5 @@ def known_program(rule: ImageRule, image: str, name: str) -> tuple[str, ...]:
     return program
 
 
-def translated_env(env: Mapping[str, str], translate: PathTranslation) -> dict[str, str]:
+def translated_env(env: Mapping[str, str], translate: Translation) -> dict[str, str]:
     return {name: translate(value) for name, value in env.items()}

@@ -15,7 +15,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.sim.kubelet.runtime import Observed
 from karmada.kube.sim.processes import spawning
-from karmada.kube.sim.processes.commands import PathTranslation, UnknownCommand, known_program
+from karmada.kube.sim.processes.commands import Translation, UnknownCommand, known_program
 from karmada.kube.sim.processes.images import ImageRule
 from karmada.kube.sim.processes.logfile import LogFile, StreamName
 from karmada.kube.sim.processes.probing import Emit, Prober, ProbeResult, Target
@@ -36,7 +36,7 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     directory: Path
-    translate: PathTranslation
+    translate: Translation
     address: str
 
 

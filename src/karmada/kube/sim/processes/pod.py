@@ -18,7 +18,7 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.handlers.pod_logs import container_named
 from karmada.kube.sim.kubelet.container_environment import Description, hostname
-from karmada.kube.sim.processes.commands import PathTranslation, command_line, translated_env
+from karmada.kube.sim.processes.commands import Translation, command_line, translated_env
 from karmada.kube.sim.processes.container import ContainerRun, Launch
 from karmada.kube.sim.processes.images import ImageTable
 from karmada.kube.sim.processes.logfile import LogFile
@@ -116,7 +116,7 @@ class ProcessPod:
         await self._volumes.prepare(self.pod)
         env = await Description(self._settings.client, self.pod, spec).environment(self._base_env(root))
         paths = self._volumes.mount(root, spec, env)
-        translate = PathTranslation(str(root), paths)
+        translate = Translation(str(root), paths, self.address)
         rule = self._settings.table.of(spec.get("image") or "")
         assert rule is not None
         directory = root / str(spec.get("workingDir") or "").lstrip("/")

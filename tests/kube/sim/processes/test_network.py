@@ -1,0 +1,47 @@
+"""Listeners of relays."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from karmada.kube.sim.processes.network import Listener
+from tests.support.eventually import eventually
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(await reader.readline())
+
+
+async def test_a_port_that_this_user_may_not_use_is_replaced_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = asyncio.start_server
+
+    async def unprivileged(serve: Any, host: str, port: int) -> asyncio.Server:
+        if 0 < port < 1024:
+            raise PermissionError(13, "Permission denied")
+        return await start(serve, host, port)
+
+    monkeypatch.setattr(asyncio, "start_server", unprivileged)
+    listener = Listener(echo)
+    port = await listener.open("127.0.0.1", 443)
+    assert port >= 1024
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"hello\n")
+    assert await reader.read() == b"hello\n"
+    writer.close()
+    await listener.close()
+
+
+async def test_closing_a_listener_ends_its_connections() -> None:
+    listener = Listener(echo)
+    port = await listener.open("127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"no end of line")
+    await writer.drain()
+    await eventually(lambda: listener._tasks)
+    await listener.close()
+    with pytest.raises(ConnectionResetError):
+        await reader.readexactly(1)
+    writer.close()
