@@ -29,6 +29,8 @@ SIGNER = "kubernetes.io/kube-apiserver-client"
 USAGES = ["digital signature", "key encipherment", "client auth"]
 TOKEN = User("system:bootstrap:abcdef", groups=("system:bootstrappers:karmada:default-cluster-token",))
 M1 = User(AGENT, groups=(AGENTS,))
+RENEWER = User(AGENT, groups=("test:renewers",))
+"""With an agent's right to renew, but not of the group whose requests for others this server does not even accept."""
 RBAC, SENDERS = "rbac.authorization.k8s.io", "test:senders"
 BY_AGENT = "Auto approving karmada agent certificate after SubjectAccessReview."
 BY_SELF = "Auto approving self karmada agent certificate after SubjectAccessReview."
@@ -43,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def plane(folder: Path) -> AsyncIterator[ControlPlane]:
     async with running(folder / "plane", lambda context: [AgentCsrApproving(context)], clock=RealClock()) as plane:
         await bind(plane, "senders", "system:node-bootstrapper", SENDERS)
+        await bind(plane, "renewers", "system:karmada:certificatesigningrequest:selfautoapprover", "test:renewers")
         yield plane
 
 
@@ -127,8 +130,8 @@ async def test_whoever_may_have_the_certificate_gets_it(
 
 
 STRANGE: dict[str, tuple[User, bytes, dict[str, Any]]] = {
-    "another agent's": (M1, request("system:karmada:agent:m2"), {}),
-    "the generator's, for an agent": (M1, request("system:karmada:agent:rbac-generator"), {}),
+    "another agent's": (RENEWER, request("system:karmada:agent:m2"), {}),
+    "the generator's, for an agent": (RENEWER, request("system:karmada:agent:rbac-generator"), {}),
     "of a sender without the right": (User("jane"), request(), {}),
     "of a sender that is called like it": (User(AGENT), request(), {}),
     "one organization more": (TOKEN, request(organizations=(AGENTS, "x")), {}),
