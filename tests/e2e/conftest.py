@@ -16,7 +16,7 @@ from tests.e2e.propagating import Propagation, propagation
 from tests.support.programs import Program, Result, ServerProcess
 
 OLDEST_MINOR = 26
-LONGEST_FIRST = ["fresh_clone", "durability", "propagation_restarts", "etcd_chaos", "documents", "several_servers"]
+LONGEST_FIRST = ["fresh_clone", "clusters", "propagation_restarts", "durability", "local_up", "etcd_chaos", "documents"]
 """Files that would be waited for at the end if they did not start first."""
 
 

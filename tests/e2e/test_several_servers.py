@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,28 +18,47 @@ from tests.support.programs import Program, ServerProcess
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture
-def etcd(tmp_path: Path) -> Iterator[EtcdCluster]:
-    cluster = EtcdCluster(tmp_path / "etcd", size=1)
-    cluster.start()
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def servers(etcd: EtcdCluster, tmp_path: Path) -> Iterator[list[ServerProcess]]:
+@contextmanager
+def servers_on_etcd(folder: Path) -> Iterator[tuple[EtcdCluster, list[ServerProcess]]]:
     """Two servers that know of each other nothing but the store's address."""
-    started = [ServerProcess(tmp_path / name, arguments=["--storage", etcd.url]) for name in ("one", "two")]
-    for server in started:
-        server.start()
-    yield started
-    for server in started:
-        server.stop()
+    etcd = EtcdCluster(folder / "etcd", size=1)
+    servers = [ServerProcess(folder / name) for name in ("one", "two")]
+    try:
+        etcd.start()
+        for server in servers:
+            server.arguments = ["--storage", etcd.url]
+            server.start()
+        yield etcd, servers
+    finally:
+        for server in servers:
+            server.stop()
+        etcd.stop()
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EtcdCluster, list[ServerProcess]]]:
+    """For all tests that do not harm them; each has names of its own."""
+    with servers_on_etcd(tmp_path_factory.mktemp("pair")) as running:
+        yield running
+
+
+@pytest.fixture
+def etcd(pair: tuple[EtcdCluster, list[ServerProcess]]) -> EtcdCluster:
+    return pair[0]
+
+
+@pytest.fixture
+def servers(pair: tuple[EtcdCluster, list[ServerProcess]]) -> list[ServerProcess]:
+    return pair[1]
+
+
+def clients_of(servers: list[ServerProcess], kubectl_path: str, home: Path) -> list[Program]:
+    return [Program([kubectl_path], home, server.kubeconfig) for server in servers]
 
 
 @pytest.fixture
 def clients(servers: list[ServerProcess], kubectl_path: str, tmp_path: Path) -> list[Program]:
-    return [Program([kubectl_path], tmp_path, server.kubeconfig) for server in servers]
+    return clients_of(servers, kubectl_path, tmp_path)
 
 
 def test_credentials_of_one_server_are_good_at_the_other(
@@ -80,9 +100,12 @@ def test_no_address_is_given_out_twice(clients: list[Program]) -> None:
     assert len({service["spec"]["ports"][0]["nodePort"] for service in made}) == 60
 
 
-def test_when_the_server_that_runs_the_controllers_dies_the_other_takes_over(
-    servers: list[ServerProcess], clients: list[Program]
-) -> None:
+def test_when_the_server_that_runs_the_controllers_dies_the_other_takes_over(kubectl_path: str, tmp_path: Path) -> None:
+    with servers_on_etcd(tmp_path) as (_, servers):
+        _one_dies_and_the_other_takes_over(servers, clients_of(servers, kubectl_path, tmp_path))
+
+
+def _one_dies_and_the_other_takes_over(servers: list[ServerProcess], clients: list[Program]) -> None:
     def holder() -> str:
         lease = clients[1]("-n", "kube-system", "get", "lease", "kube-controller-manager", "-o", "json", check=False)
         return lease.json()["spec"]["holderIdentity"] if lease.code == 0 else ""
