@@ -43,7 +43,7 @@ def kubeconfig(tmp_path: Path) -> str:
         (["opt"], []),
         (["-n", "x", "cord"], ["cordon"]),
         (["help", "cord"], ["cordon"]),
-        (["sim", "st"], ["start", "stop"]),
+        (["sim", "st"], ["start", "status", "stop"]),
         (["sim", "fail", "member1", "p"], ["partition", "pause", "pods", "pressure"]),
         (["token", ""], ["create", "delete", "list"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
@@ -185,7 +185,7 @@ def test_the_shell_can_read_its_script(shell: str, tmp_path: Path) -> None:
     ("line", "replies"),
     [
         ("karmadactl cordo", ["cordon"]),
-        ("karmadactl sim st", ["start", "stop"]),
+        ("karmadactl sim st", ["start", "status", "stop"]),
         ("karmadactl completion ", ["bash", "zsh", "fish"]),
         ("karmadactl sim fail m1 partition --how=re", ["refuse"]),
         ("karmadactl sim fail m1 partition --how=", ["hang", "refuse", "watches"]),
