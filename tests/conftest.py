@@ -57,10 +57,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.fixture(autouse=True)
-def _shared_objects_stay_unchanged() -> Iterator[None]:
+def _shared_objects_stay_unchanged(request: pytest.FixtureRequest) -> Iterator[None]:
     """Set up first and so torn down last: the servers of the test are freed here, while they are young, and what they
-    shared is examined once, when it dies."""
+    shared is examined once, when it dies. The test itself would hold them for longer."""
     detect_mutations()
     yield
+    request.node.funcargs.clear()
     gc.collect(1)
     assert_unmutated()
