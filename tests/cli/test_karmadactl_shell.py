@@ -292,6 +292,7 @@ WORDS = {
     "label": ["pods", "p", "a=b"],
     "logs": ["p", "-C", "m1"],
     "patch": ["pods", "p", "-p", "{}"],
+    "drill": ["--fail", "m1"],
     "promote": ["deployments", "d", "-C", "m1"],
     "rewrite": ["secrets"],
     "taint": ["clusters", "m1", "a=b:NoSchedule"],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from karmada.api.cluster import Cluster
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
+from karmada.components.setting_metrics import SettingMetrics
 from karmada.controllers.context import CONTROLLER_MANAGER, Context, OwnCluster, Settings
 from karmada.features import default_gates
 from karmada.kube.client.client import Client
@@ -86,6 +87,7 @@ class Assembly:
             open_member=open_member,
         )
         self.metrics.registry.register(FeatureMetrics(self.context.gates))
+        self.metrics.registry.register(SettingMetrics(self.context.settings))
         self._added: set[Component] = set()
 
     def add_controllers(self, election: Election | None = None) -> None:

@@ -119,6 +119,7 @@ class History:
             await self.up(name)
             await self.untaint(name)
             await self.cure(name)
+        await self.fleet.run(100, each=self._observe)  # what failed a moment ago is detected, and recovers
         await self.fleet.run(1500, until=lambda: not self._unfinished(), each=self._observe)
         await self.fleet.run(20, each=self._observe)
         self.violations += [f"at rest: {text}" for text in self._unfinished()]

@@ -53,6 +53,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Explaining Commands": {
         "why": ("why:why", "Explain why a resource is in its clusters"),
         "simulate": ("simulate:simulate", "Show what a policy would do, without applying it"),
+        "drill": ("drill:drill", "Rehearse the failure of clusters, without touching them"),
         "render": (
             "render:render",
             "Show the manifest a cluster would get, with the override behind each change",

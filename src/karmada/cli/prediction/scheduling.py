@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -53,11 +52,12 @@ class Scheduler:
 
     async def follow(self, client: Client) -> None:
         """Take over the feature gates of the running control plane; those of the flag stay."""
+        from karmada.cli.prediction.running import running
         from karmada.features import FEATURES
         from karmada.scheduler.service.assembly import assemble
 
-        running = await running_gates(client)
-        self.gates.set_values({name: on for name, on in running.items() if name in FEATURES})
+        found = await running(client)
+        self.gates.set_values({name: on for name, on in found.gates.items() if name in FEATURES})
         self.gates.set(self._given)
         self._algorithm = assemble(self.gates, self._plugins)
 
@@ -79,23 +79,6 @@ class Scheduler:
         if not namespace or not self.gates.enabled("WorkloadAffinity"):
             return []
         return (await client.list_all(ResourceBinding.gvr, namespace)).items
-
-
-_GATE = re.compile(r'kubernetes_feature_enabled\{name="(\w+)",stage="\w*"\} ([01])')
-
-
-async def running_gates(client: Client) -> dict[str, bool]:
-    """The feature gates that the control plane reports in its metrics; none when the caller may not read these."""
-    from karmada.kube.client.transport import Call
-    from karmada.kube.objects.errors import ApiError
-
-    text = b""
-    try:
-        async for piece in client.transport.stream(Call("GET", "/metrics", {}, accept="text/plain, */*")):  # type: ignore[attr-defined]
-            text += piece
-    except ApiError:
-        return {}
-    return {name: on == "1" for name, on in _GATE.findall(text.decode(errors="replace"))}
 
 
 class _Peers:
