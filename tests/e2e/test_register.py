@@ -101,7 +101,7 @@ def test_a_deleted_cluster_is_emptied_by_its_agent(registering: Registering) -> 
     karmada("delete", "cluster", NAME, "--timeout=60s", timeout=70)
     assert member("get", "deployments", "-o", "name").out == ""
     karmada("delete", "-f", "-", stdin=WEB)
-    member("delete", "clusterrole/karmada-agent", "clusterrolebinding/karmada-agent", "namespace/karmada-system")
+    member("karmada", "unregister", NAME, "--cluster-kubeconfig", str(registering.config), timeout=120)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,10 @@ WAIT_SECONDS: Final = 60.0
 _KUBERNETES: Final = "kubernetes"
 
 
+class UnknownCluster(JoinError):
+    """There is no Cluster of the name."""
+
+
 async def unjoin(
     control: Client,
     name: str,
@@ -73,7 +77,7 @@ async def cluster_to_remove(control: Client, name: str, mode: str) -> Obj:
     try:
         cluster = await control.get(Cluster.gvr, name)
     except NotFound as error:
-        raise JoinError(f"no cluster object {name} found in karmada control Plane") from error
+        raise UnknownCluster(f"no cluster object {name} found in karmada control Plane") from error
     found = cluster["spec"].get("syncMode")
     if found != mode:
         raise JoinError(f"cluster {name} is a {found} mode member cluster, {_ELSEWHERE[mode]}")

@@ -92,6 +92,17 @@ async def test_the_agents_own_kubeconfig_can_unregister_but_its_rights_stay(regi
     assert (await registered.plane.get(Cluster.gvr, "m1")) is None
 
 
+async def test_a_cluster_that_is_not_there_any_more_leaves_no_trace_either(pair: Pair) -> None:
+    """Deleted by hand, or never created by an agent that does not start."""
+    assert (await pair.register())[0] == 0
+    words = ("--karmada-config", str(pair.plane.server.kubeconfig))
+    other = ("unregister", "m2", "--cluster-kubeconfig", str(pair.sim.kubeconfig), *words)
+    assert await pair.run(*other) == (1, "", "error: no cluster object m2 found in karmada control Plane\n")
+    code, out, err = await pair.run(*leaving(pair, *words))
+    assert (code, out, err) == (0, "cluster(m1) is unregistered successfully\n", "")
+    assert (await pair.register())[:2] == (0, PHASES)
+
+
 async def test_a_dry_run_of_unregistering_changes_nothing(registered: Pair) -> None:
     before = await registered.state()
     code, out, _ = await registered.run(*leaving(registered, "--dry-run"))

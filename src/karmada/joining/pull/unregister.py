@@ -33,7 +33,7 @@ from karmada.joining.pull.objects import (
     agent_lease,
     agent_rights,
 )
-from karmada.joining.unjoin import cluster_to_remove, delete_cluster
+from karmada.joining.unjoin import UnknownCluster, cluster_to_remove, delete_cluster
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
@@ -49,7 +49,7 @@ from karmada.kube.runtime.writes import delete_if_exists
 
 WAIT_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.5
-_KUBECONFIG_FLAG, _CONTEXT_FLAG = "--karmada-kubeconfig=", "--karmada-context="
+_KUBECONFIG_FLAG, _CONTEXT_FLAG, _NAME_FLAG = "--karmada-kubeconfig=", "--karmada-context=", "--cluster-name="
 
 
 # the control plane, as the agent reaches it
@@ -111,15 +111,20 @@ async def unregister(
     clock: Clock = SYSTEM,
     progress: Progress = quiet,
 ) -> list[Placed]:
-    """What is left in the control plane: the agent's rights, unless the caller may delete them (`with_rights`)."""
-    cluster = await cluster_to_remove(control, name, "Pull")
+    """What is left in the control plane: the agent's rights, unless the caller may delete them (`with_rights`).
+
+    A Cluster that is gone already, or that its agent never created, is no error if the agent is still there.
+    """
+    try:
+        cluster: Obj | None = await cluster_to_remove(control, name, "Pull")
+    except UnknownCluster:
+        if not await _is_agent_of(member, namespace, agent, name):
+            raise
+        cluster = None
     if dry_run:
         return []
-    started = clock.monotonic()
-    await _delete_works(control, name, wait, clock)
-    progress(f"the works of cluster {name} are deleted, and what they had created in it")
-    await delete_cluster(control, cluster, max(1.0, wait - (clock.monotonic() - started)), clock=clock)
-    progress(f"cluster {name} is no longer known to the control plane")
+    if cluster is not None:
+        await _delete(control, cluster, wait, clock, progress)
     left = [*agent_rights(name, cluster_namespace), agent_lease(name, namespace)]
     if with_rights:
         for placed in left:
@@ -130,6 +135,23 @@ async def unregister(
         await delete_if_exists(member, gvr, found, where)
     progress(f"cluster {name} has nothing of the control plane any more")
     return left
+
+
+async def _is_agent_of(member: Client, namespace: str, agent: str, cluster: str) -> bool:
+    try:
+        deployment = await member.get(DEPLOYMENTS, agent, namespace)
+    except NotFound:
+        return False
+    return _flag(deployment["spec"]["template"]["spec"], _NAME_FLAG) == cluster
+
+
+async def _delete(control: Client, cluster: Obj, wait: float, clock: Clock, progress: Progress) -> None:
+    """The Works, then the Cluster, within `wait` seconds."""
+    name, started = meta.name(cluster), clock.monotonic()
+    await _delete_works(control, name, wait, clock)
+    progress(f"the works of cluster {name} are deleted, and what they had created in it")
+    await delete_cluster(control, cluster, max(1.0, wait - (clock.monotonic() - started)), clock=clock)
+    progress(f"cluster {name} is no longer known to the control plane")
 
 
 async def _delete_works(control: Client, name: str, wait: float, clock: Clock) -> None:
