@@ -199,7 +199,8 @@ def test_five_clusters_fail_and_the_twenty_others_do_not_notice(fleet: Fleet, cr
         assert (found["status"], found["message"]) == ("False", message.format(known=known[name])), fault
         wanted = [NOT_READY] if kind == "Ready" else []
         cluster = fleet.until(name, lambda cluster, wanted=wanted: taints(cluster) == wanted)
-        assert cluster["status"]["kubernetesVersion"], fault
+        if kind != "Ready":  # a pass that was under way when the others failed reports that it could not read it
+            assert cluster["status"]["kubernetesVersion"], fault
         assert node_count(cluster) == 1, fault
     for name in (usable[2], usable[-1]):
         fleet.sims.ctl("scale", name, "--nodes=4")

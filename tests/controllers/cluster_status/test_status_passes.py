@@ -116,6 +116,7 @@ async def test_a_stopped_member_is_not_reachable_once_that_has_lasted(plane: Pla
         "lastTransitionTime": rfc3339(plane.clock.now()),
     }
     assert status["apiEnablements"] == collected["apiEnablements"]
+    assert status["kubernetesVersion"] == collected["kubernetesVersion"] == "v1.36.0"
     assert brief(status, "CompleteAPIEnablements") == ("True", "Complete")
 
 

@@ -24,6 +24,8 @@ FORMAT = "pykarmada-backup"
 VERSION = 2
 _VERSIONS = (1, VERSION)
 _PAGE = 1000
+_WRITES_AT_ONCE = 200
+"""Each has to be done within the store's time limit, however slow the store is."""
 Progress = Callable[[int], None]
 
 
@@ -109,7 +111,7 @@ async def restore(store: Store, path: Path, progress: Progress = lambda _count: 
     batch: list[Line] = []
     for line in _lines(path):
         batch.append(line)
-        if len(batch) == _PAGE:
+        if len(batch) == _WRITES_AT_ONCE:
             count += await _put(store, batch)
             progress(count)
             batch = []
