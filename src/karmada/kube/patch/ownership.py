@@ -39,7 +39,7 @@ def _paths_below(place: Place, value: Any) -> FieldSet:
             fields = place.fields
             for name, item in value.items():
                 key, child, _ = fields[name]
-                out[key] = LEAF if child is None else added(child, item)
+                out[key] = added(child, item) if child is not None and item else LEAF
             return out
         if kind in (MAP, ANY_KIND):
             child = ANY if kind == ANY_KIND else place.values

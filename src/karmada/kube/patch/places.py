@@ -60,6 +60,16 @@ OBJECT_META: Final = Node(
 )  # fmt: skip
 
 
+_LONG: Final = 256
+"""Keys from this length on are no names, and not kept."""
+
+
+@lru_cache(maxsize=4096)
+def _item_named(key: str, value: str) -> str:
+    """The path element of an item with one key, which is text: containers, volumes, variables."""
+    return "k:" + orjson.dumps({key: value}).decode()
+
+
 class Place:
     """One place in a type, as ownership sees it."""
 
@@ -89,6 +99,10 @@ class Place:
 
     def key_of(self, item: dict[str, Any]) -> str:
         """The path element of an item of a KEYED list; key fields that are missing take their default."""
+        if len(self.keys) == 1:
+            key, value = self.keys[0][0], item.get(self.keys[0][0])
+            if value.__class__ is str and len(value) < _LONG:
+                return _item_named(key, value)
         named = {}
         for name, default in self.keys:
             value = item.get(name, default)
