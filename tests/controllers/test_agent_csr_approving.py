@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from karmada.components.assembly import Assembly
 from karmada.controllers.agent_csr_approving import CSRS, AgentCsrApproving, access_review
 from karmada.joining.objects import CLUSTER_ROLE_BINDINGS
+from karmada.kube.client.client import Client
+from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.client.light import transport_for
 from karmada.kube.kinds.signing_requests import condition, with_condition
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.names import random_suffix
@@ -167,6 +172,16 @@ async def test_what_people_denied_stays_denied(plane: ControlPlane) -> None:
     await plane.client.patch(CSRS, "denied", "", {"metadata": {"labels": {"touched": "true"}}})
     await until_reconciled(plane)
     assert [entry["type"] for entry in await conditions(plane, "denied")] == ["Denied"]
+
+
+async def test_a_controller_manager_of_its_own_process_approves_over_the_network(folder: Path) -> None:
+    async with running(folder / "apart", clock=RealClock()) as apart:
+        config = load_config(apart.server.kubeconfig)
+        assembly = Assembly(lambda name: Client(transport_for(replace(config, user_agent=name))), clock=apart.clock)
+        assembly.add([AgentCsrApproving(assembly.context)])
+        async with assembly.manager:
+            await apart.server.client(TOKEN).create(CSRS, csr("wanted", request()))
+            assert (await decided(apart, "wanted"))["message"] == BY_AGENT
 
 
 def test_the_review_is_about_the_sender_in_full() -> None:

@@ -24,7 +24,7 @@ from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.cluster import SimCluster
-from tests.support.control_plane import ControlPlane, running
+from tests.support.control_plane import ControlPlane, Parts, running
 from tests.support.eventually import eventually
 from tests.support.kubectl_plane import simulated
 
@@ -108,9 +108,9 @@ class Pair:
 
 
 @asynccontextmanager
-async def registering_pair(folder: Path) -> AsyncIterator[Pair]:
+async def registering_pair(folder: Path, parts: Parts = controllers) -> AsyncIterator[Pair]:
     async with (
-        running(folder / "plane", controllers, clock=RealClock()) as plane,
+        running(folder / "plane", parts, clock=RealClock()) as plane,
         simulated("m1", folder / "member") as sim,
     ):
         yield Pair(plane, sim, sim.server.client())

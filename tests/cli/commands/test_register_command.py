@@ -23,6 +23,7 @@ from karmada.joining.pull.register import Registering, Registration
 from karmada.kube.client.client import Client
 from karmada.kube.client.kubeconfig import Kubeconfig
 from karmada.kube.client.light import transport_for
+from karmada.kube.kinds.signing_requests import condition, conditions, with_condition
 from karmada.kube.objects.bootstrap_tokens import BootstrapToken
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.runtime.waiting import cancel_and_wait
@@ -394,3 +395,22 @@ async def test_an_interrupted_registration_is_taken_back(pair: Pair) -> None:
     await cancel_and_wait(task)
     assert task.cancelled()
     await pair.nothing_is_left(before)
+
+
+async def test_where_nothing_approves_certificates_people_do(folder: Path) -> None:
+    async with registering_pair(folder, lambda _context: []) as pair:
+        code, _, err = await pair.register("--discovery-timeout=2s")
+        assert code == 1
+        assert "was not approved and signed within 2s: approve it with `kubectl certificate approve agent-rbac-" in err
+        task = asyncio.create_task(pair.register())
+
+        async def approved() -> bool:
+            for found in (await pair.plane.client.list_all(CSRS)).items:
+                if not conditions(found):
+                    entry = condition("Approved", "Manual", "by hand", pair.plane.clock.now())
+                    await pair.plane.client.update(CSRS, with_condition(found, entry), subresource="approval")
+            await asyncio.sleep(0.1)
+            return task.done()
+
+        await eventually(approved)
+        assert (await task)[:2] == (0, PHASES)
