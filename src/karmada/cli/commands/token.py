@@ -25,6 +25,7 @@ from karmada.kube.objects.bootstrap_tokens import (
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
+    from karmada.kube.objects.clock import Clock
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ATTEMPTS, _FIRST_PAUSE = 5, 5.0
@@ -242,7 +243,7 @@ def create(
     click.echo(shown)
 
 
-async def _store(config: RestConfig, token: Token) -> None:
+async def _store(config: RestConfig, token: Token, clock: Clock | None = None) -> None:
     """Tried again while the server is overloaded; a token that is there at a later try is the one of an earlier."""
     from karmada.kube.objects.clock import SYSTEM
     from karmada.kube.objects.errors import AlreadyExists, ApiError
@@ -262,7 +263,7 @@ async def _store(config: RestConfig, token: Token) -> None:
                     raise
                 pause = _FIRST_PAUSE * 2**attempt
                 connect.progress(f"{error.message}; trying again in {pause:g}s")
-                await SYSTEM.sleep(pause)
+                await (clock or SYSTEM).sleep(pause)
 
 
 @token.command("list")
