@@ -37,12 +37,14 @@ async def test_a_long_callback_is_counted_with_its_stack(
     work: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     stalls = Stalls()
-    with caplog.at_level(logging.WARNING), watching_for_stalls(stalls):
-        busy(0.05)
-        await asyncio.sleep(0.06)
+
+    async def counted() -> bool:
+        """Tried again: a callback that gets little CPU time is no stall, since others use the machine."""
         work(0.4)
-        await eventually(lambda: stalls.count >= 1)
-    assert stalls.longest > 0.2
+        return stalls.longest > 0.2
+
+    with caplog.at_level(logging.WARNING), watching_for_stalls(stalls):
+        await eventually(counted)
     assert any("The event loop stalled" in record.message for record in caplog.records)
     page = generate_latest(registry_of(stalls)).decode()
     assert f"event_loop_stalls_total {stalls.count}.0" in page
@@ -60,14 +62,14 @@ async def test_the_request_and_the_function_are_in_the_log(caplog: pytest.LogCap
         busy(0.5)
 
     describe_requests(lambda frame: frame.f_locals["line"] if frame.f_code is serve.__code__ else None)
-    stalls = Stalls()
-    with caplog.at_level(logging.WARNING), watching_for_stalls(stalls):
-        busy(0.05)
-        await asyncio.sleep(0.06)
+
+    async def logged() -> bool:
         await serve("GET /slow")
-        await eventually(lambda: stalls.count >= 1)
-    pairs = [record.__dict__["pairs"] for record in caplog.records if "stalled" in record.message]
-    assert any(found["request"] == "GET /slow" and found["stack"].startswith("busy (") for found in pairs)
+        pairs = [record.__dict__["pairs"] for record in caplog.records if "stalled" in record.message]
+        return any(found["request"] == "GET /slow" and found["stack"].startswith("busy (") for found in pairs)
+
+    with caplog.at_level(logging.WARNING), watching_for_stalls(Stalls()):
+        await eventually(logged)
 
 
 async def test_a_loop_that_waits_is_not_woken_and_not_counted() -> None:
