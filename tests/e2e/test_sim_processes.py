@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import ssl
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -87,6 +89,84 @@ def test_no_process_outlives_a_killed_simulator_and_all_are_restarted(fleet: Sim
     eventually_blocking(lambda: len(pids(fleet)) == 2)
     restarts = "jsonpath={.items[*].status.containerStatuses[0].restartCount}"
     eventually_blocking(lambda: fleet.kubectl("host")("get", "pods", "-o", restarts).out.split() == ["1", "1"])
+
+
+STACK = """
+apiVersion: v1
+kind: Service
+metadata: {name: etcd}
+spec: {clusterIP: None, selector: {app: etcd}, ports: [{name: client, port: 2379}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: etcd-client}
+spec: {selector: {app: etcd}, ports: [{name: client, port: 2379}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: etcd}
+spec:
+  serviceName: etcd
+  selector: {matchLabels: {app: etcd}}
+  template:
+    metadata: {labels: {app: etcd}}
+    spec:
+      containers:
+      - name: etcd
+        image: registry.k8s.io/etcd:3.5.9-0
+        command:
+        - /usr/local/bin/etcd
+        - --name=etcd-0
+        - --listen-peer-urls=http://0.0.0.0:2380
+        - --listen-client-urls=http://0.0.0.0:2379
+        - --advertise-client-urls=http://etcd-client.default.svc.cluster.local:2379
+        - --initial-cluster=etcd-0=http://etcd-0.etcd.default.svc.cluster.local:2380
+        - --initial-advertise-peer-urls=http://etcd-0.etcd.default.svc.cluster.local:2380
+        - --data-dir=/var/lib/etcd
+        readinessProbe: {httpGet: {path: /health, port: 2379}, periodSeconds: 1}
+        volumeMounts: [{name: data, mountPath: /var/lib/etcd}]
+      volumes: [{name: data, emptyDir: {}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: karmada-apiserver}
+spec: {selector: {app: karmada-apiserver}, ports: [{port: 5443}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: karmada-apiserver}
+spec:
+  selector: {matchLabels: {app: karmada-apiserver}}
+  template:
+    metadata: {labels: {app: karmada-apiserver}}
+    spec:
+      containers:
+      - name: karmada-apiserver
+        image: registry.k8s.io/kube-apiserver:v1.31.3
+        command:
+        - kube-apiserver
+        - --etcd-servers=http://etcd-client.default.svc.cluster.local:2379
+        - --data-dir=/data
+        - --bind-address=0.0.0.0
+        - --secure-port=5443
+        readinessProbe: {httpGet: {path: /readyz, port: 5443, scheme: HTTPS}, periodSeconds: 1}
+        volumeMounts: [{name: data, mountPath: /data}]
+      volumes: [{name: data, emptyDir: {}}]
+"""
+
+
+def test_a_control_plane_is_run_as_it_is_installed(fleet: SimFleet) -> None:
+    """etcd as a StatefulSet, an API server that reaches it by the name of a Service, and a Service before that."""
+    kubectl = fleet.kubectl("host")
+    kubectl("apply", "-f", "-", stdin=STACK)
+    kubectl("rollout", "status", "deployment/karmada-apiserver", "--timeout=120s", timeout=150)
+    address = kubectl("get", "service", "karmada-apiserver", "-o", "jsonpath={.spec.clusterIP}").out
+    unverified = ssl.create_default_context()
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    with urllib.request.urlopen(f"https://{address}:5443/version", context=unverified, timeout=30) as response:
+        assert json.load(response)["major"] == "1"
+    etcdctl = ("exec", "etcd-0", "--", "etcdctl", "--endpoints=http://etcd-client.default.svc:2379")
+    assert kubectl(*etcdctl, "get", "/registry", "--prefix", "--keys-only", "--limit=1").out.startswith("/registry")
 
 
 def test_deleting_the_cluster_ends_its_processes(fleet: SimFleet) -> None:

@@ -48,9 +48,8 @@ def _etcd() -> Iterator[ImageRule]:
     programs = {name: _installed(name) for name in ("etcd", "etcdctl", "etcdutl")}
     server = programs.pop("etcd")
     if server:
-        yield ImageRule(
-            image="*/etcd", command=(server,), commands={n: (path,) for n, path in programs.items() if path}
-        )
+        tools: dict[str, tuple[str, ...]] = {name: (path,) for name, path in programs.items() if path}
+        yield ImageRule(image="*/etcd", command=(server,), commands=tools, resolve_names=True)
 
 
 def _installed(name: str) -> str:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES_FILE, POD_ROOT, POD_ADDRESS = "SIM_CLUSTER_NAMES", "SIM_POD_ROOT", "SIM_POD_IP"
 POD_NAMESPACE = "SIM_POD_NAMESPACE"
@@ -25,7 +28,7 @@ def lookup(host: str, port: int) -> list[tuple[str, int]]:
     path = os.environ.get(NAMES_FILE)
     if path is None:
         return []
-    return resolve(_names.read(path), host, port, os.environ.get(POD_NAMESPACE, ""))
+    return resolve(read(path), host, port, os.environ.get(POD_NAMESPACE, ""))
 
 
 def resolve(names: dict[str, Any], host: str, port: int, namespace: str) -> list[tuple[str, int]]:
@@ -51,23 +54,17 @@ def _keys(host: str, namespace: str) -> list[str]:
     return [name] if "." in name else [f"{name}.{namespace}"]
 
 
-class _Names:
-    """The file's content, read again when it has changed."""
-
-    def __init__(self) -> None:
-        self._read: tuple[str, int] = ("", 0)
-        self._content: dict[str, Any] = {}
-
-    def read(self, path: str) -> dict[str, Any]:
-        try:
-            version = (path, os.stat(path).st_mtime_ns)
-            if version != self._read:
-                with open(path, "rb") as file:
-                    self._content = json.load(file)
-                self._read = version
-        except FileNotFoundError:
-            return {}
-        return self._content
+def read(path: str | Path) -> dict[str, Any]:
+    """The content of a file of names; it is read again only when it has changed."""
+    try:
+        version = os.stat(path).st_mtime_ns
+    except FileNotFoundError:
+        return {}
+    known = _read.get(str(path))
+    if known is None or known[0] != version:
+        with open(path, "rb") as file:
+            known = _read[str(path)] = version, json.load(file)
+    return known[1]
 
 
-_names = _Names()
+_read: dict[str, tuple[int, dict[str, Any]]] = {}

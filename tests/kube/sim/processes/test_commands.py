@@ -76,3 +76,20 @@ def test_the_table_decides_the_program_and_the_pod_its_arguments(
 def test_a_command_that_the_table_does_not_name_is_rejected(command: str) -> None:
     with pytest.raises(UnknownCommand, match=r"can run only ctl, karmada-agent \(--process-images adds commands\)"):
         command_line(RULE, {"name": "c", "image": IMAGE, "command": [command]}, {}, Translation("/R", [], ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("http://etcd-0.etcd.shop.svc.cluster.local:2380", "http://127.9.0.7:2380"),
+        ("a=http://etcd-0.etcd.shop.svc:2380,b=x", "a=http://127.9.0.7:2380,b=x"),
+        ("etcd-0.etcd.shop.svc", "127.9.0.7"),
+        ("other.shop.svc:80", "other.shop.svc:80"),
+        ("etcd-0.etcd.shop.svc.example.com", "etcd-0.etcd.shop.svc.example.com"),
+        ("x-etcd-0.etcd.shop.svc-y", "x-etcd-0.etcd.shop.svc-y"),
+    ],
+)
+def test_cluster_names_are_replaced_for_programs_that_cannot_look_them_up(text: str, expected: str) -> None:
+    known = {"etcd-0.etcd.shop.svc": "127.9.0.7", "etcd-0.etcd.shop.svc.cluster.local": "127.9.0.7"}
+    assert Translation("/R", [], "", lambda name: known.get(name, ""))(text) == expected
+    assert Translation("/R", [], "")(text) == text

@@ -166,12 +166,13 @@ async def listening(cluster: Whole, name: str) -> None:
 
 
 async def test_a_container_that_fails_is_restarted_with_a_growing_pause_and_keeps_its_last_log(cluster: Whole) -> None:
-    await cluster.admin.create(PODS, pod("p", container={"args": ["--fail"]}))
+    policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    await cluster.admin.create(PODS, pod("p", container={"args": ["--fail"], **policy}))
     waiting = await eventually(lambda: (status(cluster, "p").get("state") or {}).get("waiting"))
     assert waiting["reason"] == "CrashLoopBackOff"
     assert status(cluster, "p")["restartCount"] == 1
     ended = status(cluster, "p")["lastState"]["terminated"]
-    assert (ended["exitCode"], ended["reason"]) == (3, "Error")
+    assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "nothing works\n")
     assert await log_of(cluster, "p", previous="true") == "nothing works\n"
     assert pids(cluster) == []
 
@@ -354,6 +355,15 @@ async def test_tokens_are_renewed_before_they_end(cluster: Whole, monkeypatch: p
     [token] = cluster.sim.folder.glob("pods/*/volumes/kube-api-access-*/token")
     first = token.read_text()
     await eventually(lambda: token.read_text() != first)
+
+
+async def test_the_files_of_a_pod_that_has_ended_are_removed_and_its_log_is_kept(cluster: Whole) -> None:
+    await cluster.admin.create(
+        PODS, pod("p", restartPolicy="Never", container={"command": ["python", "-c", "print('done')"]})
+    )
+    await eventually(lambda: (found(cluster, "p").get("status") or {}).get("phase") == "Succeeded")
+    assert await log_of(cluster, "p") == "done\n"
+    await eventually(lambda: not list(cluster.sim.folder.glob("pods/*/volumes/*")))
 
 
 async def test_containers_of_a_cluster_that_starts_again_are_restarted(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # failures are exceptions, not 
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
+from karmada.kube.client import cluster_names
 from karmada.kube.server.storage.etcd_messages import STATUS, Method, StatusRequest
 from karmada.kube.server.storage.interface import StoreUnavailable
 
@@ -80,14 +81,25 @@ class Backoff:
         self._next = 0.02
 
 
+def _dialled(address: str) -> tuple[str, list[tuple[str, Any]]]:
+    """Where to connect, with the name to expect there: in a process of a simulated cluster, Services have no DNS."""
+    host, _, port = address.rpartition(":")
+    found = cluster_names.lookup(host, int(port)) if port.isdigit() else []
+    if not found:
+        return address, list(_OPTIONS)
+    named = [("grpc.ssl_target_name_override", host), ("grpc.default_authority", address)]
+    return f"{found[0][0]}:{found[0][1]}", [*_OPTIONS, *named]
+
+
 class Member:
     def __init__(self, address: str, tls: Tls | None) -> None:
         self.address = address
+        target, options = _dialled(address)
         if tls is None:
-            self._channel = grpc.aio.insecure_channel(address, _OPTIONS)
+            self._channel = grpc.aio.insecure_channel(target, options)
         else:
             credentials = grpc.ssl_channel_credentials(tls.authority, tls.key or None, tls.certificate or None)
-            self._channel = grpc.aio.secure_channel(address, credentials, _OPTIONS)
+            self._channel = grpc.aio.secure_channel(target, credentials, options)
         self._unary: dict[str, Any] = {}
 
     async def ready(self, seconds: float) -> bool:

@@ -147,7 +147,7 @@ class PodAccess:
             code = await self._execute(machine, ["sh"], streams)
             await self.ended(pod, name, code)
             return channels.success()
-        if not wanted.stdin:
+        if not wanted.stdin or self._is_run(container):
             await self._show_output(pod, name, streams)
             return channels.success()
         output = asyncio.create_task(self._show_output(pod, name, streams))

@@ -7,13 +7,14 @@ whatever `command` names, is a program of the table. References $(NAME) are expa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.kubelet.container_environment import expanded
 from karmada.kube.sim.processes.images import ImageRule
 
 _WILDCARD = re.compile(r"(?<![0-9.])0\.0\.0\.0(?![0-9.]|/)|\[::\]")
+_NAME = re.compile(r"(?<![\w.-])[a-z0-9](?:[a-z0-9.-]*)\.svc(?:\.cluster\.local)?(?![\w.-])")
 _BEFORE, _AFTER = r"(?<![^=,:;\s'\"\[@])", r"(?=[/,:;\s'\"\]]|$)"
 
 
@@ -22,22 +23,29 @@ class UnknownCommand(Exception):
 
 
 class Translation:
-    """Replaces mount paths in texts by where the volumes are on this machine, and all addresses by the pod's own.
+    """Replaces mount paths in texts by where the volumes are on this machine, wildcard addresses by the pod's own.
 
     A path counts where a text begins or after one of = , : ; and the like, and only as a whole or as the beginning of a
     longer path: so `--kubeconfig=/etc/a/config` and `/etc/a,/etc/b` are translated, `https://host/etc/a` is not. A
-    program that is to listen on 0.0.0.0 would otherwise be open to the network of this machine.
+    program that is to listen on 0.0.0.0 would otherwise be open to the network of this machine. `resolve`, if given,
+    returns the address of a cluster name, or nothing.
     """
 
-    def __init__(self, root: str, mount_paths: Iterable[str], address: str) -> None:
+    def __init__(
+        self, root: str, mount_paths: Iterable[str], address: str, resolve: Callable[[str], str] | None = None
+    ) -> None:
         self._root = root
         self._address = address
+        self._resolve = resolve
         paths = sorted({path.rstrip("/") for path in mount_paths} - {""}, key=len, reverse=True)
         self._paths = re.compile(f"{_BEFORE}({'|'.join(map(re.escape, paths))}){_AFTER}") if paths else None
 
     def __call__(self, text: str) -> str:
         if self._address:
             text = _WILDCARD.sub(self._address, text)
+        if self._resolve is not None:
+            resolve = self._resolve
+            text = _NAME.sub(lambda match: resolve(match[0]) or match[0], text)
         return text if self._paths is None else self._paths.sub(lambda match: self._root + match[1], text)
 
 

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.server.handlers.pod_logs import LogOptions
 from karmada.kube.sim.kubelet.runtime import Observed
 from karmada.kube.sim.processes import spawning
 from karmada.kube.sim.processes.commands import Translation, UnknownCommand, known_program
 from karmada.kube.sim.processes.images import ImageRule
-from karmada.kube.sim.processes.logfile import LogFile, StreamName
+from karmada.kube.sim.processes.logfile import LogFile, StreamName, history
 from karmada.kube.sim.processes.probing import Emit, Prober, ProbeResult, Target
 from karmada.kube.sim.processes.volumes import VolumeError
 
@@ -26,6 +28,8 @@ _CHUNK = 1 << 16
 _OUTPUT_SECONDS = 1.0
 """How long output is still read after the end, where others hold the pipe."""
 _PROBE_OUTPUT = 10 * 1024
+_MESSAGE_LINES, _MESSAGE_BYTES = 80, 2048
+log = get_logger("processes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +127,24 @@ class ContainerRun:
             await asyncio.wait(reading, timeout=_OUTPUT_SECONDS)
         finally:
             await cancel_and_wait(probing, *reading)
-        self._end_with(Observed(self.attempt, spawning.exit_code(code)))
+        self.log.close()
+        message = self._last_words() if code else ""
+        self._end_with(Observed(self.attempt, spawning.exit_code(code), message=message))
 
     async def _read(self, stream: asyncio.StreamReader, name: StreamName) -> None:
+        """Also when it cannot be written, so that the process does not wait for a reader."""
         while data := await stream.read(_CHUNK):
-            self.log.write(name, data)
+            try:
+                self.log.write(name, data)
+            except OSError as error:
+                log.warning("The output of a container is lost", container=self.spec["name"], error=str(error))
+
+    def _last_words(self) -> str:
+        """The end of its log, if the container wants that as the message of its end."""
+        if self.spec.get("terminationMessagePolicy") != "FallbackToLogsOnError":
+            return ""
+        text = b"".join(history(self.log.path, LogOptions(tail=_MESSAGE_LINES)))
+        return text[-_MESSAGE_BYTES:].decode(errors="replace")
 
     def _probed(self) -> None:
         prober = self._prober

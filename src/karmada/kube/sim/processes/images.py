@@ -25,6 +25,8 @@ class ImageRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     image: str
     command: tuple[str, ...]
     commands: dict[str, tuple[str, ...]] = {}
+    resolve_names: bool = False
+    """Replace cluster names in arguments and environment by addresses, for programs that cannot look them up."""
 
     def __post_init__(self) -> None:
         if not self.image or not self.command or not all((self.command[0], *self.commands.values())):
@@ -69,7 +71,7 @@ class ImageFileError(ValueError):
 
 
 def read_rules(path: Path) -> list[ImageRule]:
-    """The rules of a YAML file: image pattern → argv, or → {command: argv, commands: {name: argv}}."""
+    """The rules of a YAML file: image pattern → argv, or → a mapping with the fields of ImageRule."""
     try:
         entries = load_yaml(path.read_text()) or {}
     except OSError as error:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from karmada.kube.client import cluster_names
 from karmada.kube.client.client import Client
 from karmada.kube.client.cluster_names import NAMES_FILE, POD_ADDRESS, POD_NAMESPACE, POD_ROOT
 from karmada.kube.objects.errors import ApiError
@@ -85,6 +86,13 @@ class ProcessPod:
                 self._start(name, attempt, last)
         if wanted and self._refreshing is None:
             self._refreshing = asyncio.create_task(self._keep_fresh(), name=f"volumes of {self.key}")
+        elif not wanted and self._refreshing is not None and self._is_over():
+            self._refreshing.cancel()
+            self._refreshing = None
+            self._volumes.remove_secret_files()
+
+    def _is_over(self) -> bool:
+        return all(run.observed.exit_code is not None for run in self.runs.values())
 
     def _start(self, name: str, attempt: int, after: ContainerRun | None) -> None:
         spec = container_named(self.pod, name)
@@ -116,9 +124,10 @@ class ProcessPod:
         await self._volumes.prepare(self.pod)
         env = await Description(self._settings.client, self.pod, spec).environment(self._base_env(root))
         paths = self._volumes.mount(root, spec, env)
-        translate = Translation(str(root), paths, self.address)
         rule = self._settings.table.of(spec.get("image") or "")
         assert rule is not None
+        resolve = self._resolve if rule.resolve_names else None
+        translate = Translation(str(root), paths, self.address, resolve)
         directory = root / str(spec.get("workingDir") or "").lstrip("/")
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         argv = command_line(rule, spec, env, translate)
@@ -127,6 +136,13 @@ class ProcessPod:
     @property
     def address(self) -> str:
         return str((self.pod.get("status") or {}).get("podIP") or "")
+
+    def _resolve(self, name: str) -> str:
+        """The address of a cluster name; the pod's own name has one before the pod is ready."""
+        spec = self.pod["spec"]
+        own = {f"{hostname(self.pod)}.{spec.get('subdomain')}.{self.key.namespace}": {"addresses": [self.address]}}
+        found = cluster_names.resolve({**cluster_names.read(self._settings.names_file), **own}, name, 0, "")
+        return found[0][0] if found else ""
 
     def _base_env(self, root: Path) -> dict[str, str]:
         host, port = self._settings.api_server()
@@ -185,6 +201,7 @@ class ProcessPod:
             self._refreshing = None
         for run in self.runs.values():
             await run.ended()
+        self._volumes.remove_secret_files()
 
     async def remove(self) -> None:
         self.end(0.0)

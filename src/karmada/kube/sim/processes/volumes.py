@@ -108,8 +108,11 @@ class PodVolumes:
             paths.append(path)
         return paths
 
-    def remove(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+    def remove_secret_files(self) -> None:
+        """What came from the API is kept on the disk only while it is used; the next start writes it again."""
+        for name in self._written:
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+        self._written.clear()
 
 
 def token_renewal(pod: Obj) -> float | None:
