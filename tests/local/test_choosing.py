@@ -121,3 +121,25 @@ def test_an_etcd_keeps_its_ports_as_long_as_they_are_free() -> None:
 
 def test_members_are_numbered_from_one() -> None:
     assert Choices(members=3, port=1).member_names == ["member1", "member2", "member3"]
+
+
+@pytest.mark.parametrize(
+    ("requested", "kept", "pulling"),
+    [
+        (Requested(), None, []),
+        (Requested(pull_members=1), None, ["member3"]),
+        (Requested(members=5, pull_members=2), None, ["member4", "member5"]),
+        (Requested(), Choices(members=3, port=1, pull_members=2), ["member2", "member3"]),
+        (Requested(members=1), Choices(members=3, port=1, pull_members=2), ["member1"]),
+        (Requested(pull_members=0), Choices(members=3, port=1, pull_members=2), []),
+        (Requested(members=0), Choices(members=3, port=1, pull_members=2), []),
+    ],
+)
+def test_the_last_members_are_in_mode_pull(requested: Requested, kept: Choices | None, pulling: list[str]) -> None:
+    choices = chosen(requested, kept)[0]
+    assert [name for name in choices.member_names if choices.is_pull(name)] == pulling
+
+
+def test_no_more_members_pull_than_there_are() -> None:
+    with pytest.raises(Refused, match="--pull-members 4: there are 3 members; add --members"):
+        chosen(Requested(pull_members=4))

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import secrets
-import string
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +20,7 @@ from karmada.joining.pull.validity import load_chain, validity
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.names import random_suffix
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 CONTROLLER: Final = "cert-rotation-controller"
 SECRETS: Final = GVR("", "v1", "secrets")
 WAIT_SECONDS: Final = 300.0
-_ALPHABET: Final = string.ascii_lowercase + string.digits
 log = get_logger("cert-rotation")
 
 
@@ -127,9 +125,8 @@ class CertRotation(Reconciler):
 
     async def _new_certificate(self, user: str, old: x509.Certificate) -> Credentials:
         """Of the same user, for as long as the old one."""
-        suffix = "".join(secrets.choice(_ALPHABET) for _ in range(5))
         request = CertificateRequest(
-            name=f"{user}-{suffix}",
+            name=f"{user}-{random_suffix()}",
             subject=old.subject,
             key=new_ec_key(),
             lifetime=int(validity([old]).seconds),

@@ -20,6 +20,7 @@ class Requested:
     """The flags; None: not given."""
 
     members: int | None = None
+    pull_members: int | None = None
     port: int | None = None
     """0: any free port."""
     etcd: bool = False
@@ -42,13 +43,24 @@ def choose(
         client, peer = (own if own and is_free(own) else free_port() for own in etcd_ports)
         etcd_ports = (client, peer)
     members = kept.members if kept and requested.members is None else requested.members
+    members = DEFAULT_MEMBERS if members is None else members
     choices = Choices(
-        members=DEFAULT_MEMBERS if members is None else members,
+        members=members,
+        pull_members=pull_members(requested, kept.pull_members if kept else 0, members),
         port=port,
         storage=storage,
         etcd_ports=etcd_ports,
     )
     return choices, notes
+
+
+def pull_members(requested: Requested, kept: int, members: int) -> int:
+    """How many of so many members are in mode Pull."""
+    if requested.pull_members is None:
+        return min(kept, members)
+    if requested.pull_members > members:
+        raise Refused(f"--pull-members {requested.pull_members}: there are {members} members; add --members")
+    return requested.pull_members
 
 
 def _port(

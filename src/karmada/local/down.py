@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from karmada.local import foreign, programs
-from karmada.local.folder import ETCD, Folder
-from karmada.local.programs import KARMADA, SIM
+from karmada.local.folder import Folder
 from karmada.local.status import look
 from karmada.local.up import SUPERVISOR
 
@@ -19,7 +18,7 @@ async def down(folder: Folder) -> list[str]:
         return ["simulated clusters"] if await foreign.stop_simulator(folder) else []
     ran = list(programs.found(folder))
     await programs.end(programs.mark_of(folder, SUPERVISOR), _SUPERVISED_SECONDS)
-    await programs.stop_found(folder, [KARMADA, SIM, ETCD])
+    await programs.stop_found(folder, programs.stop_order(folder.choices()))
     if await foreign.stop_simulator(folder):
         ran.append("simulated clusters")
     return ran

@@ -35,6 +35,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     etcd_ports: tuple[int, int] = (0, 0)
     """Client port, peer port."""
 
+    pull_members: int = 0
+    """How many of the last members are in mode Pull."""
+
+    def is_pull(self, member: str) -> bool:
+        return member in self.member_names[self.members - self.pull_members :]
+
     @property
     def member_names(self) -> list[str]:
         return [f"member{number}" for number in range(1, self.members + 1)]

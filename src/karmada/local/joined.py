@@ -31,12 +31,12 @@ _GONE_SECONDS = 60.0
 
 async def ensure_joined(control: Client, member: Client, way: RestConfig, name: str, *, renew: bool) -> str:
     """What was done, in a word. With `renew` the name may move to another cluster."""
-    cluster = await _existing(control, name)
+    cluster = await existing_cluster(control, name)
     if cluster is None:
         try:
             await join(control, member, Joining.to(way, name))
         except JoinError:
-            cluster = await _existing(control, name)  # perhaps somebody else was faster
+            cluster = await existing_cluster(control, name)  # perhaps somebody else was faster
             if cluster is None:
                 raise
         else:
@@ -50,7 +50,7 @@ async def ensure_joined(control: Client, member: Client, way: RestConfig, name: 
     return "joined again"
 
 
-async def _existing(control: Client, name: str) -> Obj | None:
+async def existing_cluster(control: Client, name: str) -> Obj | None:
     """The Cluster, if there is one; waits for the end of one that is being deleted."""
 
     def settled(found: Obj | None) -> list[Obj] | None:

@@ -30,6 +30,7 @@ from karmada.local.board import Board
 from karmada.local.folder import Choices, Folder
 from karmada.local.joined import ensure_joined
 from karmada.local.reaching import connected, way
+from karmada.local.registered import ensure_registered
 
 READY_SECONDS = 40.0
 _VERSION = "1.36"
@@ -47,7 +48,7 @@ async def bring_members(
     """Return when every member is Ready or has failed. `plane` and `simulator` return when these serve."""
     async with _alone(folder.run / "members.lock"):
         bringing = _Bringing(folder, board, plane, simulator)
-        ways = [bringing.simulated(name) for name in choices.member_names]
+        ways = [bringing.simulated(name, pull=choices.is_pull(name)) for name in choices.member_names]
         ways += [bringing.attached(one) for one in attach]
         await asyncio.gather(*ways)
 
@@ -75,13 +76,16 @@ class _Bringing:
         self._admin = AdminClient(folder.sim)
         self._listed: asyncio.Task[dict[str, Any]] | None = None
 
-    async def simulated(self, name: str) -> None:
+    async def simulated(self, name: str, *, pull: bool) -> None:
         self._board.doing(name, "waiting for the simulator")
 
         async def bring() -> None:
             await self._simulator()
-            await self._exists(name)
-            await self._join(name, self._folder.members_kubeconfig, name, renew=True)
+            await self._exists(name, run_processes=pull)
+            if pull:
+                await self._register(name)
+            else:
+                await self._join(name, self._folder.members_kubeconfig, name, renew=True)
 
         await self._report_failure(name, bring)
 
@@ -97,16 +101,20 @@ class _Bringing:
         except (AdminError, ApiError, ConnectionFailed, JoinError, KubeconfigError, TimeoutError) as error:
             self._board.fail(name, str(error) or type(error).__name__)
 
-    async def _exists(self, name: str) -> None:
+    async def _exists(self, name: str, *, run_processes: bool) -> None:
         if self._listed is None:
             self._listed = asyncio.create_task(self._list())
         known = (await self._listed).get(name)
         if known is None:
             self._board.doing(name, "is made")
-            order = {"profile": {"name": name, "version": _VERSION}}
+            order = {"profile": {"name": name, "version": _VERSION}, "run_processes": run_processes}
             await asyncio.to_thread(self._admin.request, "POST", "/clusters", order)
         elif "error" in known:
             raise AdminError(f"does not start: {known['error']} (karmadactl sim delete {name} removes it)")
+        elif run_processes and known.get("processes") is None:
+            raise AdminError(
+                f"runs no processes, and so no agent; karmadactl unjoin and sim delete {name}, then start again"
+            )
 
     async def _list(self) -> dict[str, Any]:
         return {
@@ -124,6 +132,18 @@ class _Bringing:
             self._board.doing(name, "checking")
             cluster = await _ready(control, name)
         self._board.done(name, summary(cluster))
+
+    async def _register(self, name: str) -> None:
+        self._board.doing(name, "waiting for the control plane")
+        await self._plane()
+        self._board.doing(name, "registers")
+        control_way, config = way(self._folder.control_kubeconfig), way(self._folder.members_kubeconfig, name)
+        async with connected(control_way) as control:
+            async with connected(config) as member:
+                await ensure_registered(control, member, control_way, config, name)
+            self._board.doing(name, "checking")
+            cluster = await _ready(control, name)
+        self._board.done(name, f"{summary(cluster)}, mode Pull")
 
 
 async def _ready(control: Client, name: str) -> Obj:

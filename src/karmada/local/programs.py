@@ -40,8 +40,14 @@ class Program:
 
 
 def names_of(choices: Choices) -> list[str]:
-    """All programs of the environment, in the order in which they are stopped."""
+    """All programs of the environment."""
     return [KARMADA, SIM, *([ETCD] if choices.storage == ETCD else [])]
+
+
+def stop_order(choices: Choices | None) -> list[str]:
+    """Clients before the servers they use: agents, which the simulator runs, give up leases in the control plane."""
+    pull = choices is not None and choices.pull_members > 0
+    return [SIM, KARMADA, ETCD] if pull else [KARMADA, SIM, ETCD]
 
 
 def module(name: str, of: str, *arguments: str) -> Program:

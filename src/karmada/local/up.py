@@ -25,7 +25,7 @@ from karmada.kube.sim.admin_client import AdminClient
 from karmada.local import etcd, foreign, programs
 from karmada.local.attaching import Attached
 from karmada.local.board import Board
-from karmada.local.choosing import Requested, choose, storage_of
+from karmada.local.choosing import Requested, choose, pull_members, storage_of
 from karmada.local.folder import ETCD, SQLITE, Choices, Folder, Refused, shown
 from karmada.local.marks import Holder, Mark, Taken
 from karmada.local.members import bring_members
@@ -109,8 +109,8 @@ class Up:
             return
 
     async def stop(self) -> None:
-        """Stop the programs in order: clients before the servers they use."""
-        for name in (KARMADA, SIM, ETCD):
+        """Stop the programs in order."""
+        for name in programs.stop_order(self._folder.choices()):
             if name in self._running:
                 await self._running.pop(name).stop()
         self._release()
@@ -144,7 +144,7 @@ class Up:
 
     async def _start(self, requested: Requested) -> Choices:
         folder, board = self._folder, self._board
-        if await programs.stop_found(folder, [KARMADA, SIM, ETCD]):
+        if await programs.stop_found(folder, programs.stop_order(folder.choices())):
             board.say("stopped processes of an earlier start")
         foreign.check_control_plane(folder)
         if await foreign.stop_simulator(folder):
@@ -236,9 +236,9 @@ class Up:
             )
         if self._flags:
             raise Refused(f"it runs already in {shown(self._folder.root)}; karmadactl local-down first to change flags")
-        wanted = msgspec.structs.replace(
-            choices, members=choices.members if requested.members is None else requested.members
-        )
+        members = choices.members if requested.members is None else requested.members
+        pulling = pull_members(requested, choices.pull_members, members)
+        wanted = msgspec.structs.replace(choices, members=members, pull_members=pulling)
         self._check_names(wanted)
         self._folder.keep(wanted)
         await bring_members(self._folder, wanted, self._board, _at_once, _at_once, self._attach)

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from karmada.cli.commands import token as tokens
 from karmada.cli.karmadactl import main
+from karmada.joining.pull.tokens import Malformed, Token, from_secret, to_secret
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from tests.support.control_plane import ControlPlane, running
@@ -146,17 +147,17 @@ def test_what_is_no_token_is_refused(words: list[str], problem: str) -> None:
 )
 def test_secrets_without_a_token(data: dict[str, str], problem: str) -> None:
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
-    with pytest.raises(tokens.Malformed, match=problem):
-        tokens.from_secret({"metadata": {"name": "bootstrap-token-abcdef"}, "data": encoded})
+    with pytest.raises(Malformed, match=problem):
+        from_secret({"metadata": {"name": "bootstrap-token-abcdef"}, "data": encoded})
 
 
 def test_a_token_is_read_back_as_it_was_written() -> None:
-    token = tokens.Token("abcdef", "0123456789abcdef", ("authentication", "signing"), ("a", "b"), "why", 1e9)
-    assert tokens.from_secret(tokens.to_secret(token)) == token
+    token = Token("abcdef", "0123456789abcdef", ("authentication", "signing"), ("a", "b"), "why", 1e9)
+    assert from_secret(to_secret(token)) == token
     assert tokens.row(token, 1e9 - 3600) == (
         "abcdef.0123456789abcdef", "1h", "2001-09-09T01:46:40Z", "authentication,signing", "why", "a,b",
     )  # fmt: skip
-    assert tokens.row(tokens.Token("abcdef", "s"), 0)[1:] == ("<forever>", "<never>", "<none>", "<none>", "<none>")
+    assert tokens.row(Token("abcdef", "s"), 0)[1:] == ("<forever>", "<never>", "<none>", "<none>", "<none>")
 
 
 @pytest.mark.parametrize(

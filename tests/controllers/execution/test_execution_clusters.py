@@ -17,6 +17,7 @@ from karmada.kube.client.transport import Call
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Controller
+from karmada.kube.runtime.keys import Key
 from tests.support.control_plane import NAMESPACES, assemble
 from tests.support.eventually import eventually
 from tests.support.fleet import (
@@ -69,6 +70,29 @@ async def test_a_cluster_that_is_not_ready_gets_its_works_when_it_is(two: Fleet)
     await two.plane.set_ready("m1", "True")
     await two.until_work("m1", template, is_applied)
     await two.until_applied("settings-configmap")
+
+
+async def test_a_cluster_that_becomes_ready_while_a_work_is_reported_gets_it(two_alone: Fleet) -> None:
+    """The Work must not be set aside after the change it waits for."""
+    plane = two_alone.plane
+    await plane.set_ready("m1", "False")
+    await two_alone.rest()
+    transport = plane.context.client.transport
+    original, intercepted = transport.call, False
+
+    async def call(request: Call) -> object:
+        nonlocal intercepted
+        if not intercepted and request.method == "PATCH" and "/karmada-es-m1/works/" in request.path:
+            intercepted = True
+            await plane.set_ready("m1", "True")
+            clusters = plane.context.informers.of(Cluster.gvr)
+            await clusters.until(lambda: condition(clusters.get(Key("", "m1")) or {}, "Ready") == "True")
+        return await original(request)
+
+    transport.call = call  # type: ignore[method-assign,assignment]
+    template = await two_alone.propagate(CONFIG_MAPS, config_map(), ["m1"])
+    await two_alone.until_work("m1", template, is_applied)
+    assert intercepted
 
 
 async def test_works_of_an_unready_cluster_wait_with_their_deletion(two: Fleet) -> None:

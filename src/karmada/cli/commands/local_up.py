@@ -37,6 +37,12 @@ def data_dir_flag(help_text: str) -> Callable[[F], F]:
     show_default="3",
     help="The number of simulated members [as before, else 3].",
 )
+@click.option(
+    "--pull-members",
+    type=click.IntRange(min=0),
+    show_default="0",
+    help="How many of them, the last ones, are in mode Pull: registered, with an agent [as before, else 0].",
+)
 @click.option("--detach", is_flag=True, help="Return when everything runs; keep it running in the background.")
 @click.option(
     "--port",
@@ -58,6 +64,7 @@ def data_dir_flag(help_text: str) -> Callable[[F], F]:
 def local_up(
     data_dir: Path,
     members: int | None,
+    pull_members: int | None,
     detach: bool,
     port: int | None,
     etcd: bool,
@@ -74,6 +81,7 @@ def local_up(
     Examples:
       karmadactl local-up
       karmadactl local-up --members 5 --detach
+      karmadactl local-up --members 3 --pull-members 1
       karmadactl local-up --data-dir /srv/karmada --etcd --port 6443
       karmadactl local-up --attach ~/.kube/config:kind-test=test
       karmadactl local-up -- --feature-gates Failover=true -v 2
@@ -83,7 +91,7 @@ def local_up(
     from karmada.local.folder import Folder, Refused
 
     try:
-        requested = Requested(members=members, port=port, etcd=etcd, etcd_server=etcd_server)
+        requested = Requested(members=members, pull_members=pull_members, port=port, etcd=etcd, etcd_server=etcd_server)
         connect.run(_up(Folder(data_dir), requested, [parse(text) for text in attach], detach, flags))
     except Refused as error:
         raise connect.failure(str(error)) from error

@@ -6,115 +6,31 @@ and signs the cluster-info ConfigMap with it, by which an agent verifies the ser
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect
+from karmada.joining.pull.tokens import Token, from_secret, new_token, to_secret
 from karmada.kube.objects.bootstrap_tokens import (
     ID_PATTERN,
     NAME_PREFIX,
     NAMESPACE,
     SECRET_PATTERN,
     SECRET_TYPE,
-    USAGE_PREFIX,
 )
 
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
     from karmada.kube.objects.clock import Clock
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ATTEMPTS, _FIRST_PAUSE = 5, 5.0
 """How often a token is written, and the seconds before the second time; each pause is twice the last."""
 _OVERLOADED = frozenset({429, 500, 502, 503, 504})
 _HEADER = ("TOKEN", "TTL", "EXPIRES", "USAGES", "DESCRIPTION", "EXTRA GROUPS")
 _DAY = 86400
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    id: str
-    secret: str
-    usages: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    description: str = ""
-    expires: float | None = None
-    """Seconds since 1970; None: never."""
-
-    def __str__(self) -> str:
-        return f"{self.id}.{self.secret}"
-
-
-class Malformed(ValueError):
-    """A Secret of the right type that holds no token."""
-
-
-def new_token() -> tuple[str, str]:
-    """Both halves, by chance."""
-    import secrets
-
-    letters = "".join(secrets.choice(_LETTERS) for _ in range(22))
-    return letters[:6], letters[6:]
-
-
-def to_secret(token: Token) -> dict[str, Any]:
-    from base64 import b64encode
-
-    from karmada.kube.objects.times import rfc3339
-
-    data = {"token-id": token.id, "token-secret": token.secret}
-    if token.description:
-        data["description"] = token.description
-    if token.expires is not None:
-        data["expiration"] = rfc3339(token.expires)
-    data |= {f"{USAGE_PREFIX}{usage}": "true" for usage in token.usages}
-    if token.groups:
-        data["auth-extra-groups"] = ",".join(token.groups)
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": f"{NAME_PREFIX}{token.id}", "namespace": NAMESPACE},
-        "type": SECRET_TYPE,
-        "data": {key: b64encode(value.encode()).decode() for key, value in data.items()},
-    }
-
-
-def from_secret(secret: Mapping[str, Any]) -> Token:
-    from karmada.kube.objects.times import parse_time
-
-    name = secret["metadata"]["name"]
-    data = _decoded(secret)
-    token_id, token_secret = data.get("token-id", ""), data.get("token-secret", "")
-    if not token_id:
-        raise Malformed(f"bootstrap Token Secret has no token-id data: {name}")
-    if name != f"{NAME_PREFIX}{token_id}":
-        raise Malformed(f'bootstrap token name is not of the form "{NAME_PREFIX}(token-id)": {name}')
-    if not token_secret:
-        raise Malformed(f"bootstrap Token Secret has no token-secret data: {name}")
-    try:
-        expires = parse_time(data["expiration"]) if data.get("expiration") else None
-    except ValueError as error:
-        raise Malformed(f'can\'t parse expiration time of bootstrap token "{name}": {error}') from None
-    usages = (key.removeprefix(USAGE_PREFIX) for key in data if key.startswith(USAGE_PREFIX) and data[key] == "true")
-    return Token(
-        id=token_id,
-        secret=token_secret,
-        usages=tuple(sorted(usages)),
-        groups=tuple(group for group in data.get("auth-extra-groups", "").split(",") if group),
-        description=data.get("description", ""),
-        expires=expires,
-    )
-
-
-def _decoded(secret: Mapping[str, Any]) -> dict[str, str]:
-    from base64 import b64decode
-
-    encoded: Mapping[str, str] = secret.get("data") or {}
-    return {key: b64decode(value).decode(errors="replace") for key, value in encoded.items()}
 
 
 def row(token: Token, now: float) -> tuple[str, ...]:

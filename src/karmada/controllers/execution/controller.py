@@ -33,7 +33,7 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthorized
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
@@ -208,6 +208,13 @@ class Execution(Reconciler):
         self._set_aside.setdefault(cluster, set()).add(key)
         return Done
 
+    def _wait_for_change(self, cluster: Obj, key: Key) -> Result:
+        """Set aside what waits for a Cluster, unless it has changed while the key was being reconciled."""
+        current = self._clusters.get(key_of(cluster))
+        if current is not None and _dispatch_state(current) != _dispatch_state(cluster):
+            return Retry
+        return self._wait_for(meta.name(cluster), key)
+
     async def _sync(self, key: Key, work: Obj, cluster: Obj) -> Result:
         name = cluster["metadata"]["name"]
         draft = Draft(work, self._clock.now())
@@ -231,7 +238,7 @@ class Execution(Reconciler):
         for reflection in changed:
             self._reflector.emit(work, reflection)
         if not suspended and not ready:
-            return self._wait_for(name, key)
+            return self._wait_for_change(cluster, key)
         failed += [reflection.error for reflection in reflections if reflection.error is not None]
         if failed:
             raise SyncFailed(together(failed)) from failed[0]

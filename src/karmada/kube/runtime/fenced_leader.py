@@ -9,12 +9,13 @@ holder renews the fence within its deadline, and if it cannot reach the fence, i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.runtime.leader import LeaderElector
-from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
 
 class FencedElector:
@@ -61,7 +62,8 @@ class FencedElector:
             return
         if previous:
             self._fence.log.info("Waiting until the previous leader has stopped", leader=previous)
-            await self._clock.sleep(self._fence.renew_deadline)
+            with contextlib.suppress(TimeoutError):
+                await with_timeout(self._clock, self._fence.hold(), self._fence.renew_deadline)
 
     async def hold(self) -> None:
         """Renews both; returns when another holds one of them."""
