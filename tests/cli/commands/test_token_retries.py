@@ -11,11 +11,12 @@ import pytest
 
 from karmada.cli.commands import token as tokens
 from karmada.cli.targeting import connect
+from karmada.joining.pull.tokens import Token
 from karmada.kube.client.config import RestConfig
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Forbidden, TooManyRequests
 
-TOKEN = tokens.Token("abcdef", "0123456789abcdef")
+TOKEN = Token("abcdef", "0123456789abcdef")
 
 
 class Server:
