@@ -12,7 +12,7 @@ from karmada.kube.schema.cel.types import DYN, Type
 from karmada.kube.schema.cel.values import BudgetExceeded, CelError
 
 CALL_BUDGET = 250_000
-"""Steps that one evaluation may take: about what Kubernetes' cost limit allows, half a second at worst."""
+"""Steps that one evaluation may take: about what Kubernetes' cost limit allows, a quarter of a second at worst."""
 MAX_LENGTH = 100 * 1024
 
 

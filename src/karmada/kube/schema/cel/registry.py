@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from karmada.kube.schema.cel.costs import total
+from karmada.kube.schema.cel.costs import base, total
 from karmada.kube.schema.cel.types import Type
 from karmada.kube.schema.cel.values import Duration, Opt, Timestamp, Uint
 
@@ -52,9 +52,18 @@ def define(
     """
     if sized is None:
         sized = any(param.name in _TEXT for param in params)
-    overload = Overload(tuple(params), result, fn, cost or (total if sized else None))
+    steps = base(name, [param.name for param in params])
+    overload = Overload(tuple(params), result, fn, _with_base(steps, cost or (total if sized else None)))
     for style in (True, False) if both else (member,):
         FUNCTIONS.setdefault((name, style), []).append(overload)
+
+
+def _with_base(steps: int, sized: Cost | None) -> Cost | None:
+    if not steps:
+        return sized
+    if sized is None:
+        return lambda *_: steps
+    return lambda *args: steps + sized(*args)
 
 
 def is_int(value: Any) -> bool:

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 from karmada.kube.kinds.resource import Reader
@@ -24,6 +25,8 @@ TOKEN_SECONDS = 3607
 DEFAULT = "default"
 DEFAULT_LOOKUPS = 10
 """How often the default account is looked up before a Pod is refused."""
+_AT_ONCE = 5_000
+"""Containers between two turns of the loop."""
 _LOOKUP_SECONDS = 0.1
 """The least pause between two lookups; at most twice that."""
 
@@ -49,7 +52,7 @@ class ServiceAccount(BuiltinPlugin):
             await self._await_default(attributes.namespace)
         account = self._account(attributes, spec["serviceAccountName"])
         if _wants_token(spec, account):
-            mount_token(spec)
+            await mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [dict(secret) for secret in account["imagePullSecrets"]]
 
@@ -85,13 +88,18 @@ def _wants_token(spec: Obj, account: Obj) -> bool:
     return True
 
 
-def mount_token(spec: Obj) -> None:
-    """In place: the token volume, mounted in every container that has nothing at that path yet."""
+async def mount_token(spec: Obj) -> None:
+    """In place: the token volume, mounted in every container that has nothing at that path yet.
+
+    Gives way to the loop now and then: a body of the allowed size may hold a million containers.
+    """
     known = next((v["name"] for v in spec.get("volumes") or () if v.get("name", "").startswith(VOLUME_PREFIX)), "")
     name = known or VOLUME_PREFIX + names.random_suffix()
     mounted = False
     for key in ("initContainers", "containers"):
-        for container in spec.get(key) or ():
+        for number, container in enumerate(spec.get(key) or (), start=1):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
             mounts = container.get("volumeMounts") or []
             if mounts and any(mount.get("mountPath") == MOUNT_PATH for mount in mounts):
                 continue

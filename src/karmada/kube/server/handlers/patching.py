@@ -129,9 +129,9 @@ class Patcher:
         body = self.request.body
         try:
             patch = parse_json(body)
+            self._complaints = repeated(body, patch)
         except ValueError as error:
             raise BadRequest(f"error decoding patch: {error}") from None
-        self._complaints = repeated(body, patch)
         if self.media == JSON_PATCH:
             self._complaints = [f"json patch {text}" for text in self._complaints]
         return patch
