@@ -10,6 +10,7 @@ Only writes that the informer has not caught up with are kept; the others go wit
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import NamedTuple
 
 from karmada.kube.objects import meta
@@ -30,12 +31,13 @@ class OwnWrites:
     def __init__(self, informer: Informer | None = None) -> None:
         """Without an informer (yet), every write is ahead of it."""
         self.informer = informer
-        self._writes: dict[Key, _Write] = {}
+        self._writes: OrderedDict[Key, _Write] = OrderedDict()  # a dict would scan what was removed from its front
 
     def follow(self, informer: Informer) -> None:
         """For objects that are written before there is an informer: from now on it ends what it has caught up with."""
         self.informer = informer
-        self._writes = {key: write._replace(history=informer.history) for key, write in self._writes.items()}
+        for key, write in self._writes.items():
+            self._writes[key] = write._replace(history=informer.history)
 
     def wrote(self, obj: Obj) -> None:
         """Record what the server returned for a create, update or patch."""
@@ -67,7 +69,8 @@ class OwnWrites:
 
     def pending(self) -> list[Obj]:
         """The objects written here that the informer does not have yet."""
-        self._writes = {key: written for key, written in self._writes.items() if self._is_ahead(key, written)}
+        for key in [key for key, written in self._writes.items() if not self._is_ahead(key, written)]:
+            del self._writes[key]
         return [written.object for written in self._writes.values() if written.object is not None]
 
     def is_echo(self, new: Obj | None) -> bool:
