@@ -120,7 +120,7 @@ class Drill:
         self.progress(f"placing {len(self.snapshot.bindings)} resources")
         await fleet.store(self.snapshot.objects)
         if self.with_failover and not any(kind.resource == "clustertaintpolicies" for kind, _ in self.snapshot.objects):
-            await fleet.client.create(ClusterTaintPolicy.gvr, _DEAD_CLUSTERS)
+            await fleet.client.create(ClusterTaintPolicy.gvr, DEAD_CLUSTERS)
         await fleet.run(_SETTLING, until=lambda: _is_placed(fleet, self.snapshot.bindings))
         await fleet.run(10)
 
@@ -251,7 +251,7 @@ def _is_placed(fleet: RehearsalFleet, bindings: Iterable[Obj]) -> bool:
     return True
 
 
-_DEAD_CLUSTERS: Final[Obj] = {
+DEAD_CLUSTERS: Final[Obj] = {
     "apiVersion": ClusterTaintPolicy.gvk.api_version,
     "kind": "ClusterTaintPolicy",
     "metadata": {"name": "drill"},

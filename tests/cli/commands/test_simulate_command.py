@@ -14,15 +14,18 @@ from click.testing import CliRunner, Result
 
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
-from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+from karmada.api.policy import ClusterPropagationPolicy, ClusterTaintPolicy, PropagationPolicy
 from karmada.api.work import ResourceBinding
 from karmada.cli.commands.simulate import simulate
+from karmada.components.setting_metrics import SettingMetrics
+from karmada.controllers.context import Settings
 from karmada.features import default_gates
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureMetrics
 from karmada.kube.runtime.metrics import Metrics
+from karmada.rehearsal.drill import DEAD_CLUSTERS
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -36,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def plane(folder: Path) -> AsyncIterator[Scheduling]:
-    async with scheduling(folder, clock=RealClock()) as found:
+    async with scheduling(folder, clock=RealClock(), no_execute_policies=True) as found:
         await found.clusters("m1", pods=20)
         await found.clusters("m2", pods=10)
         yield found
@@ -133,7 +136,7 @@ async def test_what_is_there_counts_unless_it_is_placed_anew(plane: Scheduling, 
     assert await trying.then(**objects) == {"m1": 6}
     assert await trying.then("--fresh", **objects) == {"m2": 6}
     assert await trying.then("--cordon", "m1", **objects) == {"m1": 6}
-    assert await trying.then("--fail", "m1", "--feature-gates", "Failover=true", **objects) == {"m2": 6}
+    assert await trying.then("--fail", "m1", "--with-failover", **objects) == {"m2": 6}
 
 
 async def test_nothing_moves_from_a_failed_cluster_while_failover_is_off(plane: Scheduling, trying: Trying) -> None:
@@ -154,7 +157,15 @@ async def test_the_gates_of_the_running_control_plane_count(
     metrics.registry.register(FeatureMetrics(gates))
     monkeypatch.setattr(plane.plane.server.metrics, "others", lambda: metrics.expose()[0])
     objects = {"workload": template(), "policy": policy(placement(AGGREGATED))}
+    assert "--enable-no-execute-taint-eviction is off" in (await trying("--fail", "m1", **objects)).output
+    metrics.registry.register(SettingMetrics(Settings(enable_no_execute_taint_eviction=True)))
+    printed = (await trying("--fail", "m1", **objects)).output
+    assert "no ClusterTaintPolicy gives a cluster that is not ready a NoExecute taint" in printed
+    await plane.client.create(ClusterTaintPolicy.gvr, DEAD_CLUSTERS)
     assert await trying.then("--fail", "m1", **objects) == {"m2": 6}
+    forever = [{"key": "cluster.karmada.io/not-ready", "operator": "Exists"}]
+    tolerating = {**objects, "policy": policy(placement(AGGREGATED, clusterTolerations=forever))}
+    assert await trying.then("--fail", "m1", **tolerating) == {"m1": 6}
     assert await trying.then("--fail", "m1", "--feature-gates", "Failover=false", **objects) == {"m1": 6}
 
 
@@ -232,7 +243,7 @@ async def test_without_files_it_is_about_everything_that_is_bound(plane: Schedul
     unmoved = (await trying("--fail", "m1")).output
     assert "0 of 2 would change." in unmoved
     assert unmoved.count("the feature gate Failover is off") == 1
-    result = await trying("--fail", "m1", "--feature-gates", "Failover=true")
+    result = await trying("--fail", "m1", "--with-failover")
     lines = [line.split() for line in result.output.splitlines()]
     assert lines[1][2:] == ["m1:4", "m2:4"]
     assert lines[2][2:] == ["m2:2", "the", "same"]

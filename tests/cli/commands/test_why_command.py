@@ -13,8 +13,11 @@ from click.testing import CliRunner, Result
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.cli.commands.why import why
+from karmada.cli.prediction import evictions
+from karmada.controllers.context import Settings
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_yaml
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
@@ -246,3 +249,55 @@ async def test_it_writes_nothing(plane: Scheduling) -> None:
     made = await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))
     await explain(plane, "deployment/web")
     assert await plane.client.get(BINDINGS, "web-deployment", "default") == made
+
+
+TAINTED = "left m1 because it has a NoExecute taint that the placement does not tolerate, since 2023-11-14T22:13:20Z"
+
+
+@pytest.mark.parametrize(
+    ("task", "clusters", "health", "sentence"),
+    [
+        (
+            {"reason": "TaintUntolerated", "producer": "TaintManager", "purgeMode": "Gracefully"},
+            ["m2"],
+            {"m1": "Healthy"},
+            f"{TAINTED}; its copy there waits for the resource to be healthy in m2, until 2023-11-14T22:23:20Z at most",
+        ),
+        (
+            {"reason": "ApplicationFailure", "producer": "x", "purgeMode": "Never", "suppressDeletion": True},
+            ["m2"],
+            {},
+            "left m1 because the resource was unhealthy there, since 2023-11-14T22:13:20Z; "
+            "its copy there stays until suppressDeletion of the task is false",
+        ),
+        (
+            {"reason": "TaintUntolerated", "producer": "TaintManager", "purgeMode": "Directly"},
+            ["m2"],
+            {},
+            f"{TAINTED}; its copy there is deleted before the next one is made",
+        ),
+        (
+            {"reason": "Drained", "producer": "people", "purgeMode": "Gracefully", "gracePeriodSeconds": 5},
+            [],
+            {"m1": "Healthy"},
+            "left m1 because people says Drained, since 2023-11-14T22:13:20Z; its copy there waits for another cluster "
+            "that fits (past its grace period: it may be the last that serves)",
+        ),
+    ],
+)
+def test_evictions_are_explained(task: Obj, clusters: list[str], health: dict[str, str], sentence: str) -> None:
+    started = {"fromCluster": "m1", **task, "creationTimestamp": "2023-11-14T22:13:20Z"}
+    binding = {
+        "metadata": {"name": "web", "generation": 2},
+        "spec": {"clusters": [{"name": name} for name in clusters], "gracefulEvictionTasks": [started]},
+        "status": {
+            "schedulerObservedGeneration": 2,
+            "aggregatedStatus": [{"clusterName": name, "health": found} for name, found in health.items()],
+        },
+    }
+    ready = {
+        "metadata": {"name": "m1"},
+        "spec": {"taints": [{"key": "down", "effect": "NoExecute"}]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    assert evictions.in_words(binding, {"m1": ready}, Settings(), 1_700_000_000.0 + 60) == [sentence]

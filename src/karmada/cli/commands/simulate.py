@@ -17,6 +17,7 @@ import click
 
 from karmada.cli.prediction import intended_binding as intended
 from karmada.cli.prediction import scheduling
+from karmada.cli.prediction.failing import Failover, failover_of
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from karmada.scheduler.decision import Decision
 
 _POLICY_GROUP = "policy.karmada.io/"
-_FAILOVER = "Failover"
 
 
 class Given(NamedTuple):
@@ -44,6 +44,7 @@ class Trial:
     cordoned: frozenset[str] = frozenset()
     replicas: int | None = None
     anew: bool = False
+    with_failover: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +68,9 @@ class Outcome:
     default=None,
     help="Replicas to schedule, instead of those of the resources.",
 )
+@click.option(
+    "--with-failover", is_flag=True, help="Treat failover as enabled, even if the control plane runs without it."
+)
 @click.option("--fresh", is_flag=True, help="Schedule as if the resources were not scheduled yet.")
 @scheduling.algorithm_flags
 @connect.connection_flags
@@ -76,6 +80,7 @@ def simulate(
     failing: tuple[str, ...],
     cordoned: tuple[str, ...],
     replicas: int | None,
+    with_failover: bool,
     fresh: bool,
     plugins: str,
     feature_gates: str,
@@ -97,7 +102,13 @@ def simulate(
     """
     given = read(files)
     scheduler = scheduling.Scheduler(plugins, feature_gates)
-    trial = Trial(failing=frozenset(failing), cordoned=frozenset(cordoned), replicas=replicas, anew=fresh)
+    trial = Trial(
+        failing=frozenset(failing),
+        cordoned=frozenset(cordoned),
+        replicas=replicas,
+        anew=fresh,
+        with_failover=with_failover,
+    )
     config = connect.control_config(kubeconfig, karmada_context)
     outcomes = connect.run(_simulate(config, scheduler, given, trial, namespace or config.namespace))
     if output:
@@ -143,14 +154,16 @@ async def _simulate(
         await scheduler.follow(client)
         clusters = (await client.list_all(Cluster.gvr)).items
         _check(clusters, trial.failing | trial.cordoned)
+        failover = await failover_of(client, scheduler.gates, assumed=trial.with_failover)
+        clusters = [_changed(cluster, trial, failover) for cluster in clusters]
         if not given.resources and not policies:
-            return await _of_bindings(client, scheduler, clusters, trial)
+            return await _of_bindings(client, scheduler, clusters, failover, trial)
         resources = [await _placed(client, obj, namespace) for obj in given.resources]
         if not resources:
             resources = await _selected(client, policies)
         if not resources:
             raise connect.failure("no resource in the given files, and none that their policies select")
-        return [await _outcome(client, scheduler, one, policies, clusters, trial) for one in resources]
+        return [await _outcome(client, scheduler, one, policies, clusters, failover, trial) for one in resources]
 
 
 def _check(clusters: Sequence[Obj], names: Iterable[str]) -> None:
@@ -203,6 +216,7 @@ async def _outcome(
     resource: Obj,
     policies: Sequence[Obj],
     clusters: Sequence[Obj],
+    failover: Failover,
     trial: Trial,
 ) -> Outcome:
     notes: list[str] = []
@@ -213,11 +227,12 @@ async def _outcome(
     uid = ((binding or {}).get("spec") or {}).get("resource", {}).get("uid") or resource["metadata"].get("uid", "")
     spec = await intended.binding_spec(scheduler, resource, policy, uid=uid, replicas=trial.replicas)
     others = await scheduler.others(client, resource["metadata"].get("namespace", ""))
-    return _decide(scheduler, resource, intended.title(policy), spec, binding, clusters, others, trial, notes)
+    state = Fleet(clusters, failover, others)
+    return _decide(scheduler, resource, intended.title(policy), spec, binding, state, trial, notes)
 
 
 async def _of_bindings(
-    client: Client, scheduler: scheduling.Scheduler, clusters: Sequence[Obj], trial: Trial
+    client: Client, scheduler: scheduling.Scheduler, clusters: Sequence[Obj], failover: Failover, trial: Trial
 ) -> list[Outcome]:
     from karmada.api.work import ClusterResourceBinding, ResourceBinding
 
@@ -233,10 +248,19 @@ async def _of_bindings(
             spec = {**spec, "replicas": trial.replicas}
         resource = {**spec["resource"], "metadata": spec["resource"]}
         others = everything if scheduler.gates.enabled("WorkloadAffinity") else []
-        found.append(_decide(scheduler, resource, "its binding", spec, binding, clusters, others, trial, []))
+        state = Fleet(clusters, failover, others)
+        found.append(_decide(scheduler, resource, "its binding", spec, binding, state, trial, []))
     if not found:
         raise connect.failure("there are no bindings: give resources and policies with -f")
     return found
+
+
+class Fleet(NamedTuple):
+    """The clusters as they would be, how failures are handled, and the bindings that matter for affinity."""
+
+    clusters: Sequence[Obj]
+    failover: Failover
+    others: Sequence[Obj]
 
 
 def _decide(
@@ -245,40 +269,45 @@ def _decide(
     policy: str,
     spec: Obj,
     binding: Obj | None,
-    clusters: Sequence[Obj],
-    others: Sequence[Obj],
+    state: Fleet,
     trial: Trial,
     notes: list[str],
 ) -> Outcome:
-    from karmada.scheduler.fleet import Fleet
+    from karmada.scheduler.fleet import Fleet as Clusters
 
     before = ((binding or {}).get("spec") or {}).get("clusters") or []
     status = (binding or {}).get("status") or {}
     tasks = ((binding or {}).get("spec") or {}).get("gracefulEvictionTasks") or []
-    evicting = trial.failing if scheduler.gates.enabled(_FAILOVER) else frozenset()
-    kept = [] if trial.anew else [target for target in before if target["name"] not in evicting]
-    tasks = [*tasks, *({"fromCluster": name} for name in sorted(evicting))]
+    staying = _staying(spec, before, state, trial)
+    leaving = {target["name"] for target in before if target["name"] in trial.failing} - staying.keys()
+    kept = [] if trial.anew else [target for target in before if target["name"] not in leaving]
+    tasks = [*tasks, *({"fromCluster": name} for name in sorted(leaving))]
     spec = {**spec, "clusters": kept, "gracefulEvictionTasks": tasks}
-    if any(target["name"] in trial.failing - evicting for target in kept):
-        notes = [*notes, f"the feature gate {_FAILOVER} is off: nothing is moved away from a failed cluster."]
+    notes = [*notes, *dict.fromkeys(staying.values())]
     name = "" if trial.anew else status.get("schedulerObservingAffinityName") or ""
-    fleet = Fleet.of(_changed(cluster, trial, evicting) for cluster in clusters)
-    decision = scheduler.decide(spec, fleet, others, affinity_name=name, fresh=False)
+    decision = scheduler.decide(spec, Clusters.of(state.clusters), state.others, affinity_name=name, fresh=False)
     return Outcome(resource, policy, list(before), decision, notes)
 
 
-def _changed(cluster: Obj, trial: Trial, evicting: frozenset[str]) -> Obj:
+def _staying(spec: Obj, before: Sequence[Obj], state: Fleet, trial: Trial) -> dict[str, str]:
+    """The failed clusters that it does not leave, and why."""
+    there = {target["name"] for target in before} & trial.failing
+    failed = {cluster["metadata"]["name"]: cluster for cluster in state.clusters}
+    reasons = {name: state.failover.reason_to_stay(spec, failed[name]) for name in sorted(there)}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _changed(cluster: Obj, trial: Trial, failover: Failover) -> Obj:
     """A cluster as it would be."""
-    from karmada.api.well_known import NO_EXECUTE, NO_SCHEDULE, TAINT_NOT_READY, TAINT_UNSCHEDULABLE
+    from karmada.api.well_known import NO_SCHEDULE, TAINT_UNSCHEDULABLE
 
     name = cluster["metadata"]["name"]
-    taints = list(cluster["spec"].get("taints") or ())
     if name in trial.failing:
-        effects = (NO_SCHEDULE, NO_EXECUTE) if name in evicting else (NO_SCHEDULE,)
-        taints += [{"key": TAINT_NOT_READY, "effect": effect} for effect in effects]
+        cluster = failover.failed(cluster)
     if name in trial.cordoned:
-        taints.append({"key": TAINT_UNSCHEDULABLE, "effect": NO_SCHEDULE})
-    return {**cluster, "spec": {**cluster["spec"], "taints": taints}}
+        taints = [*(cluster["spec"].get("taints") or ()), {"key": TAINT_UNSCHEDULABLE, "effect": NO_SCHEDULE}]
+        cluster = {**cluster, "spec": {**cluster["spec"], "taints": taints}}
+    return cluster
 
 
 # output

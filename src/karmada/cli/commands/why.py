@@ -27,7 +27,10 @@ _SCHEDULING = (
     "ScheduleBindingSucceed",
     "ScheduleBindingFailed",
     "DescheduleBindingSucceed",
-    "EvictWorkloadFromCluster",
+    "EvictWorkloadFromClusterSucceed",
+    "EvictWorkloadFromClusterFailed",
+    "EvictionHeld",
+    "EvictionCancelled",
 )
 
 
@@ -41,6 +44,8 @@ class Found(NamedTuple):
     """None without a placement."""
     dead: dict[str, str]
     """Clusters that were chosen and are not Ready or do not exist, with the reason."""
+    left: tuple[str, ...] = ()
+    """The clusters it is leaving: why, and what its copies there wait for."""
 
 
 @click.command()
@@ -103,10 +108,11 @@ async def _look(
         clusters = (await client.list_all(Cluster.gvr)).items
         fleet = Fleet.of(clusters)
         others = await scheduler.others(client, binding["metadata"].get("namespace", ""))
+        left = await _left(client, binding, clusters)
     spec, status = binding["spec"], binding.get("status") or {}
     dead = _dead(spec.get("clusters") or (), clusters)
     if spec.get("placement") is None:
-        return Found(binding, events, "nothing: the binding has no placement", None, dead)
+        return Found(binding, events, "nothing: the binding has no placement", None, dead, left)
     from karmada.scheduler.request import is_fresh
 
     decision = scheduler.decide(
@@ -117,7 +123,21 @@ async def _look(
         fresh=fresh or is_fresh(spec, status),
     )
     deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
-    return Found(binding, events, _need(binding, deleting, decision, scheduler.components), decision, dead)
+    return Found(binding, events, _need(binding, deleting, decision, scheduler.components), decision, dead, left)
+
+
+async def _left(client: Client, binding: Obj, clusters: Iterable[Obj]) -> tuple[str, ...]:
+    import time
+
+    from karmada.cli.prediction import evictions
+    from karmada.cli.prediction.running import running
+    from karmada.components.setting_metrics import read
+
+    if not binding["spec"].get("gracefulEvictionTasks"):
+        return ()
+    settings = read((await running(client)).settings)
+    by_name = {cluster["metadata"]["name"]: cluster for cluster in clusters}
+    return tuple(evictions.in_words(binding, by_name, settings, time.time()))
 
 
 def _dead(targets: Iterable[Obj], clusters: Iterable[Obj]) -> dict[str, str]:
@@ -266,9 +286,8 @@ def _head(found: Found) -> list[list[str]]:
     ]
     if status.get("schedulerObservingAffinityName"):
         rows.insert(6, ["Group:", status["schedulerObservingAffinityName"]])
-    evicted = [task["fromCluster"] for task in spec.get("gracefulEvictionTasks") or ()]
-    if evicted:
-        rows.insert(6, ["Evicted:", ", ".join(evicted)])
+    for sentence in reversed(found.left):
+        rows.insert(6, ["Evicted:", sentence])
     for name, reason in found.dead.items():
         rows.insert(6, ["Not Ready:", f"{name} ({reason})"])
     if found.events:
@@ -320,6 +339,7 @@ def _data(found: Found) -> Obj:
         "written": {
             "clusters": binding["spec"].get("clusters") or [],
             "notReady": found.dead,
+            "evicted": list(found.left),
             "condition": meta.get_condition(status.get("conditions"), "Scheduled"),
             "generation": meta.generation(binding),
             "schedulerObservedGeneration": status.get("schedulerObservedGeneration"),

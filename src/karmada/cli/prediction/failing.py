@@ -1,0 +1,77 @@
+"""What a failed cluster becomes, and which resources leave it: by the rules of the controllers, with the settings and
+taint policies of the running control plane."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from karmada.kube.objects.types import Obj
+
+if TYPE_CHECKING:
+    from karmada.kube.client.client import Client
+    from karmada.kube.runtime.features import FeatureGates
+
+_UNMOVED: Final = "nothing is moved away from a failed cluster."
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """How this control plane reacts to a cluster that is not ready."""
+
+    policies: list[Obj]
+    """The ClusterTaintPolicies that are obeyed."""
+    obstacle: str = ""
+    """Why taints evict nothing, if they do not."""
+
+    def failed(self, cluster: Obj) -> Obj:
+        """The cluster once it is known to have failed."""
+        from karmada.controllers.cluster.controller import ready_condition
+        from karmada.controllers.cluster.taints import taints_for
+        from karmada.controllers.cluster_status.probe import CONDITIONS, Health
+        from karmada.controllers.failover.taint_policies import taints_by
+        from karmada.kube.objects import meta
+
+        now = time.time()
+        status = cluster.get("status") or {}
+        conditions = meta.set_condition(status.get("conditions"), CONDITIONS[Health.OFFLINE], now)
+        cluster = {**cluster, "status": {**status, "conditions": conditions}}
+        taints = taints_for(cluster["spec"].get("taints") or (), ready_condition(cluster), now)
+        cluster = {**cluster, "spec": {**cluster["spec"], "taints": taints}}
+        return {**cluster, "spec": {**cluster["spec"], "taints": taints_by(self.policies, cluster, now)}}
+
+    def reason_to_stay(self, spec: Obj, cluster: Obj) -> str:
+        """Why a resource stays in a cluster that has failed; empty when it leaves it, sooner or later."""
+        from karmada.api.taints import FOREVER, no_execute_taints, tolerated_until
+
+        if self.obstacle:
+            return f"{self.obstacle}: {_UNMOVED}"
+        taints = no_execute_taints(cluster)
+        if not taints:
+            return f"no ClusterTaintPolicy gives a cluster that is not ready a NoExecute taint: {_UNMOVED}"
+        tolerations = (spec.get("placement") or {}).get("clusterTolerations") or []
+        if tolerated_until(taints, tolerations) == FOREVER:
+            return "its placement tolerates the taints of the failed cluster for good: it stays there."
+        return ""
+
+
+async def failover_of(client: Client, gates: FeatureGates, *, assumed: bool) -> Failover:
+    """`assumed`: as if failover were switched on, with a taint policy if there is none."""
+    from karmada.api.policy import ClusterTaintPolicy
+    from karmada.cli.prediction.running import running
+    from karmada.components.setting_metrics import read
+    from karmada.kube.objects import meta
+
+    found = (await client.list_all(ClusterTaintPolicy.gvr)).items
+    policies = sorted(found, key=lambda policy: (meta.creation_time(policy), meta.name(policy)))
+    if assumed:
+        from karmada.rehearsal.drill import DEAD_CLUSTERS
+
+        return Failover(policies or [DEAD_CLUSTERS])
+    if not gates.enabled("Failover"):
+        return Failover([], "the feature gate Failover is off")
+    settings = read((await running(client)).settings)
+    if not settings.enable_taint_manager or not settings.enable_no_execute_taint_eviction:
+        return Failover(policies, "--enable-no-execute-taint-eviction is off")
+    return Failover(policies)

@@ -1,0 +1,86 @@
+"""What `karmadactl simulate --fail` foretells is what then happens, in random fleets."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+from karmada.api.cluster import Cluster
+from karmada.api.policy import PropagationPolicy
+from karmada.api.work import ResourceBinding
+from karmada.cli.commands.simulate import Fleet, Trial, _changed, _decide
+from karmada.cli.prediction.failing import Failover
+from karmada.cli.prediction.scheduling import Scheduler, counts
+from karmada.kube.objects.types import Obj
+from karmada.rehearsal.drill import DEAD_CLUSTERS
+from karmada.rehearsal.network import State
+from tests.controllers.failover.histories import DIVIDED, MEMBERS, NOT_READY, ONE_CLUSTER, History
+from tests.support.propagation import DEPLOYMENTS, deployment, policy
+
+FLEETS = 50
+AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+SCHEDULINGS: list[Obj] = [
+    {},
+    {"spreadConstraints": ONE_CLUSTER},
+    {"replicaScheduling": DIVIDED},
+    {"replicaScheduling": AGGREGATED},
+]
+FOREVER = [{"key": NOT_READY, "operator": "Exists"}]
+
+
+def random_placement(draw: random.Random) -> Obj:
+    names = draw.sample(MEMBERS, draw.randint(1, 3))
+    tolerations = {"clusterTolerations": FOREVER} if draw.random() < 0.2 else {}
+    return {"clusterAffinity": {"clusterNames": names}, **draw.choice(SCHEDULINGS), **tolerations}
+
+
+async def one_fleet(history: History, draw: random.Random, number: int) -> None:
+    """A few workloads somewhere; one cluster fails, comes back, and everything goes."""
+    fleet = history.fleet
+    names = [f"w{number}-{index}" for index in range(3)]
+    for name in names:
+        selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        await fleet.client.create(PropagationPolicy.gvr, policy(name, selector, placement=random_placement(draw)))
+        await fleet.client.create(DEPLOYMENTS, deployment(name, replicas=draw.randint(1, 5)))
+    await fleet.run(15)
+    failing = draw.choice(MEMBERS)
+    expected = {name: await predict(history, name, failing) for name in names}
+    fleet.change_network(failing, State.DOWN)
+    await fleet.run(90)
+    for name in names:
+        binding = await fleet.client.get(ResourceBinding.gvr, f"{name}-deployment", "default")
+        found = counts(binding["spec"].get("clusters") or ())
+        assert found == expected[name], (name, failing, binding["spec"])
+    fleet.change_network(failing, State.UP)
+    for name in names:
+        await fleet.client.delete(PropagationPolicy.gvr, name, "default")
+        await fleet.client.delete(DEPLOYMENTS, name, "default")
+    await fleet.run(60)
+
+
+async def predict(history: History, name: str, failing: str) -> dict[str, int]:
+    client = history.fleet.client
+    binding = await client.get(ResourceBinding.gvr, f"{name}-deployment", "default")
+    failover = Failover([DEAD_CLUSTERS])
+    trial = Trial(failing=frozenset({failing}))
+    clusters = [_changed(cluster, trial, failover) for cluster in (await client.list_all(Cluster.gvr)).items]
+    spec: Any = binding["spec"]
+    state = Fleet(clusters, failover, ())
+    outcome = _decide(Scheduler("*", ""), spec["resource"], "its binding", spec, binding, state, trial, [])
+    return {} if outcome.decision.failure is not None else counts(outcome.decision.targets)
+
+
+def test_simulate_foretells_what_happens(tmp_path: Path) -> None:
+    async def play() -> None:
+        history = History(tmp_path)
+        await history.start()
+        draw = random.Random(7)
+        for number in range(FLEETS):
+            await one_fleet(history, draw, number)
+        await history.fleet.stop()
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(play())
+    loop.close()
