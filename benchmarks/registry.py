@@ -24,6 +24,7 @@ _WHERE = {
     "propagation.wide": "propagation.rollout:Wide",
     "propagation.configmaps": "propagation.rollout:ConfigMaps",
     "propagation.overrides": "propagation.rollout:Overridden",
+    "propagation.pull": "propagation.pull:Pull",
     "propagation.updates": "propagation.updates:Updates",
     "propagation.deletion": "propagation.deletion:Deletion",
     "restart": "restart:Restart",

@@ -29,6 +29,16 @@ def test_a_few_deployments_are_measured_in_a_process_of_their_own(tmp_path: Path
     assert list(tmp_path.glob("run-*")) == []
 
 
+def test_agents_are_measured_beside_the_control_plane_that_does_their_work(tmp_path: Path) -> None:
+    order = Order(scenario="propagation.pull", size=3, folder=str(tmp_path), seconds=2 * _SECONDS)
+    found = measured(order, tmp_path / "log", lambda _: None)
+    figures, processes = found.measurement.figures, found.measurement.processes
+    assert figures["Pull beside Push"] == pytest.approx(figures["Works, Pull"] / figures["Works, Push"])
+    assert set(processes) == {CONTROL_PLANE, MEMBERS, CLIENT, "agent of member0", "agent of member1"}
+    assert 10 < figures["agent at rest, resident"] <= figures["agent with Works, resident"]
+    assert figures["agents, CPU per Work"] > 0
+
+
 async def test_a_control_plane_that_is_given_is_measured_and_cleared(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     ours = Place(tmp_path)

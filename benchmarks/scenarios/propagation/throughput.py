@@ -69,9 +69,9 @@ class Throughput(ABC):
         objects, members = self.shape(size)
         async with plane(place, members) as found, space(found, self.kind, overridden=self.overridden) as where:
             await self.prepare(where, objects)
-            return await self._measure(where, objects, members, place)
+            return await self.measure(where, objects, members, place)
 
-    async def _measure(self, space: Space, objects: int, members: int, place: Place) -> Measurement:
+    async def measure(self, space: Space, objects: int, members: int, place: Place) -> Measurement:
         pids = space.plane.pids
         control = {name: pid for name, pid in pids.items() if name not in (CLIENT, MEMBERS)}
         if space.plane.ours:
