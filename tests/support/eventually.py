@@ -19,18 +19,23 @@ _SHOWN = 4_000
 async def eventually(
     condition: Callable[..., Any], *, within: float = LIMIT, show: Callable[[], Any] | None = None
 ) -> Any:
-    """The first true value of the condition, a function or coroutine function; fails with the last state."""
+    """The first true value of the condition, a function or coroutine function; fails with the last state.
+
+    Between two looks it pauses for as long as one took, so that the looks do not take the time of what they wait for.
+    """
     end = time.monotonic() + within
     while True:
+        began = time.monotonic()
         value = condition()
         if inspect.isawaitable(value):
             value = await value
         if value:
             return value
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             state = show() if show else value
             raise AssertionError(f"not within {within:g} s; last state: {repr(state)[:_SHOWN]}")
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(max(0.001, now - began))
 
 
 def eventually_blocking(check: Callable[..., Any], seconds: float = LIMIT) -> Any:

@@ -212,8 +212,12 @@ async def test_a_pod_whose_config_map_is_missing_starts_once_it_is_there(tmp_pat
     async with node_parts(tmp_path) as parts:
         await parts.create(volumes=[volume])
         message = 'MountVolume.SetUp failed for volume "v" : configmap "settings" not found'
-        await eventually(lambda: parts.kubelet._waiting)
-        assert ("Warning", "FailedMount", message) in await parts.cluster.events("p")
+
+        async def reported() -> bool:
+            return ("Warning", "FailedMount", message) in await parts.cluster.events("p")
+
+        await eventually(reported)
+        await eventually(lambda: (parts.pod() or {}).get("status", {}).get("containerStatuses"), show=parts.pod)
         assert container(parts.pod())["state"]["waiting"]["reason"] == "ContainerCreating"
         config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
         await parts.cluster.client.create(CONFIG_MAPS, config_map, "default")
