@@ -9,6 +9,7 @@ from typing import Any
 from karmada.api.policy import ClusterOverridePolicy, ClusterPropagationPolicy, OverridePolicy, PropagationPolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.context import Context
+from karmada.controllers.detector.replica_policies import KINDS as REPLICA_POLICIES
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
@@ -31,6 +32,7 @@ CLUSTER_POLICY_ID = "clusterpropagationpolicy.karmada.io/permanent-id"
 CLUSTER_POLICY_NAME = "clusterpropagationpolicy.karmada.io/name"
 
 _MADE_BY_TESTS = (
+    *REPLICA_POLICIES,
     POLICIES,
     CLUSTER_POLICIES,
     OverridePolicy.gvr,

@@ -15,7 +15,6 @@ NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
     GroupResource("apps.karmada.io", "workloadrebalancers"): "WorkloadRebalancer",
     GroupResource("autoscaling.karmada.io", "cronfederatedhpas"): "CronFederatedHPA",
     GroupResource("autoscaling.karmada.io", "federatedhpas"): "FederatedHPA",
-    GroupResource("config.karmada.io", "replicaschedulingpolicies"): "ReplicaSchedulingPolicy",
     GroupResource("config.karmada.io", "resourceinterpretercustomizations"): "ResourceInterpreterCustomization",
     GroupResource(
         "config.karmada.io", "resourceinterpreterwebhookconfigurations"
@@ -25,7 +24,6 @@ NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
     GroupResource("networking.karmada.io", "multiclusteringresses"): "MultiClusterIngress",
     GroupResource("networking.karmada.io", "multiclusterservices"): "MultiClusterService",
     GroupResource("policy.karmada.io", "federatedresourcequotas"): "FederatedResourceQuota",
-    GroupResource("policy.karmada.io", "replicaschedulingpolicies"): "ReplicaSchedulingPolicy",
     GroupResource("search.karmada.io", "resourceregistries"): "ResourceRegistry",
 }
 _BY_GATE: Final[dict[str, str]] = {"FederatedResourceQuota": "FederatedQuotaEnforcement"}

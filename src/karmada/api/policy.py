@@ -263,7 +263,7 @@ class ReschedulePolicy(Struct):
     enabled: bool = False
     """Whether replicas are moved."""
     interval: str = ""
-    """How often clusters are checked, as a duration such as 60s."""
+    """How often clusters are checked, as a duration such as 5m; 60s by default."""
     threshold: RescheduleThreshold | None = None
     """The thresholds above which replicas are moved away."""
 
@@ -272,11 +272,11 @@ class ReplicaSchedulingSpec(Struct):
     """How replicas are divided."""
 
     resource_selectors: list[ResourceSelector] = []
-    """The resources."""
+    """The resources; all when absent."""
     total_replicas: Int32 | None = None
-    """How many replicas a resource has over all clusters."""
+    """How many replicas a resource has over all clusters; those of the resource itself when absent."""
     preferences: ClusterPreferences | None = None
-    """The weights of the clusters."""
+    """The weights of the clusters; the placement of the propagation policy decides when absent."""
     reschedule_policy: ReschedulePolicy | None = None
     """Moves replicas away from clusters above the thresholds."""
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from karmada.api.cluster import Cluster
+from karmada.api.config import ReplicaSchedulingPolicy as ClusterReplicaSchedulingPolicy
 from karmada.api.policy import (
     ClusterOverridePolicy,
     ClusterPropagationPolicy,
     ClusterTaintPolicy,
     OverridePolicy,
     PropagationPolicy,
+    ReplicaSchedulingPolicy,
 )
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.kube.client.client import Client
@@ -29,6 +31,7 @@ NAMESPACES: Final = GVR("", "v1", "namespaces")
 DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 POLICIES: Final = (
     PropagationPolicy, ClusterPropagationPolicy, OverridePolicy, ClusterOverridePolicy, ClusterTaintPolicy,
+    ReplicaSchedulingPolicy, ClusterReplicaSchedulingPolicy,
 )  # fmt: skip
 BINDINGS: Final = (ResourceBinding, ClusterResourceBinding)
 Progress = Callable[[str], None]

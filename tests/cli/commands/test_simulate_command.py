@@ -14,7 +14,12 @@ from click.testing import CliRunner, Result
 
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
-from karmada.api.policy import ClusterPropagationPolicy, ClusterTaintPolicy, PropagationPolicy
+from karmada.api.policy import (
+    ClusterPropagationPolicy,
+    ClusterTaintPolicy,
+    PropagationPolicy,
+    ReplicaSchedulingPolicy,
+)
 from karmada.api.work import ResourceBinding
 from karmada.cli.commands.simulate import simulate
 from karmada.components.setting_metrics import SettingMetrics
@@ -126,6 +131,18 @@ async def test_clusters_can_fail_or_be_cordoned_on_trial(trying: Trying) -> None
     assert "0/2 clusters are available" in str(nowhere)
     assert "untolerated taint {cluster.karmada.io/unschedulable:NoSchedule}" in str(nowhere)
     assert "untolerated taint {cluster.karmada.io/not-ready:NoSchedule}" in str(nowhere)
+
+
+async def test_a_replica_scheduling_policy_decides_on_the_replicas(plane: Scheduling, trying: Trying) -> None:
+    weights = [{"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in (("m1", 1), ("m2", 2))]
+    rules = {"totalReplicas": 9, "preferences": {"staticWeightList": weights}}
+    made = policy({}, "nine", "ReplicaSchedulingPolicy")
+    made["spec"] = {"resourceSelectors": made["spec"]["resourceSelectors"], **rules}
+    await plane.client.create(
+        ReplicaSchedulingPolicy.gvr, {**made, "metadata": {"name": "nine", "namespace": "default"}}
+    )
+    objects = {"workload": template(), "policy": policy(placement(DUPLICATED))}
+    assert await trying.then(**objects) == {"m1": 3, "m2": 6}
 
 
 async def test_what_is_there_counts_unless_it_is_placed_anew(plane: Scheduling, trying: Trying) -> None:

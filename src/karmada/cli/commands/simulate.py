@@ -226,6 +226,7 @@ async def _outcome(
     notes += [claim] if claim else []
     uid = ((binding or {}).get("spec") or {}).get("resource", {}).get("uid") or resource["metadata"].get("uid", "")
     spec = await intended.binding_spec(scheduler, resource, policy, uid=uid, replicas=trial.replicas)
+    spec = await intended.with_replica_policy(client, resource, spec)
     others = await scheduler.others(client, resource["metadata"].get("namespace", ""))
     state = Fleet(clusters, failover, others)
     return _decide(scheduler, resource, intended.title(policy), spec, binding, state, trial, notes)

@@ -146,6 +146,23 @@ async def binding_spec(
     return spec | groups(scheduler, policy, resource)
 
 
+async def with_replica_policy(client: Client, resource: Obj, spec: Obj) -> Obj:
+    """The spec of the binding as a ReplicaSchedulingPolicy of the control plane changes it."""
+    from karmada.controllers.detector.replica_policies import KINDS, best, divided
+    from karmada.kube.objects.errors import NotFound
+
+    if not spec.keys() & {"replicas", "replicaRequirements"}:
+        return spec
+    for kind, namespace in zip(KINDS, (resource["metadata"].get("namespace", ""), ""), strict=True):
+        try:
+            rules = best((await client.list_all(kind, namespace)).items, resource)
+        except NotFound:
+            continue  # Karmada's own API servers do not have the kind
+        if rules is not None:
+            return divided(spec, rules)
+    return spec
+
+
 async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj:
     """Replicas and what each needs. A number that the server would fill in is 1."""
     from karmada.interpreter.interpreter import Interpreter

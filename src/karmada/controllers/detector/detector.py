@@ -13,18 +13,21 @@ by a user. The key in the queue carries which of the two it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from karmada.api import well_known
+from karmada.api.matching import MISMATCH
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import WantedBinding
 from karmada.controllers.detector.claims import BOTH, Claim, PolicyKind, claim_of, claiming_patch
 from karmada.controllers.detector.eligible import SkippedNamespaces
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
 from karmada.controllers.detector.kinds import Kind, Kinds
-from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selects
+from karmada.controllers.detector.policies import NotYet, Policies, gvk_of, is_lazy, selectors_of, selects
 from karmada.controllers.detector.release import Release
+from karmada.controllers.detector.replica_policies import KINDS as REPLICA_POLICIES
+from karmada.controllers.detector.replica_policies import ReplicaPolicies, decides, precision
 from karmada.controllers.detector.waiting import Waiting
 from karmada.controllers.detector.writer import BindingWriter
 from karmada.controllers.light_templates import changed, changed_by_user
@@ -35,6 +38,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import generation_or_deletion_changed
 
 DETECTOR: Final = "resource-detector"
 BACKLOG: Final = -100
@@ -45,7 +49,7 @@ At the start, a template without a policy counts as such a change: it may have b
 
 
 class _Source(NamedTuple):
-    """What a binding was built from: the template as claimed, and the policy.
+    """What a binding was built from: the template as claimed, and the policies.
 
     Kept only until the event of the claim is reconciled, which then has nothing to do. The view of own writes cannot
     decide that: it knows which state is the newest, not what was done with it.
@@ -54,29 +58,35 @@ class _Source(NamedTuple):
     template_version: str
     policy_uid: str
     policy_generation: int
+    replica_policy: tuple[str, int] | None
 
     @classmethod
-    def of(cls, template: Obj, policy: Obj) -> _Source:
-        return cls(meta.resource_version(template), meta.uid(policy), meta.generation(policy))
+    def of(cls, template: Obj, policy: Obj, replica_policy: Obj | None) -> _Source:
+        replicas = None if replica_policy is None else (meta.uid(replica_policy), meta.generation(replica_policy))
+        return cls(meta.resource_version(template), meta.uid(policy), meta.generation(policy), replicas)
 
 
 class Detector(Reconciler):
     """The reconciler of templates. Its parts are shared with the reconcilers of policies."""
 
     name = DETECTOR
-    watches: tuple[Watch, ...] = ()
-    """None: `kinds` watches the templates of all kinds."""
 
     def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
         self.workers = context.settings.concurrent_resource_template_syncs
         self.recorder = context.recorder(DETECTOR)
         self.kinds = Kinds(context, self)
         self.policies = Policies(context)
+        self.replica_policies = ReplicaPolicies(context)
         self.waiting = Waiting()
         self.bindings = BindingWriter(context)
         self.release = Release(context, self.kinds, self.bindings)
         self._client = context.client
         self._interpretation = Interpretation(context, interpreter, self.recorder)
+        self.watches = tuple(
+            Watch(kind, when=generation_or_deletion_changed, map_to=self._divided_by, priority=BACKLOG)
+            for kind in REPLICA_POLICIES
+        )
+        """The templates themselves are watched by `kinds`."""
         self._namespaces = SkippedNamespaces(context.settings.skipped_propagating_namespaces)
         self._built_from: dict[Ref, _Source] = {}
         self._add: Callable[[Key, int], None] | None = None
@@ -105,6 +115,16 @@ class Detector(Reconciler):
     def _is_lazy(self, template: Obj) -> bool:
         claim = claim_of(template)
         return claim is not None and self.policies.claims_lazily(*claim)
+
+    def _divided_by(self, replica_policy: Obj) -> Iterator[Key]:
+        """The claimed templates whose replicas a ReplicaSchedulingPolicy may decide on."""
+        if not decides(replica_policy):
+            return
+        for gvk in {gvk_of(selector) for selector in selectors_of(replica_policy)} or self.kinds.followed:
+            if self._interpretation.divides(gvk):
+                for template in self.kinds.known_in(gvk, meta.namespace(replica_policy)):
+                    if claim_of(template) is not None and precision(replica_policy, template) > MISMATCH:
+                        yield ref_of(template).queued(lazily=self._is_lazy(template))
 
     def kind_removed(self, kind: Kind) -> None:
         self.waiting.drop(kind.gvk)
@@ -148,7 +168,7 @@ class Detector(Reconciler):
             return
         if meta.is_deleting(policy):
             raise NotYet(f"{kind.title(policy)} is being deleted")
-        if source == _Source.of(template, policy):
+        if source == _Source.of(template, policy, self.replica_policies.of(template)):
             return
         if not selects(policy, template):
             return
@@ -167,14 +187,15 @@ class Detector(Reconciler):
             whole = claimed or await self.kinds.whole(ref_of(template))
             if whole is None:
                 return
-            outcome = await self._bind(whole, kind, policy)
+            replica_policy = self.replica_policies.of(whole)
+            outcome = await self._bind(whole, kind, policy, replica_policy)
         except Conflict:
             raise  # a lost race is no event: it is tried again
         except Exception as error:
             self.recorder.event(template, WARNING, "ApplyPolicyFailed", f"{title} failed: {error}")
             raise
         if claimed is not None:
-            self._built_from[ref_of(template)] = _Source.of(claimed, policy)
+            self._built_from[ref_of(template)] = _Source.of(claimed, policy, replica_policy)
         if outcome != "unchanged":
             self.recorder.event(whole, NORMAL, "ApplyPolicySucceed", f"{title} succeed")
 
@@ -186,8 +207,8 @@ class Detector(Reconciler):
         ref = ref_of(template)
         return await self._client.patch(await self.kinds.resource(ref), ref.name, ref.namespace, patch)
 
-    async def _bind(self, template: Obj, kind: PolicyKind, policy: Obj) -> str:
-        spec, event = await self._interpretation.of(template, policy)
+    async def _bind(self, template: Obj, kind: PolicyKind, policy: Obj, replica_policy: Obj | None) -> str:
+        spec, event = await self._interpretation.of(template, policy, replica_policy)
 
         def emit() -> None:
             if event is not None:

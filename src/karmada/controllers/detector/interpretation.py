@@ -13,10 +13,12 @@ from karmada.api.interpreter_context import Operation
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import affinity_groups, policy_fields, resource_of
 from karmada.controllers.detector.policies import NotYet
+from karmada.controllers.detector.replica_policies import divided
 from karmada.controllers.template_refs import ref_of
 from karmada.interpreter.operations import (
     INTERPRET_COMPONENT,
     INTERPRET_REPLICA,
+    REVISE_REPLICA,
     InterpreterError,
     Replicas,
 )
@@ -64,9 +66,11 @@ class Interpretation:
         self._priorities = gates.enabled("PriorityBasedScheduling")
         self._affinity = gates.enabled("WorkloadAffinity")
 
-    async def of(self, template: Obj, policy: Obj) -> Interpreted:
+    async def of(self, template: Obj, policy: Obj, replica_policy: Obj | None = None) -> Interpreted:
         counts, event = await self._counts(template)
         spec = {"resource": resource_of(template), **counts, **policy_fields(policy)}
+        if replica_policy is not None and "components" not in counts and self.divides(ref_of(template).gvk):
+            spec = divided(spec, replica_policy)
         priority = policy["spec"].get("schedulePriority")
         if self._priorities and priority:
             spec["schedulePriority"] = {"priority": await self._priority(priority)}
@@ -74,6 +78,10 @@ class Interpretation:
         if groups is not None:
             spec["workloadAffinityGroups"] = groups
         return Interpreted(spec, event)
+
+    def divides(self, gvk: GVK) -> bool:
+        """Whether clusters can have different numbers of replicas of a kind."""
+        return self._interpreter.enabled(gvk, REVISE_REPLICA)
 
     async def _counts(self, template: Obj) -> Interpreted:
         gvk = ref_of(template).gvk

@@ -169,6 +169,15 @@ class Kinds(Reconciler):
         kind = self._kinds.get(ref.gvk)
         return None if kind is None else kind.informer.get(ref.key)
 
+    @property
+    def followed(self) -> list[GVK]:
+        return list(self._kinds)
+
+    def known_in(self, gvk: GVK, namespace: str) -> list[Obj]:
+        """Templates of a kind in a namespace ("" for all), as far as the informer has them."""
+        kind = self._kinds.get(gvk)
+        return [] if kind is None else kind.informer.list(namespace)
+
     def known_of(self, gvk: GVK, policy_id: str) -> list[Obj]:
         """Templates of a kind that carry a policy's id, as far as the informer has them."""
         kind = self._kinds.get(gvk)

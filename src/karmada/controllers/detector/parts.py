@@ -7,9 +7,16 @@ from karmada.controllers.detector.claims import BOTH
 from karmada.controllers.detector.detector import Detector
 from karmada.controllers.detector.interpretation import ReplicaInterpreter
 from karmada.controllers.detector.policy import PolicyController
+from karmada.controllers.detector.replica_policies import KINDS
+from karmada.controllers.detector.rescheduling import Rescheduling
 from karmada.kube.runtime.controller import Reconciler
 
 
 def detector_parts(context: Context, interpreter: ReplicaInterpreter) -> list[Reconciler]:
     detector = Detector(context, interpreter)
-    return [detector.kinds, detector, *(PolicyController(context, detector, kind) for kind in BOTH)]
+    return [
+        detector.kinds,
+        detector,
+        *(PolicyController(context, detector, kind) for kind in BOTH),
+        *(Rescheduling(context, detector.kinds, kind) for kind in KINDS),
+    ]

@@ -57,7 +57,7 @@ def best(policies: Iterable[Obj], template: Obj) -> Obj | None:
     return min(ranked, key=lambda rank: rank[:3])[3] if ranked else None
 
 
-def _selection(namespace: str, api_version: str, kind: str, name: str) -> str:
+def selection(namespace: str, api_version: str, kind: str, name: str) -> str:
     return f"{namespace}|{api_version}|{kind}|{name}"
 
 
@@ -65,7 +65,7 @@ def selections(policy: Obj) -> Iterator[str]:
     """An index: what a policy selects, in its own namespace if it has one."""
     namespace = meta.namespace(policy)
     for selector in selectors_of(policy):
-        yield _selection(
+        yield selection(
             namespace, selector.get("apiVersion") or "", selector.get("kind") or "", selector.get("name") or _ANY
         )
 
@@ -99,8 +99,8 @@ class Policies:
         informer = self._informers[kind]
         found = {}
         for wanted in (name, _ANY):
-            selection = _selection(space, template["apiVersion"], template["kind"], wanted)
-            for policy in informer.by_index(_BY_SELECTION, selection):
+            wanted_selection = selection(space, template["apiVersion"], template["kind"], wanted)
+            for policy in informer.by_index(_BY_SELECTION, wanted_selection):
                 found[meta.name(policy)] = policy
         return best(found.values(), template) if found else None
 
