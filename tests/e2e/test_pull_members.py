@@ -88,6 +88,7 @@ def test_a_change_in_the_cluster_is_corrected(pull: Registering) -> None:
 
 def test_users_read_into_it_through_the_control_plane(pull: Registering) -> None:
     ctl = pull.fleet.ctl
+    pull.member("wait", "clusterrolebinding/karmada-impersonator", "--for=create", "--timeout=30s")
     rows = ctl("get", "pods", "-n", "shop", "-C", NAME).lines
     assert len(rows) == 3
     pod = rows[1].split()[0]
@@ -106,7 +107,7 @@ def test_a_cordoned_cluster_gets_nothing_new(pull: Registering) -> None:
     pull.fleet.ctl("uncordon", NAME)
     pull.member("wait", "namespace/later", "--for=create", "--timeout=30s")
     pull.member("wait", "-n", "later", "deployment/web", "--for=create", "--timeout=30s")
-    pull.karmada("delete", "-f", "-", stdin=new)
+    pull.karmada("delete", "-f", "-", "--ignore-not-found", stdin=new)
 
 
 def test_a_cluster_that_the_control_plane_cannot_reach_says_so_and_works_on(pull: Registering) -> None:
