@@ -16,6 +16,7 @@ ARGS ?=
 EXAMPLES ?= 20000
 UNIT ?= tests
 E2E ?= tests/e2e
+E2E_WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help up down status tools test fuzz jepsen histories lint format bench bench-quick clean
@@ -55,10 +56,10 @@ tools: $(TOOLS) ## Install what tests and lint need besides
 # Real programs mostly wait; what they leave of the cores goes to the tests that compute.
 test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@$(BIN)/python -m tests.side_by_side \
-		"End-to-end tests, four files at a time" \
-		"$(PYTEST) -n 4 $(E2E)" \
-		"Unit and integration tests, on all cores at low priority" \
-		"nice $(PYTEST) -n auto --ignore=tests/e2e $(UNIT)"
+		"End-to-end tests, $(E2E_WORKERS) files at a time" \
+		"$(PYTEST) -n $(E2E_WORKERS) $(E2E)" \
+		"Unit and integration tests, on all cores at a lower priority" \
+		"nice -n 3 $(PYTEST) -n auto --ignore=tests/e2e $(UNIT)"
 
 jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
 	@JEPSEN_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -s tests/e2e/test_linearizability.py
