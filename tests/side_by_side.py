@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 LOOK_SECONDS = 0.2
@@ -58,13 +60,27 @@ class Session:
             self._process.wait()
 
 
+@contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """A process that is being started when the interrupt comes would run on unknown to us."""
+    interrupted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: interrupted.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupted:
+        raise KeyboardInterrupt
+
+
 def run(titles_and_commands: list[str], folder: Path) -> int:
     """0 if all commands succeed."""
     pairs = list(zip(titles_and_commands[::2], titles_and_commands[1::2], strict=True))
     sessions: list[Session] = []
     try:
-        for number, (title, command) in enumerate(pairs):
-            sessions.append(Session(title, command, folder / str(number) if number else None))
+        with interrupts_deferred():
+            for number, (title, command) in enumerate(pairs):
+                sessions.append(Session(title, command, folder / str(number) if number else None))
         codes = [session.show() for session in sessions]
     finally:
         for session in sessions:
