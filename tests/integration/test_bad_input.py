@@ -287,18 +287,18 @@ async def test_rights_come_before_paths_and_bodies(http: Http) -> None:
     refused(await http("POST", "/nowhere", headers=eve), 403, "Forbidden", 'cannot post path "/nowhere"')
 
 
+@pytest.mark.parametrize("levels", [300, 3000])
 @pytest.mark.parametrize("kind", [JSON_PATCH, MERGE, STRATEGIC, APPLY])
-async def test_deeply_nested_patches_do_not_break_the_server(http: Http, kind: str) -> None:
+async def test_deeply_nested_patches_do_not_break_the_server(http: Http, kind: str, levels: int) -> None:
     ok(await http("POST", CONFIGMAPS, configmap()), 201)
     before = await revision(http)
-    deep = b'{"a":' * 3000 + b"1" + b"}" * 3000
+    deep = b'{"a":' * levels + b"1" + b"}" * levels
     if kind == JSON_PATCH:
         deep = b'[{"op":"add","path":"/data/x","value":' + deep + b"}]"
     if kind == APPLY:
         deep = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":' + deep + b"}"
     answer = await http("PATCH", f"{CONFIGMAPS}/c?fieldManager=m&fieldValidation=Strict", deep, content_type=kind)
-    assert 400 <= answer.code < 600
-    assert "unexpected fault" not in answer.body.decode()
+    assert 400 <= answer.code < 500, answer.body
     assert await revision(http) == before
 
 
