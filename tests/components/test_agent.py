@@ -9,6 +9,8 @@ import pytest
 
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
+from karmada.components.agent import lease_of
+from karmada.components.election import Election
 from karmada.controllers.cluster_status.heartbeat import LEASES
 from karmada.joining.join import JoinError, Joining
 from karmada.joining.objects import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
@@ -16,7 +18,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Forbidden, NotFound
 from tests.support.agents import PullFleet, agent_config, grant, pull_fleet
 from tests.support.eventually import eventually
-from tests.support.fleet import DEPLOYMENTS, SECRETS, condition, deployment
+from tests.support.fleet import CONFIG_MAPS, DEPLOYMENTS, SECRETS, condition, config_map, deployment
 
 
 async def test_an_agent_propagates_corrects_drift_reports_and_deletes(tmp_path: Path) -> None:
@@ -133,3 +135,24 @@ async def test_another_cluster_under_the_same_name_is_refused(tmp_path: Path) ->
         impostor.start()
         with pytest.raises(JoinError, match="or the cluster name m1 has been registered"):
             await impostor.ended()
+
+
+async def test_of_two_copies_one_works_and_the_other_takes_over(tmp_path: Path) -> None:
+    election = Election(name=lease_of("m1"), lease_duration=3, renew_deadline=2, retry_period=0.2)
+    async with pull_fleet(tmp_path, "m1", options={"election": election}) as found:
+        first = found.agents["m1"]
+        second = replace(first, process=None, _task=None)
+        second.start()
+        await eventually(lambda: second.process is not None and second.process.manager.informers.synced)
+        await found.fleet.propagate(DEPLOYMENTS, deployment(), {"m1": 2})
+        await found.members["m1"].until(DEPLOYMENTS, "web")
+        holder = (await found.client.get(LEASES, "karmada-agent-m1", "karmada-system"))["spec"]["holderIdentity"]
+        fence = await found.members["m1"].client.get(LEASES, "karmada-agent", "karmada-cluster")
+        assert fence["spec"]["holderIdentity"] == holder
+
+        await first.kill()
+        await found.fleet.propagate(CONFIG_MAPS, config_map(), ["m1"])
+        await found.members["m1"].until(CONFIG_MAPS, "settings")
+        fence = await found.members["m1"].client.get(LEASES, "karmada-agent", "karmada-cluster")
+        assert fence["spec"]["holderIdentity"] != holder
+        await second.stop()

@@ -44,7 +44,8 @@ class Candidate:
         self.task = asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
-        await self.elector.acquire()
+        if not await self.elector.try_acquire():
+            await self.elector.acquire()
         self.working = True
         await self.elector.hold()
         self.working = False
@@ -130,6 +131,20 @@ async def test_a_leader_that_was_replaced_while_it_saw_nobody_stops_when_it_is_b
     one.member.connected = True
     await clock.advance(3)
     assert (one.working, two.working) == (False, True)
+    await two.kill()
+
+
+async def test_the_leases_of_a_leader_that_died_run_out_together(
+    plane: FakeApi, member: FakeApi, clock: FakeClock
+) -> None:
+    one = Candidate(plane, member, clock, "one")
+    await clock.advance(1)
+    await one.kill()
+    two = Candidate(plane, member, clock, "two")
+    await clock.advance(13)
+    assert not two.working
+    await clock.advance(4)
+    assert two.working
     await two.kill()
 
 

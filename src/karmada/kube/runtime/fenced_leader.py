@@ -2,8 +2,9 @@
 
 Two leases: the first, in a remote place, elects; the second, the fence, is where the work is done. A leader that cannot
 renew its leases because a server does not respond still leads: it stops only when it sees that another holds one of
-them. Who wins the first lease takes the fence from whoever holds it, and then waits until that one must have noticed: a
-holder renews the fence within its deadline, and if it cannot reach the fence, it cannot work there either.
+them. Who wins the first lease takes the fence, even from one that still renews it, and then waits until that one must
+have noticed: a holder renews the fence within its deadline, and if it cannot reach the fence, it cannot work there
+either. A candidate observes the fence from the beginning, so that one whose holder has died is free by then.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class FencedElector:
 
     async def try_acquire(self) -> bool:
         """One attempt; it takes long only where another holds the fence."""
+        await self._fence.observe()
         return await self._lease.try_acquire() and await self._take_fence()
 
     async def acquire(self) -> None:
@@ -55,6 +57,8 @@ class FencedElector:
             await cancel_and_wait(holding, taking)
 
     async def _seize(self) -> None:
+        if await self._fence.try_acquire():
+            return
         try:
             previous = await self._fence.seize()
         except (ApiError, ConnectionFailed, TimeoutError) as error:

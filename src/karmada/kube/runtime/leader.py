@@ -101,6 +101,16 @@ class LeaderElector:
             self._gauge.set(1)
         return True
 
+    async def observe(self) -> None:
+        """Note who holds the lease now: if that stays so for the whole lease duration, it is free."""
+        try:
+            self._note(await with_timeout(self._clock, self._read(), self.renew_deadline))
+        except (ApiError, ConnectionFailed, TimeoutError) as error:
+            self.log.v(1).info("The lease cannot be read", err=str(error))
+
+    async def _read(self) -> Obj:
+        return await self._client.get(LEASES, self.name, self.namespace)
+
     async def seize(self) -> str:
         """Take the lease, whoever holds it; returns who else did, or "" for nobody."""
         started = self._clock.monotonic()
@@ -113,7 +123,7 @@ class LeaderElector:
 
     async def _seize(self) -> str:
         try:
-            lease = await self._client.get(LEASES, self.name, self.namespace)
+            lease = await self._read()
         except NotFound:
             await self._create()
             return ""
@@ -196,7 +206,7 @@ class LeaderElector:
             except ApiError as error:
                 self.log.v(1).info("Quick renewal failed, reading the lease", err=error.message)
         try:
-            lease = await self._client.get(LEASES, self.name, self.namespace)
+            lease = await self._read()
         except NotFound:
             await self._create()
             return True
