@@ -94,6 +94,16 @@ def _at(value: Any, path: Iterable[str]) -> Any:
     return value
 
 
+def united(found: Iterable[Obj]) -> list[Obj]:
+    """References of several sources: sorted, each once. Two with label selectors are never the same."""
+    merged: dict[Any, Obj] = {}
+    for dependency in found:
+        key = object() if "labelSelector" in dependency else tuple(sorted(dependency.items()))
+        merged.setdefault(key, dependency)
+    fields = ("apiVersion", "kind", "namespace", "name")
+    return sorted(merged.values(), key=lambda dependency: [dependency.get(field) or "" for field in fields])
+
+
 def verify_dependencies(dependencies: Sequence[Obj]) -> None:
     """Raises InterpreterError that lists every invalid reference."""
     errors = FieldErrors()

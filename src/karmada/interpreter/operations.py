@@ -45,6 +45,13 @@ class Report(NamedTuple):
     status: Obj | None
 
 
+def report_of(item: Obj) -> Report:
+    status = item.get("status")
+    if status is not None and status.__class__ is not dict:
+        raise InterpreterError(f"status of cluster {item.get('clusterName')}: expected an object, got {status!r}")
+    return Report(item.get("clusterName") or "", status)
+
+
 @lru_cache(maxsize=4096)
 def _gvk(api_version: str, kind: str) -> GVK:
     return GVK.parse(api_version, kind)

@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-import orjson
-
 from karmada.api.interpreter_context import Operation
+from karmada.interpreter.dependencies import united
 from karmada.interpreter.lua import functions
 from karmada.interpreter.lua.library import Library
 from karmada.interpreter.lua.pool import Pool
@@ -106,13 +105,10 @@ class Declarative:
         return await self._call(obj, AGGREGATE_STATUS, functions.aggregate_status, obj, items)
 
     async def get_dependencies(self, obj: Obj) -> list[Obj]:
-        found: dict[Any, Obj] = {}
+        found: list[Obj] = []
         for script in self._scripts[gvk_of(obj), INTERPRET_DEPENDENCY]:
-            for reference in await self._run(script, functions.get_dependencies, obj):
-                key = object() if "labelSelector" in reference else orjson.dumps(reference, option=orjson.OPT_SORT_KEYS)
-                found.setdefault(key, reference)
-        fields = ("apiVersion", "kind", "namespace", "name")
-        return sorted(found.values(), key=lambda reference: [reference.get(field) or "" for field in fields])
+            found += await self._run(script, functions.get_dependencies, obj)
+        return united(found)
 
     async def reflect_status(self, obj: Obj) -> Obj | None:
         return await self._call(obj, INTERPRET_STATUS, functions.reflect_status, obj)

@@ -33,6 +33,7 @@ from karmada.interpreter.operations import (
     Replicas,
     Report,
     gvk_of,
+    report_of,
 )
 from karmada.interpreter.requirements import pod_requirements
 from karmada.kube.objects.clock import SYSTEM, Clock
@@ -86,7 +87,7 @@ class Native:
         aggregator = self._aggregators.get(gvk_of(obj))
         if aggregator is None:
             raise _unknown(AGGREGATE_STATUS, obj)
-        return with_status(obj, aggregator(obj, [_report(item) for item in items]))
+        return with_status(obj, aggregator(obj, [report_of(item) for item in items]))
 
     def get_dependencies(self, obj: Obj) -> list[Obj]:
         finder = FINDERS.get(gvk_of(obj))
@@ -114,13 +115,6 @@ class Native:
 
     def _job_status(self, obj: Obj, reports: Sequence[Report]) -> Obj | None:
         return job_status(obj, reports, self._clock.now())
-
-
-def _report(item: Obj) -> Report:
-    status = item.get("status")
-    if status is not None and status.__class__ is not dict:
-        raise InterpreterError(f"status of cluster {item.get('clusterName')}: expected an object, got {status!r}")
-    return Report(item.get("clusterName") or "", status)
 
 
 def _unknown(operation: Operation, obj: Obj) -> InterpreterError:
