@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
@@ -24,15 +23,21 @@ from tests.support.oidc_issuer import IssuerKey, IssuerProcess
 from tests.support.tls_backend import authority
 
 FIRST, SECOND, FOREIGN = IssuerKey("one"), IssuerKey("two"), IssuerKey("one")
-ELLIPTIC = IssuerKey("ec", ec.generate_private_key(ec.SECP256R1()))
+ELLIPTIC = IssuerKey("ec", elliptic=True)
+
+
+@pytest.fixture(scope="module")
+def issuer_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IssuerProcess]:
+    process = IssuerProcess(tmp_path_factory.mktemp("issuer"))
+    yield process
+    process.stop()
 
 
 @pytest.fixture
-def issuer(tmp_path: Path) -> Iterator[IssuerProcess]:
-    process = IssuerProcess(tmp_path)
-    process.publish(FIRST, ELLIPTIC)
-    yield process
-    process.stop()
+def issuer(issuer_process: IssuerProcess) -> IssuerProcess:
+    issuer_process.restart()
+    issuer_process.publish(FIRST, ELLIPTIC)
+    return issuer_process
 
 
 @asynccontextmanager

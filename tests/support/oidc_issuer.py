@@ -11,8 +11,8 @@ import json
 import ssl
 import subprocess
 import sys
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,14 @@ def _bytes(number: int) -> bytes:
 
 @dataclass
 class IssuerKey:
-    """A private key of an issuer, RSA or EC P-256."""
+    """A private key of an issuer, RSA or EC P-256; made when it is used, since RSA takes a moment."""
 
     kid: str
-    private: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey = field(
-        default_factory=lambda: rsa.generate_private_key(65537, 2048)
-    )
+    elliptic: bool = False
+
+    @cached_property
+    def private(self) -> rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey:
+        return ec.generate_private_key(ec.SECP256R1()) if self.elliptic else rsa.generate_private_key(65537, 2048)
 
     @property
     def alg(self) -> str:
@@ -76,6 +78,12 @@ class IssuerProcess:
         (directory / "www" / ".well-known").mkdir(parents=True)
         write(serving(), directory)
         self._start()
+
+    def restart(self) -> None:
+        """As new: running, if a test has stopped it, and never requested."""
+        if self._process.returncode is not None:
+            self._start()
+        (self._directory / "requests").unlink(missing_ok=True)
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "tests.support.oidc_issuer", str(self._directory)]
