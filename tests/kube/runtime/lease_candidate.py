@@ -23,8 +23,8 @@ async def main(kubeconfig: str, identity: str) -> None:
 
     async def report() -> None:
         while True:
-            leading = elector.leading
-            print(f"{time.monotonic():.6f} {int(leading)}", flush=True)
+            now = time.monotonic()  # before the look: who leads after a pause between the two has led at its beginning
+            print(f"{now:.6f} {int(elector.leading)}", flush=True)
             await asyncio.sleep(0.005)
 
     reporting = asyncio.create_task(report())

@@ -7,13 +7,13 @@ import random
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import AlreadyExists, Conflict, Invalid, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
@@ -248,19 +248,27 @@ async def test_events_are_recorded_and_counted(client: Client) -> None:
 
 
 async def test_of_two_candidates_one_leads_and_the_other_takes_over(connect: Callable[[], Client]) -> None:
-    times: dict[str, Any] = {"lease_duration": 1.0, "renew_deadline": 0.7, "retry_period": 0.1}
-    one, two = (LeaderElector(connect(), "lock", "default", name, **times) for name in ("one", "two"))
+    clock = FakeClock()
+    one, two = (LeaderElector(connect(), "lock", "default", name, clock=clock) for name in ("one", "two"))
     await one.acquire()
     holding = asyncio.ensure_future(one.hold())
-    waiting = asyncio.ensure_future(two.acquire())
-    lease = await connect().get(LEASES, "lock", "default")
-    assert lease["spec"]["holderIdentity"] == "one"
-    assert one.leading
+    assert not await two.try_acquire()
+    before = await connect().get(LEASES, "lock", "default")
+    assert before["spec"]["holderIdentity"] == "one"
+    await clock.advance(one.retry_period)
+
+    async def renewed() -> bool:
+        return (await connect().get(LEASES, "lock", "default"))["spec"]["renewTime"] != before["spec"]["renewTime"]
+
+    await eventually(renewed)
     holding.cancel()
-    async with asyncio.timeout(30):
-        while not waiting.done():
-            assert not (one.leading and two.leading)
-            await asyncio.sleep(0.005)
+    assert not await two.try_acquire()  # it sees the lease that is renewed no more
+    assert one.leading
+    await clock.advance(one.renew_deadline)
+    assert not one.leading
+    assert not await two.try_acquire()
+    await clock.advance(15 - one.renew_deadline)
+    assert await two.try_acquire()
     assert two.leading
     assert not one.leading
 

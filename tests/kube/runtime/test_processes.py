@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import signal
 import sys
@@ -85,8 +86,12 @@ async def test_the_sample_controller_works_as_another_process(server: ApiServer)
 
 
 class Candidate(Program):
-    def beliefs(self) -> list[tuple[float, bool]]:
-        return [(float(line.split()[0]), line.endswith(" 1")) for line in self.lines]
+    def reigns(self) -> list[tuple[float, float]]:
+        """From when to when it believed to lead without a break."""
+        beliefs = [(float(line.split()[0]), line.endswith(" 1")) for line in self.lines]
+        spans = itertools.groupby(beliefs, key=lambda belief: belief[1])
+        times = [[at for at, _ in span] for leading, span in spans if leading]
+        return [(span[0], span[-1]) for span in times]
 
     @property
     def leads(self) -> bool:
@@ -94,34 +99,29 @@ class Candidate(Program):
 
 
 async def test_a_stopped_or_killed_leader_is_replaced_and_never_do_two_believe_to_lead(server: ApiServer) -> None:
+    """On a machine that starves them, candidates may lose the lease besides; never do two of them have it."""
     one = await Candidate.start("lease_candidate.py", str(server.kubeconfig), "one")
-    two = None
+    two = await Candidate.start("lease_candidate.py", str(server.kubeconfig), "two")
     try:
         assert isinstance(one, Candidate)
-        await eventually(lambda: one.leads, within=20)
-        two = await Candidate.start("lease_candidate.py", str(server.kubeconfig), "two")
         assert isinstance(two, Candidate)
-        await eventually(lambda: len(two.lines) > 20, within=20)
-        assert not two.leads
-
-        one.process.send_signal(signal.SIGSTOP)
-        await eventually(lambda: two.leads)
-        one.process.send_signal(signal.SIGCONT)
-        count = len(one.lines)
-        await eventually(lambda: len(one.lines) > count + 50)
-        assert not one.leads
-
-        two.process.kill()
-        await eventually(lambda: one.leads, within=10)
-        await two.kill()
-        spans = [(at, who) for who in (one, two) for at, leading in who.beliefs() if leading]
-        owners = [who for _, who in sorted(spans, key=lambda span: span[0])]
-        changes = [who for who, before in zip(owners, [None, *owners], strict=False) if who is not before]
-        assert changes == [one, two, one]
+        await eventually(lambda: one.lines and two.lines)
+        first = await eventually(lambda: next((each for each in (one, two) if each.leads), None))
+        second = two if first is one else one
+        first.process.send_signal(signal.SIGSTOP)
+        await eventually(lambda: second.leads)
+        first.process.send_signal(signal.SIGCONT)
+        count = len(first.lines)
+        await eventually(lambda: len(first.lines) > count + 50)
+        second.process.kill()
+        await second.kill()
+        await eventually(lambda: first.leads)
     finally:
         await one.kill()
-        if two is not None:
-            await two.kill()
+        await two.kill()
+    reigns = sorted([*first.reigns(), *second.reigns()])
+    assert len(reigns) >= 3
+    assert all(end < following for (_, end), (following, _) in itertools.pairwise(reigns)), reigns
 
 
 async def test_an_informer_survives_restarts_of_the_server(tmp_path: Path) -> None:
