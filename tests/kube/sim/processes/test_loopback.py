@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada.kube.sim.fleet import Fleet, FleetError, Stored
+from karmada.kube.sim.cluster import SimCluster
+from karmada.kube.sim.fleet import Fleet, FleetError, ProcessDefaults, Stored
 from karmada.kube.sim.processes.images import ImageRule
 from karmada.kube.sim.processes.loopback import NoAddresses, block_of, claim, claim_any, in_block
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
@@ -70,6 +71,21 @@ async def test_a_cluster_whose_addresses_are_taken_does_not_start_and_says_why(t
     finally:
         taken.release()
         await again.stop()
+
+
+@pytest.mark.parametrize("run", [False, True])
+async def test_new_clusters_run_processes_by_default_only_if_the_simulator_was_started_so(
+    tmp_path: Path, run: bool
+) -> None:
+    fleet = Fleet(tmp_path, in_memory=True, processes=ProcessDefaults(run=run))
+    cluster = await fleet.create(Stored(profile=EMPTY))
+    try:
+        assert isinstance(cluster, SimCluster)
+        assert (cluster.processes is not None) is run
+        assert fleet.stored(EMPTY.name).run_processes is run
+        assert (block_of(cluster.profile) is not None) is run
+    finally:
+        await fleet.stop()
 
 
 async def test_nodes_in_a_real_cluster_cannot_run_processes(tmp_path: Path) -> None:

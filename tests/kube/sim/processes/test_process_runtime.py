@@ -12,6 +12,8 @@ import pytest
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
+from karmada.kube.sim.behaviours import Rule, parse_outcome
+from karmada.kube.sim.faults.kinds import Pods
 from karmada.kube.sim.processes.loopback import claim_any, in_block
 from tests.kube.sim.processes.process_cluster import SMALL, fetch, fetched, log_of, pod, process_cluster, service
 from tests.kube.sim.whole_cluster import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, Whole
@@ -185,7 +187,12 @@ async def test_a_command_that_is_not_in_the_table_is_not_run(cluster: Whole) -> 
 
 
 async def test_readiness_and_liveness_are_really_probed(cluster: Whole) -> None:
-    probe = {"httpGet": {"path": "/health", "port": 8080}, "periodSeconds": 1, "failureThreshold": 1}
+    probe = {
+        "httpGet": {"path": "/health", "port": 8080},
+        "periodSeconds": 1,
+        "timeoutSeconds": 10,
+        "failureThreshold": 1,
+    }
     container = {"readinessProbe": probe, "livenessProbe": {**probe, "failureThreshold": 2}}
     await cluster.admin.create(PODS, pod("p", container=container))
     address = await ready(cluster, "p")
@@ -269,6 +276,16 @@ async def test_behaviours_apply_to_processes_too(cluster: Whole) -> None:
     await cluster.admin.create(PODS, wanted)
     await listening(cluster, "p")
     assert not status(cluster, "p")["ready"]
+
+
+async def test_a_process_that_shall_crash_is_ended_and_restarted(cluster: Whole) -> None:
+    await cluster.admin.create(PODS, pod("p"))
+    await ready(cluster, "p")
+    [pid] = pids(cluster)
+    rule = Rule(outcome=parse_outcome("run-for 0s exit 7"), labels={"app": "p"})
+    await cluster.sim.faults.inject(Pods(rule=rule), name="crash")
+    await eventually(lambda: not alive(pid))
+    await eventually(lambda: (status(cluster, "p").get("lastState") or {}).get("terminated", {}).get("exitCode") == 7)
 
 
 async def test_a_lost_node_ends_its_processes_and_restarts_them_when_it_is_back(cluster: Whole) -> None:

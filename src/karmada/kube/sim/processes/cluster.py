@@ -14,7 +14,7 @@ from karmada.kube.sim.kubelet.web import serve_port
 from karmada.kube.sim.processes.egress import EgressProxy
 from karmada.kube.sim.processes.images import ImageTable
 from karmada.kube.sim.processes.loopback import NoAddresses, block_of
-from karmada.kube.sim.processes.network import Network
+from karmada.kube.sim.processes.network import Network, send
 from karmada.kube.sim.processes.relays import ServiceRelays
 from karmada.kube.sim.processes.runtime import ProcessRuntime
 
@@ -60,11 +60,6 @@ class ProcessCluster:
     async def _serve_simulated(
         self, pod: Obj, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        async def write(data: bytes) -> None:
-            writer.write(data)
-            await writer.drain()
-
-        try:
-            await serve_port(self._connector.answers, pod, port, lambda: reader.read(_CHUNK), write)
-        except OSError:
-            return  # the client is gone
+        await serve_port(
+            self._connector.answers, pod, port, lambda: reader.read(_CHUNK), lambda data: send(writer, data)
+        )

@@ -122,8 +122,7 @@ class ContainerRun:
         ]
         probing = asyncio.create_task(self._prober.run())
         try:
-            code = await process.wait()
-            spawning.send(process.pid, signal.SIGKILL)  # what it started ends with it, as in a container
+            code = await spawning.finished(process)
             await asyncio.wait(reading, timeout=_OUTPUT_SECONDS)
         finally:
             await cancel_and_wait(probing, *reading)

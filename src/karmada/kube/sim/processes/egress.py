@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
-from karmada.kube.sim.processes.network import Connection, Listener, Network
+from karmada.kube.sim.processes.network import Connection, Listener, Network, send
 
 _HEAD_SECONDS = 10.0
 _CONNECT_SECONDS = 30.0
@@ -53,21 +53,24 @@ class EgressProxy:
         target, user = parse_head(head)
         host, _, port = target.rpartition(":")
         if not host or not port.isdigit():
-            writer.write(b"HTTP/1.1 405 Method Not Allowed\r\nAllow: CONNECT\r\nContent-Length: 0\r\n\r\n")
+            await send(writer, b"HTTP/1.1 405 Method Not Allowed\r\nAllow: CONNECT\r\nContent-Length: 0\r\n\r\n")
             return
         connection = Connection(self._pod(user), target)
         if self._network.is_refused(connection):
-            writer.write(_failure("an injected fault isolates this pod"))
+            await send(writer, _failure("an injected fault isolates this pod"))
             return
         await self._network.passable(connection)
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 ends = await asyncio.open_connection(host.strip("[]"), int(port))
         except (OSError, TimeoutError) as error:
-            writer.write(_failure(str(error) or "no connection in time"))
+            await send(writer, _failure(str(error) or "no connection in time"))
             return
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await self._network.relay(connection, (reader, writer), ends)
+        try:
+            await send(writer, b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await self._network.relay(connection, (reader, writer), ends)
+        finally:
+            ends[1].close()
 
     def _pod(self, user: str) -> Obj | None:
         namespace, _, name = user.partition(".")

@@ -42,7 +42,8 @@ class LogFile:
         self._rest: dict[str, bytes] = {}
         self._size = 0
         self._file: IO[bytes] | None = None
-        self._changed = asyncio.Event()
+        self.changed = asyncio.Event()
+        """Set by the next write, and replaced by another then."""
         self.closed = False
 
     # writing
@@ -93,12 +94,8 @@ class LogFile:
         self._file, self._size = None, 0
 
     def _wake(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
+        changed, self.changed = self.changed, asyncio.Event()
         changed.set()
-
-    async def change(self) -> None:
-        """Wait for the next write, or the end."""
-        await self._changed.wait()
 
 
 def _older(path: Path) -> Path:
@@ -111,13 +108,14 @@ def _older(path: Path) -> Path:
 def entries(path: Path) -> Iterator[Entry]:
     for file in (_older(path), path):
         if file.exists():
-            for line in file.read_bytes().splitlines(keepends=True):
-                yield _parse(line)
+            yield from _parsed(file.read_bytes())
 
 
-def _parse(line: bytes) -> Entry:
-    time, stream, kind, text = line.split(b" ", 3)
-    return Entry(time.decode(), stream.decode(), text if kind == b"F" else text[:-1])
+def _parsed(data: bytes) -> Iterator[Entry]:
+    """Of whole lines."""
+    for line in data.split(b"\n")[:-1]:
+        time, stream, kind, text = line.split(b" ", 3)
+        yield Entry(time.decode(), stream.decode(), text + b"\n" if kind == b"F" else text)
 
 
 def history(path: Path, options: LogOptions) -> Iterator[bytes]:
@@ -142,16 +140,12 @@ async def followed(log: LogFile, options: LogOptions) -> AsyncIterator[bytes]:
             if not data:
                 return
             yield data
-        waiting = asyncio.ensure_future(log.change())
-        try:
-            pending = _selected(at.read(), later)
-            if pending:
-                continue
-            if log.closed:
+        changed, closed = log.changed, log.closed
+        pending = _selected(at.read(), later)
+        if not pending:
+            if closed:
                 return
-            await waiting
-        finally:
-            waiting.cancel()
+            await changed.wait()
 
 
 def _selected(found: list[Entry], options: LogOptions) -> list[Entry]:
@@ -179,7 +173,7 @@ class _Position:
             self._first = False
             older = _older(self._path)
             if older.exists():
-                found += map(_parse, older.read_bytes().splitlines(keepends=True))
+                found += _parsed(older.read_bytes())
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
@@ -194,7 +188,7 @@ class _Position:
             data = file.read()
             data = data[: data.rfind(b"\n") + 1]
             self._offset += len(data)
-        return found + [_parse(line) for line in data.splitlines(keepends=True)]
+        return [*found, *_parsed(data)]
 
     def _rest_of_older(self) -> list[Entry]:
         older = _older(self._path)
@@ -204,7 +198,7 @@ class _Position:
             if _inode(file) != self._inode:
                 return []
             file.seek(self._offset)
-            return [_parse(line) for line in file.read().splitlines(keepends=True)]
+            return list(_parsed(file.read()))
 
 
 def _inode(file: IO[bytes]) -> int:

@@ -69,12 +69,19 @@ class Network:
         try:
             while data := await reader.read(_CHUNK):
                 await self.passable(connection)
-                writer.write(data)
-                await writer.drain()
-            if writer.can_write_eof():
+                await send(writer, data)
+            if not writer.is_closing() and writer.can_write_eof():
                 writer.write_eof()
         except OSError:
             writer.close()
+
+
+async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """OSError when the other side is gone."""
+    if writer.is_closing():
+        raise ConnectionResetError("the connection is closed")
+    writer.write(data)
+    await writer.drain()
 
 
 class Connection:
@@ -114,6 +121,8 @@ class Listener:
     async def _run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._serve(reader, writer)
+        except OSError:
+            return  # the client is gone
         except asyncio.CancelledError:
             writer.transport.abort()
             raise

@@ -214,6 +214,6 @@ async def _piped(process: asyncio.subprocess.Process, streams: Channels) -> int:
     feeding = [asyncio.create_task(feed(process.stdin))] if process.stdin is not None else []
     try:
         await asyncio.gather(out(process.stdout, STDOUT), out(process.stderr, STDERR))
-        return spawning.exit_code(await process.wait())
+        return spawning.exit_code(await spawning.finished(process))
     finally:
         await cancel_and_wait(*feeding)

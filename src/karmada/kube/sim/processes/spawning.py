@@ -1,8 +1,9 @@
 """Starting and ending operating system processes, so that none outlives the simulator.
 
 A process is the leader of a session of its own, so that it and its children get the same signals, and the kernel kills
-it when the simulator dies. What it may have left is found by the file that records it, and killed at the next start:
-a record counts only if the process began when the record says, since process ids are used again.
+it when the simulator dies. What it started may stay behind: that is found by its session, which a file records, and
+killed at the next start. A session's number is not used again while it has members, but later it may be: a record does
+not count if a process of that number began at another time.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from karmada.kube.runtime.logging import get_logger
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-_START_TIME = 19
-"""The field of /proc/<pid>/stat after the command's name."""
+_SESSION, _START_TIME = 3, 19
+"""Fields of /proc/<pid>/stat after the command's name."""
 KILL_SECONDS = 2.0
+"""How long a process that was killed, or that left its session, may keep the pipes."""
 log = get_logger("processes")
 
 
@@ -70,10 +72,35 @@ async def end(process: asyncio.subprocess.Process, grace: float) -> None:
     send(process.pid, signal.SIGTERM)
     try:
         async with asyncio.timeout(grace):
-            await process.wait()
+            await exited(process)
     except TimeoutError:
         send(process.pid, signal.SIGKILL)
-        await process.wait()
+    await finished(process)
+
+
+async def exited(process: asyncio.subprocess.Process) -> None:
+    """Wait until the process itself has ended; Process.wait also waits for all who have its pipes."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+async def finished(process: asyncio.subprocess.Process) -> int:
+    """Wait until it has ended, and kill what it started; how it ended."""
+    await exited(process)
+    send(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(KILL_SECONDS):
+            await process.wait()
+    return process.returncode if process.returncode is not None else -signal.SIGKILL
 
 
 def exit_code(returncode: int) -> int:
@@ -96,17 +123,28 @@ def kill_left(folder: Path) -> int:
     for path in folder.glob("*/containers/*/process.json"):
         with contextlib.suppress(ValueError, OSError):
             found = msgspec.json.decode(path.read_bytes(), type=Record)
-            if _began(found.pid) == found.began:
-                send(found.pid, signal.SIGKILL)
-                killed += 1
+            if _began(found.pid) in (None, found.began):
+                for pid in _members(found.pid):
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
         path.unlink(missing_ok=True)
     return killed
 
 
+def _members(session: int) -> list[int]:
+    """The processes of a session."""
+    running = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    return [pid for pid in running if _field(pid, _SESSION) == session]
+
+
 def _began(pid: int) -> int | None:
     """When a process began, in clock ticks since the machine did; None if it has ended."""
+    return _field(pid, _START_TIME)
+
+
+def _field(pid: int, number: int) -> int | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return int(text.rpartition(")")[2].split()[_START_TIME])
+    return int(text.rpartition(")")[2].split()[number])
