@@ -38,7 +38,7 @@ def never_served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     emitted: list[Any] = []
     absent = SimpleNamespace(gvr=GVR("apps.karmada.io", "v1alpha1", "phantoms"), aggregated=False)
     monkeypatch.setattr(mount, "all_kinds", lambda: [*all_kinds(), absent])
-    monkeypatch.setattr(mount, "TELL_SECONDS", 0.01)
+    monkeypatch.setattr(mount, "SERVED_SECONDS", 0.01)
     monkeypatch.setattr(mount, "log", SimpleNamespace(info=lambda *_text, **values: emitted.append(values)))
     return emitted
 

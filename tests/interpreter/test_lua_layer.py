@@ -9,7 +9,8 @@ import pytest
 
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.lua.empties import References, resolved
-from karmada.interpreter.lua.layer import RULES, Declarative
+from karmada.interpreter.lua.layer import Declarative
+from karmada.interpreter.lua.rules import RULES
 from karmada.interpreter.lua.vm import LuaError
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.copying import copy_json

@@ -15,7 +15,6 @@ NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
     GroupResource("apps.karmada.io", "workloadrebalancers"): "WorkloadRebalancer",
     GroupResource("autoscaling.karmada.io", "cronfederatedhpas"): "CronFederatedHPA",
     GroupResource("autoscaling.karmada.io", "federatedhpas"): "FederatedHPA",
-    GroupResource("config.karmada.io", "resourceinterpretercustomizations"): "ResourceInterpreterCustomization",
     GroupResource(
         "config.karmada.io", "resourceinterpreterwebhookconfigurations"
     ): "ResourceInterpreterWebhookConfiguration",

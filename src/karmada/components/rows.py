@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from karmada.interpreter.assembly import built_in_layers
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.native.layer import Native
+from karmada.interpreter.sources import Sources
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Component
 
@@ -37,7 +39,11 @@ class Shared:
 
     @cached_property
     def interpreter(self) -> Interpreter:
-        return self._interpreter or Interpreter(native=Native(self.context.clock, self.context.gates))
+        if self._interpreter is not None:
+            return self._interpreter
+        interpreter = Interpreter(native=Native(self.context.clock, self.context.gates))
+        self.context.shared.append(Sources(self.context.informers, interpreter, built_in_layers()))
+        return interpreter
 
     @cached_property
     def overrides(self) -> Overrides:

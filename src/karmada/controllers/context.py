@@ -80,6 +80,8 @@ class Context:
     own: OwnCluster | None = None
     open_member: Open = over_network
     """How members are reached; a rehearsal has them in this process."""
+    shared: list[Component] = field(default_factory=list)
+    """What several controllers use, and starts before them."""
     _client: Client | None = None
     _members: Members | None = None
 
@@ -104,10 +106,11 @@ class Context:
         return self._members
 
     def components(self) -> Iterator[Component]:
-        """The shared components to start, as far as they were requested: members, then recorders."""
+        """The shared components to start, as far as they were requested: members, recorders, others."""
         if self._members is not None:
             yield self._members
         yield from self.recorders.values()
+        yield from self.shared
 
     def recorder(self, component: str) -> EventRecorder:
         recorder = self.recorders.get(component)

@@ -65,12 +65,13 @@ class Layer(Protocol):
 class Interpreter:
     def __init__(self, layers: Sequence[Layer] = (), *, native: Native | None = None) -> None:
         """`layers` in the order in which they are queried, before the native one."""
-        self._layers = tuple(layers)
+        self.layers: Sequence[Layer] = tuple(layers)
+        """May be replaced as a whole."""
         self.native = native or Native()
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
         """Whether anybody answers; without an answer most callers have something of their own to do."""
-        return self.native.enabled(gvk, operation) or any(layer.enabled(gvk, operation) for layer in self._layers)
+        return self.native.enabled(gvk, operation) or any(layer.enabled(gvk, operation) for layer in self.layers)
 
     async def get_replicas(self, obj: Obj) -> Replicas:
         """How many replicas a template wants, and what one needs."""
@@ -118,9 +119,9 @@ class Interpreter:
 
     def _layer(self, obj: Obj, operation: Operation) -> Layer | None:
         """The first layer that answers; None leaves it to the native one."""
-        if self._layers:
+        if self.layers:
             gvk = gvk_of(obj)
-            for layer in self._layers:
+            for layer in self.layers:
                 if layer.enabled(gvk, operation):
                     return layer
         return None

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from karmada.api.cluster import Cluster
 from karmada.api.well_known import NAMESPACE_CLUSTER
@@ -37,9 +38,29 @@ from karmada.kube.sim.profile import Profile
 from karmada.members.switching import MemberTransport
 from karmada.rehearsal.network import InMemoryTransport, Network, State
 
+P = ParamSpec("P")
+T = TypeVar("T")
 SECRETS: Final = GVR("", "v1", "secrets")
 _MOST_ROUNDS: Final = 1_000_000
 _SUFFIX: Final = ".rehearsal"
+
+
+class CountingThreads(ThreadPoolExecutor):
+    """The threads of an event loop, with the number of calls that it waits for."""
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=4, thread_name_prefix="rehearsal")
+        self.busy = 0
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        loop = asyncio.get_running_loop()
+        self.busy += 1
+        future = super().submit(fn, *args, **kwargs)
+        future.add_done_callback(lambda _future: loop.call_soon_threadsafe(self._done))
+        return future
+
+    def _done(self) -> None:
+        self.busy -= 1
 
 
 @dataclass(slots=True)
@@ -67,6 +88,7 @@ class RehearsalFleet:
             config, self.clock, self.gates, allow_no_execute_taint_policy=True
         )
         self.members: dict[str, RehearsedMember] = {}
+        self._threads = CountingThreads()
         self._assembly: Assembly | None = None
 
     @property
@@ -77,6 +99,7 @@ class RehearsalFleet:
 
     async def start(self) -> None:
         """The API server; controllers and scheduler follow with `start_controllers`."""
+        asyncio.get_running_loop().set_default_executor(self._threads)
         await self.server.start()
         await until_served(self.server)
 
@@ -186,8 +209,8 @@ class RehearsalFleet:
         """Until everything waits for time, or for the network."""
         ready: Any = getattr(asyncio.get_running_loop(), "_ready")  # noqa: B009 - private: asyncio's own loop has it
         for _ in range(_MOST_ROUNDS):
-            await asyncio.sleep(0)
-            if not ready:
+            await asyncio.sleep(0 if not self._threads.busy else 0.001)
+            if not ready and not self._threads.busy:
                 return
         raise RuntimeError(f"the fleet does not come to rest at {rfc3339(self.clock.now())}")
 

@@ -133,7 +133,7 @@ def problem_of(obj: Obj) -> str:
 
 
 def _check_one(obj: Obj) -> bool:
-    from karmada.interpreter.lua.layer import RULES, script_of
+    from karmada.interpreter.lua.rules import RULES, script_of
     from karmada.interpreter.lua.script import LuaScript
 
     problem = problem_of(obj)
@@ -158,7 +158,7 @@ def _check_one(obj: Obj) -> bool:
 
 
 def _operation(word: str) -> Operation:
-    from karmada.interpreter.lua.layer import RULES
+    from karmada.interpreter.lua.rules import RULES
 
     if not word:
         raise connect.failure("operation is not set for executing")

@@ -88,7 +88,7 @@ def _only(customizations: list[Customization], flags: dict[str, Any]) -> Customi
 
 
 def to_lua(obj: Obj, *, docs: bool = False) -> str:
-    from karmada.interpreter.lua.layer import RULES, script_of
+    from karmada.interpreter.lua.rules import RULES, script_of
 
     target = (obj.get("spec") or {}).get("target") or {}
     values = ((obj.get("metadata") or {}).get("name"), target.get("apiVersion"), target.get("kind"))
@@ -104,7 +104,7 @@ def to_lua(obj: Obj, *, docs: bool = False) -> str:
 
 def from_lua(text: str, before: Obj) -> Obj:
     """The customization as the text has it; what the text says nothing of stays. Raises Rejected."""
-    from karmada.interpreter.lua.layer import RULES
+    from karmada.interpreter.lua.rules import RULES
 
     fields: dict[str, str] = {}
     scripts: dict[str, list[str]] = {}
@@ -134,7 +134,7 @@ def from_lua(text: str, before: Obj) -> Obj:
 
 
 def _rule(name: str, number: int, scripts: dict[str, list[str]]) -> str:
-    from karmada.interpreter.lua.layer import RULES
+    from karmada.interpreter.lua.rules import RULES
 
     if name not in RULES:
         raise Rejected(f"line {number}: there is no rule {name}; use one of: {', '.join(RULES)}")
@@ -167,7 +167,7 @@ async def _edited(text: str, customization: Customization) -> Obj | None:
 
 
 def _judge(obj: Obj, customization: Customization) -> None:
-    from karmada.interpreter.lua.layer import RULES, script_of
+    from karmada.interpreter.lua.rules import RULES, script_of
     from karmada.interpreter.lua.script import LuaScript
 
     for operation in RULES:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from karmada.api import well_known
 from karmada.api.work import Work
@@ -22,6 +23,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.reinterpretation import bindings_of, reinterpretation
 from karmada.controllers.template_refs import resource_of_binding
 from karmada.controllers.templates import Templates
 from karmada.controllers.works import WorkBeingDeleted, Works
@@ -78,6 +80,7 @@ class Binding(Reconciler):
             Watch(Work.gvr, when=self._awaited_end, map_to=kind.of_work),
             *triggers.watches(),
             triggers.cluster_watch(),
+            *reinterpretation(partial(bindings_of, self._bindings)),
         )
 
     def _awaited_end(self, old: Obj | None, new: Obj | None) -> bool:

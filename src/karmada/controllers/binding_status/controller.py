@@ -18,6 +18,7 @@ from karmada.controllers.binding_status.aggregation import FULLY_APPLIED, aggreg
 from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
+from karmada.controllers.reinterpretation import bindings_of, reinterpretation
 from karmada.controllers.template_refs import resource_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
@@ -70,6 +71,7 @@ class BindingStatus(Reconciler):
                 map_to=kind.of_work,
                 after=SETTLE,
             ),
+            *reinterpretation(partial(bindings_of, self._bindings.informer)),
         )
 
     def _claimed(self, old: Obj | None, new: Obj | None) -> bool:

@@ -20,6 +20,7 @@ from karmada.controllers.context import Context
 from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.light_templates import changed, light_of
+from karmada.controllers.reinterpretation import bindings_of, reinterpretation
 from karmada.controllers.template_refs import Ref, ref_of_binding
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
 from karmada.kube.client.discovery import NoMatch
@@ -65,7 +66,6 @@ def _is_relevant(old: Obj | None, new: Obj | None) -> bool:
 
 class Distributor(Reconciler):
     name = DISTRIBUTOR
-    watches = (Watch(ResourceBinding.gvr, when=_is_relevant),)
 
     def __init__(self, context: Context, interpreter: DependencyInterpreter) -> None:
         self.workers = context.settings.concurrent_resourcebinding_syncs
@@ -80,6 +80,10 @@ class Distributor(Reconciler):
         }
         self._informer = context.informers.of(ResourceBinding.gvr, indexes=indexes)
         self._bindings = ResourceWriter(context.client, ResourceBinding.gvr, self._informer)
+        self.watches = (
+            Watch(ResourceBinding.gvr, when=_is_relevant),
+            *reinterpretation(partial(bindings_of, self._informer)),
+        )
         self._objects: dict[GVK, Informer] = {}
         self._following = False
         self._add: Callable[[Key, int], None] | None = None

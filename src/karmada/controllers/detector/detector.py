@@ -13,7 +13,7 @@ by a user. The key in the queue carries which of the two it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from karmada.api import well_known
@@ -31,6 +31,7 @@ from karmada.controllers.detector.replica_policies import ReplicaPolicies, decid
 from karmada.controllers.detector.waiting import Waiting
 from karmada.controllers.detector.writer import BindingWriter
 from karmada.controllers.light_templates import changed, changed_by_user
+from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.controllers.template_refs import Ref, ref_of, unqueued
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
@@ -82,9 +83,12 @@ class Detector(Reconciler):
         self.release = Release(context, self.kinds, self.bindings)
         self._client = context.client
         self._interpretation = Interpretation(context, interpreter, self.recorder)
-        self.watches = tuple(
-            Watch(kind, when=generation_or_deletion_changed, map_to=self._divided_by, priority=BACKLOG)
-            for kind in REPLICA_POLICIES
+        self.watches: tuple[Watch, ...] = (
+            *(
+                Watch(kind, when=generation_or_deletion_changed, map_to=self._divided_by, priority=BACKLOG)
+                for kind in REPLICA_POLICIES
+            ),
+            *reinterpretation(self._templates_of),
         )
         """The templates themselves are watched by `kinds`."""
         self._namespaces = SkippedNamespaces(context.settings.skipped_propagating_namespaces)
@@ -92,6 +96,12 @@ class Detector(Reconciler):
         self._add: Callable[[Key, int], None] | None = None
 
     # from changes to keys
+
+    def _templates_of(self, concerns: Concerns) -> Iterable[Key]:
+        for kind in self.kinds.all():
+            if concerns(kind.gvk):
+                keys: list[Key] = kind.informer.keys()
+                yield from (Ref(kind.gvk, *key).queued(lazily=False) for key in keys)
 
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add

@@ -98,6 +98,10 @@ class Kinds(Reconciler):
         self._read_once = asyncio.Event()
         self._replaying = False
 
+    def all(self) -> list[Kind]:
+        """The kinds that are watched."""
+        return list(self._kinds.values())
+
     # discovery
 
     def attach(self, add: Callable[[Key], None]) -> None:

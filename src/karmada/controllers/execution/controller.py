@@ -21,11 +21,12 @@ from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.events import ExecutionEvents
-from karmada.controllers.execution.member_kinds import Space, Spaces, manifests_of
+from karmada.controllers.execution.member_kinds import Space, Spaces, kinds_of, manifests_of
 from karmada.controllers.execution.outages import Outages
 from karmada.controllers.execution.reflection import CONTROLLER as STATUS_CONTROLLER
 from karmada.controllers.execution.reflection import Reflection, Reflector, identifier, work_of
 from karmada.controllers.execution.status import APPLIED, Draft
+from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.client.discovery import NoMatch
@@ -130,7 +131,10 @@ class Execution(Reconciler):
         self._applied: dict[Key, tuple[str, int]] = {}
         self._set_aside: dict[str, set[Key]] = {}
         self._queue: Lanes[Key]
-        self.watches: Sequence[Watch] = (Watch(Work.gvr, when=generation_or_deletion_changed),)
+        self.watches: Sequence[Watch] = (
+            Watch(Work.gvr, when=generation_or_deletion_changed),
+            *reinterpretation(self._works_of_kinds),
+        )
 
     @staticmethod
     def lane_of(key: Key) -> str:
@@ -148,6 +152,9 @@ class Execution(Reconciler):
         await self._spaces.stop()
 
     # triggers
+
+    def _works_of_kinds(self, concerns: Concerns) -> list[Key]:
+        return [key_of(work) for work in self._informer.list() if any(map(concerns, kinds_of(work)))]
 
     def _object_changed(self, cluster: str, obj: Obj) -> None:
         key = work_of(obj)

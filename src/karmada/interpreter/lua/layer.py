@@ -19,6 +19,7 @@ from karmada.interpreter.dependencies import united
 from karmada.interpreter.lua import functions
 from karmada.interpreter.lua.library import Library
 from karmada.interpreter.lua.pool import Pool
+from karmada.interpreter.lua.rules import RULES, script_of, target_of
 from karmada.interpreter.lua.script import LuaScript
 from karmada.interpreter.operations import (
     AGGREGATE_STATUS,
@@ -36,29 +37,7 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 
 T = TypeVar("T")
-RULES: dict[Operation, str] = {
-    RETAIN: "retention",
-    INTERPRET_REPLICA: "replicaResource",
-    INTERPRET_COMPONENT: "componentResource",
-    REVISE_REPLICA: "replicaRevision",
-    INTERPRET_STATUS: "statusReflection",
-    AGGREGATE_STATUS: "statusAggregation",
-    INTERPRET_HEALTH: "healthInterpretation",
-    INTERPRET_DEPENDENCY: "dependencyInterpretation",
-}
-"""The field of a customization for each operation, in the order in which people are shown them."""
 _QUICK = 0.01
-
-
-def script_of(customization: Obj, operation: Operation) -> str:
-    """The text of a customization for an operation, "" when it has none."""
-    rules = (customization.get("spec") or {}).get("customizations") or {}
-    return (rules.get(RULES[operation]) or {}).get("luaScript") or ""
-
-
-def target_of(customization: Obj) -> GVK:
-    target = (customization.get("spec") or {}).get("target") or {}
-    return GVK.parse(target.get("apiVersion") or "", target.get("kind") or "")
 
 
 class Declarative:

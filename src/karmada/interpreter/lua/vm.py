@@ -166,6 +166,8 @@ def _no_attributes(_obj: Any, _name: Any, _is_setting: bool) -> Any:
 def to_plain(value: Any) -> Any:
     """JSON data as Lua can take it: text as bytes, no nulls, numbers that fit."""
     convert = _CONVERSIONS.get(type(value))
+    if convert is None and isinstance(value, dict):  # an object of a cache
+        convert = _CONVERSIONS[dict]
     if convert is None:
         raise LuaError(f"cannot give a value of type {type(value).__name__} to a script")
     return convert(value)

@@ -1,0 +1,23 @@
+"""The interpreter with all its layers, as the control plane, its agents and the command line use it.
+
+From the top: what users declare (see `sources`), Python plug-ins, third-party kinds, Kubernetes' own.
+"""
+
+from __future__ import annotations
+
+from karmada.interpreter.interpreter import Interpreter, Layer
+from karmada.interpreter.native.layer import Native
+from karmada.interpreter.plugins import Plugins, installed
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.features import FeatureGates
+
+
+def built_in_layers() -> list[Layer]:
+    """Those below what users declare, above the native one; PluginError for a plug-in that cannot be used."""
+    plugins = installed()
+    return [Plugins(plugins)] if plugins else []
+
+
+def interpreter_with(clock: Clock, gates: FeatureGates, *declared: Layer) -> Interpreter:
+    """`declared` layers above the built-in ones."""
+    return Interpreter([*declared, *built_in_layers()], native=Native(clock, gates))

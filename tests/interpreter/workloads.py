@@ -1,0 +1,153 @@
+"""A kind of its own, its scripts, and a fleet in memory that propagates it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from karmada.api.config import ResourceInterpreterCustomization
+from karmada.api.policy import PropagationPolicy
+from karmada.api.work import ResourceBinding
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.fleet import RehearsalFleet
+from tests.support.propagation import policy
+
+CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+WORKLOADS = GVR("workload.example.io", "v1alpha1", "workloads")
+CUSTOMIZATIONS = ResourceInterpreterCustomization.gvr
+MEMBERS = ("m1", "m2")
+SCRIPTS = {
+    "replicaResource": "function GetReplicas(obj) return obj.spec.replicas, nil end",
+    "replicaRevision": "function ReviseReplica(obj, n) obj.spec.replicas = n return obj end",
+    "retention": "function Retain(desired, observed) desired.spec.paused = observed.spec.paused return desired end",
+    "statusReflection": "function ReflectStatus(obj) return {ready = obj.status.ready} end",
+    "healthInterpretation": "function InterpretHealth(obj) return obj.status.ready == obj.spec.replicas end",
+    "statusAggregation": """
+function AggregateStatus(obj, items)
+  local sum = 0
+  for i = 1, #(items or {}) do
+    if items[i].status ~= nil then sum = sum + (items[i].status.ready or 0) end
+  end
+  obj.status = {ready = sum}
+  return obj
+end""",
+    "dependencyInterpretation": """
+function GetDependencies(obj)
+  return {{apiVersion = "v1", kind = "ConfigMap", namespace = obj.metadata.namespace, name = obj.spec.config}}
+end""",
+}
+
+
+def definition(group: str = "workload.example.io", version: str = "v1alpha1", kind: str = "Workload") -> Obj:
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def workload(name: str = "app", replicas: int = 4, **spec: Any) -> Obj:
+    return {
+        "apiVersion": "workload.example.io/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": replicas, "config": "settings", **spec},
+    }
+
+
+def customization(name: str = "workload", **scripts: str) -> Obj:
+    return {
+        "apiVersion": ResourceInterpreterCustomization.gvk.api_version,
+        "kind": "ResourceInterpreterCustomization",
+        "metadata": {"name": name},
+        "spec": {
+            "target": {"apiVersion": "workload.example.io/v1alpha1", "kind": "Workload"},
+            "customizations": {field: {"luaScript": script} for field, script in scripts.items()},
+        },
+    }
+
+
+DIVIDED = {
+    "replicaScheduling": {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {
+            "staticWeightList": [{"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in MEMBERS]
+        },
+    }
+}
+
+
+class CustomKinds:
+    """A fleet of two members that serve the kind, as the control plane does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.fleet = RehearsalFleet(folder)
+
+    @property
+    def client(self) -> Any:
+        return self.fleet.client
+
+    async def start(self) -> None:
+        await self.fleet.start()
+        for name in MEMBERS:
+            profile = Profile(name, latencies=INSTANT, pools=(NodePool(count=1),), system_pods=False)
+            await self.fleet.add_member(profile)
+            await self.fleet.join(name)
+        await self.fleet.start_controllers()
+        await self.serve(definition())
+        await self.fleet.run(60)
+
+    async def serve(self, crd: Obj) -> None:
+        for client in (self.client, *(member.client for member in self.fleet.members.values())):
+            await client.create(CRDS, crd)
+        await self.fleet.run(1)
+
+    async def propagate(self, obj: Obj, gvr: GVR = WORKLOADS, **spec: Any) -> None:
+        name = obj["metadata"]["name"]
+        selector = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": name}
+        placement = {"clusterAffinity": {"clusterNames": list(MEMBERS)}, **spec.pop("placement", DIVIDED)}
+        await self.client.create(PropagationPolicy.gvr, policy(name, selector, placement=placement, **spec))
+        await self.client.create(gvr, obj)
+        await self.fleet.run(5)
+
+    async def binding(self, name: str = "app", kind: str = "workload") -> Obj:
+        found: Obj = await self.client.get(ResourceBinding.gvr, f"{name}-{kind}", "default")
+        return found
+
+    async def in_member(self, member: str, name: str = "app", gvr: GVR = WORKLOADS) -> Obj:
+        return await self.fleet.members[member].client.get(gvr, name, "default")
+
+    async def report(self, member: str, status: Obj, name: str = "app", gvr: GVR = WORKLOADS) -> None:
+        """As the operator of the kind in the member would."""
+        client = self.fleet.members[member].client
+        await client.patch(gvr, name, "default", {"status": status}, subresource="status")
+        await self.fleet.run(3)
+
+    async def health(self, name: str = "app") -> dict[str, str]:
+        binding = await self.binding(name)
+        return {item["clusterName"]: item["health"] for item in binding["status"].get("aggregatedStatus") or ()}
+
+    async def reasons(self, name: str = "app") -> dict[str, str]:
+        """Messages of the events about the template, by their reasons."""
+        await self.fleet.run(3)
+        events = (await self.client.list_all(GVR("", "v1", "events"), "default")).items
+        return {event["reason"]: event["message"] for event in events if event["involvedObject"]["name"] == name}
