@@ -75,6 +75,42 @@ def test_kubectl_exec_runs_known_commands_in_the_environment_of_the_container(fl
     assert 'exec: "sh": containers of known/server:1 run as processes, which can run only python, server' in refused.err
 
 
+def test_kubectl_exec_passes_stdin_on(fleet: SimFleet) -> None:
+    script = "import sys; print(sys.stdin.read().upper())"
+    done = fleet.kubectl("host")("exec", "-i", "deployment/web", "--", "python", "-c", script, stdin="hello")
+    assert done.out == "HELLO\n"
+
+
+def test_kubectl_port_forward_reaches_the_process(fleet: SimFleet) -> None:
+    forwarding = fleet.kubectl("host").start("port-forward", "deployment/web", ":8080")
+    try:
+        assert forwarding.stdout is not None
+        port = int(forwarding.stdout.readline().split("127.0.0.1:")[1].split()[0])
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/env/HOSTNAME", timeout=30) as response:
+            assert response.read().startswith(b"web-")
+    finally:
+        forwarding.kill()
+        forwarding.communicate()
+
+
+def test_a_new_node_serves_node_ports_too(fleet: SimFleet) -> None:
+    kubectl = fleet.kubectl("host")
+    kubectl("expose", "deployment", "web", "--name=open", "--type=NodePort", "--port=80", "--target-port=8080")
+    fleet.ctl("scale", "host", "--nodes", "2")
+    port = kubectl("get", "service", "open", "-o", "jsonpath={.spec.ports[0].nodePort}").out
+    where = "jsonpath={.status.addresses[0].address}"
+    address = eventually_blocking(lambda: kubectl("get", "node", "host-node-2", "-o", where, check=False).out)
+
+    def reached() -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{address}:{port}/env/HOSTNAME", timeout=30) as response:
+                return bool(response.read().startswith(b"web-"))
+        except OSError:
+            return False
+
+    eventually_blocking(reached)
+
+
 def test_the_proxy_of_the_api_server_reaches_the_process(fleet: SimFleet) -> None:
     path = "/api/v1/namespaces/default/services/web:8000/proxy/env/HOSTNAME"
     assert fleet.kubectl("host")("get", "--raw", path).out.startswith("web-")

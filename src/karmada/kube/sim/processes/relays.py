@@ -19,7 +19,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.addresses.service_routing import SERVICE_NAME
 from karmada.kube.sim.context import Context
@@ -60,7 +60,11 @@ class ServiceRelays(Reconciler):
         self.is_process: Callable[[Obj], bool] = lambda _pod: False
         self._relays: dict[Key, dict[Frontend, _Relay]] = {}
         self._names: dict[Key, dict[str, Any]] = {}
-        self.watches = (Watch(SERVICES), Watch(SLICES, map_to=_service_of))
+        self.watches = (
+            Watch(SERVICES),
+            Watch(SLICES, map_to=_service_of),
+            Watch(NODES, when=_address_changed, map_to=self._with_node_ports),
+        )
 
     async def reconcile(self, key: Key) -> Result:
         service = self._services.get(key)
@@ -80,8 +84,11 @@ class ServiceRelays(Reconciler):
         self._set_names(key, names_of(service, slices, moved) if service is not None else {})
         return Done
 
+    def _with_node_ports(self, _node: Obj) -> list[Key]:
+        return [key_of(service) for service in self._services.list() if _has_node_ports(service)]
+
     def _node_addresses(self, service: Obj) -> list[str]:
-        if (service.get("spec") or {}).get("type") not in ("NodePort", "LoadBalancer"):
+        if not _has_node_ports(service):
             return []
         return [address for node in self._nodes.list() if (address := internal_ip(node))]
 
@@ -156,6 +163,14 @@ class _Relay:
             backend, pod = found[(self._turn + step) % len(found)]
             if await self._connect(backend, pod, reader, writer):
                 return
+
+
+def _has_node_ports(service: Obj) -> bool:
+    return (service.get("spec") or {}).get("type") in ("NodePort", "LoadBalancer")
+
+
+def _address_changed(old: Obj | None, new: Obj | None) -> bool:
+    return (internal_ip(old) if old is not None else "") != (internal_ip(new) if new is not None else "")
 
 
 def _index_by_service(found: Obj) -> list[str]:
