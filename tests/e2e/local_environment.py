@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from karmada.local.folder import Folder
 from karmada.local.programs import found
@@ -67,7 +67,7 @@ class LocalEnvironment:
         items = self.kubectl("get", "clusters", "-o", "json").json()["items"]
         return {item["metadata"]["name"]: item for item in items}
 
-    def __enter__(self) -> LocalEnvironment:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
