@@ -354,3 +354,20 @@ def test_lua_that_is_no_customization(text: str, refusal: str) -> None:
     with pytest.raises(Rejected) as error:
         from_lua(text, {})
     assert str(error.value).startswith(refusal)
+
+
+def test_without_a_customization_an_operation_runs_as_it_is_built_in(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.yaml"
+    seen.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p", "namespace": "default"},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+                "status": {"phase": "Succeeded"},
+            }
+        )
+    )
+    result = CliRunner().invoke(interpret, ["--operation", "InterpretHealth", "--observed-file", str(seen)])
+    assert (result.exit_code, result.output) == (0, "---\n# [1/1] healthy:\ntrue\n")

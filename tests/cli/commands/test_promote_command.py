@@ -281,8 +281,7 @@ def test_a_customization_of_the_server_is_edited(world: World, tmp_path: Path, m
     monkeypatch.setenv("KUBE_EDITOR", str(editor))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = world.run(interpret, "edited", "--edit")
-    warning = "Warning: ResourceInterpreterCustomization: stored; nothing acts on it yet\n"
-    assert said(result) == (0, "resourceinterpretercustomization.config.karmada.io/edited edited\n", warning)
+    assert said(result) == (0, "resourceinterpretercustomization.config.karmada.io/edited edited\n", "")
     changed = world.get(world.here, gvr, "edited")
     assert changed is not None
     script = changed["spec"]["customizations"]["healthInterpretation"]["luaScript"]

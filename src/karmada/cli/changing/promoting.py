@@ -18,6 +18,7 @@ from karmada.cli.changing.applying.policies import kind_text, policy_name
 from karmada.cli.output.printing import printer
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.session import Session, control_plane, member
+from karmada.interpreter.assembly import built_in_layers
 from karmada.interpreter.interpreter import Layer
 from karmada.interpreter.lua.layer import Declarative
 from karmada.interpreter.native.layer import Native
@@ -196,6 +197,7 @@ class _Promotion:
         """Dependencies by the first interpreter that supports the kind; without one, a warning and no dependencies."""
         listed = await self._control.client.list_all(ResourceInterpreterCustomization.gvr)
         layers: list[tuple[str, Layer]] = [("configurable", Declarative(listed.items))]
+        layers += [("thirdparty", layer) for layer in built_in_layers()]
         gvk = gvk_of(obj)
         try:
             for name, layer in layers:

@@ -18,7 +18,9 @@ from karmada.cli.targeting.selection import NOTHING_GIVEN
 
 if TYPE_CHECKING:
     from karmada.api.interpreter_context import Operation
+    from karmada.interpreter.interpreter import Interpreter
     from karmada.interpreter.lua.layer import Declarative
+    from karmada.interpreter.lua.library import Library
     from karmada.kube.objects.types import Obj
 
 KIND, API_VERSION = "ResourceInterpreterCustomization", "config.karmada.io/v1alpha1"
@@ -65,6 +67,9 @@ class Customization:
 def interpret(names: tuple[str, ...], **flags: Any) -> None:
     """Check, run and edit customizations of the resource interpreter.
 
+    Without a customization, an operation is run as it is built in: by an interpreter in Python that is installed here,
+    or by what is known of the kind.
+
     \b
     Examples:
       karmadactl interpret -f customization.yaml --check
@@ -73,10 +78,11 @@ def interpret(names: tuple[str, ...], **flags: Any) -> None:
       karmadactl interpret -f customization.yaml --operation Retain --desired-file web.yaml --observed-file seen.yaml
       karmadactl interpret -f customization.yaml --operation AggregateStatus --desired-file web.yaml --status-file -
       karmadactl interpret -f customization.yaml --edit --show-doc
+      karmadactl interpret --operation InterpretHealth --observed-file seen.yaml
     """
     if flags["check"] and flags["edit"]:
         raise connect.failure("you can only set one of --check and --edit options")
-    if not names and not flags["filenames"]:
+    if not names and not flags["filenames"] and not flags["operation"]:
         raise connect.failure(NOTHING_GIVEN)
     if names and flags["filenames"]:
         raise connect.failure(
@@ -93,8 +99,20 @@ def interpret(names: tuple[str, ...], **flags: Any) -> None:
         _execute(operation, load(names, flags), flags)
 
 
+def _interpreter(customizations: list[Obj], library: Library) -> Declarative | Interpreter:
+    """Of these customizations alone, or of everything that is built in."""
+    from karmada.features import default_gates
+    from karmada.interpreter.assembly import interpreter_with
+    from karmada.interpreter.lua.layer import Declarative
+    from karmada.kube.objects.clock import SYSTEM
+
+    return Declarative(customizations, library=library) if customizations else interpreter_with(SYSTEM, default_gates())
+
+
 def load(names: Sequence[str], flags: dict[str, Any]) -> list[Customization]:
     """Customizations from files, or from the server by their names; whatever else the files hold comes along."""
+    if not names and not flags["filenames"]:
+        return []
     if flags["filenames"]:
         sources = read_files(flags["filenames"], recursive=flags["recursive"])
         return [Customization(source.obj, source.name) for source in sources]
@@ -169,7 +187,6 @@ def _operation(word: str) -> Operation:
 
 
 def _execute(operation: Operation, customizations: Sequence[Customization], flags: dict[str, Any]) -> None:
-    from karmada.interpreter.lua.layer import Declarative
     from karmada.interpreter.lua.library import Library
     from karmada.interpreter.operations import RETAIN, InterpreterError, gvk_of
 
@@ -190,7 +207,7 @@ def _execute(operation: Operation, customizations: Sequence[Customization], flag
         obj = desired or observed or {}
     items = _status_items(flags["status_file"])
     library = Library(printed=lambda line: click.echo(line, err=True))
-    layer = Declarative([customization.obj for customization in customizations], library=library)
+    layer = _interpreter([customization.obj for customization in customizations], library)
     try:
         if not layer.enabled(gvk_of(obj), operation):
             raise InterpreterError("rule is not enabled")
@@ -227,40 +244,40 @@ def _status_items(path: str) -> list[Obj]:
     return items
 
 
-async def _replicas(layer: Declarative, given: _Inputs) -> dict[str, Any]:
+async def _replicas(layer: Declarative | Interpreter, given: _Inputs) -> dict[str, Any]:
     replicas, requirements = await layer.get_replicas(given.obj)
     return {"replica": replicas, "requires": requirements}
 
 
-async def _components(layer: Declarative, given: _Inputs) -> dict[str, Any]:
+async def _components(layer: Declarative | Interpreter, given: _Inputs) -> dict[str, Any]:
     return {"components": await layer.get_components(given.obj)}
 
 
-async def _revised(layer: Declarative, given: _Inputs) -> dict[str, Any]:
+async def _revised(layer: Declarative | Interpreter, given: _Inputs) -> dict[str, Any]:
     return {"revised": await layer.revise_replica(given.obj, given.replicas)}
 
 
-async def _retained(layer: Declarative, given: _Inputs) -> dict[str, Any]:
+async def _retained(layer: Declarative | Interpreter, given: _Inputs) -> dict[str, Any]:
     return {"retained": await layer.retain(given.obj, given.observed)}
 
 
-async def _status(layer: Declarative, given: _Inputs) -> dict[str, Any]:
+async def _status(layer: Declarative | Interpreter, given: _Inputs) -> dict[str, Any]:
     return {"status": await layer.reflect_status(given.obj)}
 
 
-async def _aggregated(layer: Declarative, given: _Inputs) -> dict[str, Any]:
+async def _aggregated(layer: Declarative | Interpreter, given: _Inputs) -> dict[str, Any]:
     return {"aggregatedStatus": await layer.aggregate_status(given.obj, given.items)}
 
 
-async def _healthy(layer: Declarative, given: _Inputs) -> dict[str, Any]:
+async def _healthy(layer: Declarative | Interpreter, given: _Inputs) -> dict[str, Any]:
     return {"healthy": await layer.interpret_health(given.obj)}
 
 
-async def _dependencies(layer: Declarative, given: _Inputs) -> dict[str, Any]:
+async def _dependencies(layer: Declarative | Interpreter, given: _Inputs) -> dict[str, Any]:
     return {"dependencies": await layer.get_dependencies(given.obj)}
 
 
-_CALLS: dict[str, Callable[[Declarative, _Inputs], Any]] = {
+_CALLS: dict[str, Callable[[Declarative | Interpreter, _Inputs], Any]] = {
     "InterpretReplica": _replicas,
     "InterpretComponent": _components,
     "ReviseReplica": _revised,

@@ -268,12 +268,9 @@ async def _revised(
 ) -> Obj:
     """As the binding controller makes it, before overrides."""
     from karmada.controllers.binding.manifests import completions_of, with_completions
-    from karmada.interpreter.interpreter import Interpreter
-    from karmada.interpreter.native.layer import Native
     from karmada.interpreter.operations import REVISE_REPLICA, gvk_of
-    from karmada.kube.objects.clock import SYSTEM
 
-    interpreter = Interpreter(native=Native(SYSTEM, scheduler.gates))
+    interpreter = scheduler.interpreter
     if spec.get("replicas") and interpreter.enabled(gvk_of(resource), REVISE_REPLICA):
         resource = await interpreter.revise_replica(resource, goals[cluster])
     completions = completions_of(resource, spec, goals)

@@ -165,13 +165,10 @@ async def with_replica_policy(client: Client, resource: Obj, spec: Obj) -> Obj:
 
 async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj:
     """Replicas and what each needs. A number that the server would fill in is 1."""
-    from karmada.interpreter.interpreter import Interpreter
-    from karmada.interpreter.native.layer import Native
     from karmada.interpreter.native.replicas import FIELDS
     from karmada.interpreter.operations import INTERPRET_REPLICA, InterpreterError, gvk_of
-    from karmada.kube.objects.clock import SYSTEM
 
-    interpreter = Interpreter(native=Native(SYSTEM, scheduler.gates))
+    interpreter = scheduler.interpreter
     if not interpreter.enabled(gvk_of(resource), INTERPRET_REPLICA):
         return {}
     field_name = FIELDS.get(gvk_of(resource))

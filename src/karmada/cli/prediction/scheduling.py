@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -13,6 +14,7 @@ from karmada.kube.objects.types import Obj
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from karmada.interpreter.interpreter import Interpreter
     from karmada.kube.client.client import Client
     from karmada.scheduler.decision import Decision
     from karmada.scheduler.explain import ClusterReason, Explanation
@@ -49,9 +51,10 @@ class Scheduler:
             self._algorithm: Algorithm = assemble(self.gates, self._plugins)
         except (ValueError, PluginError) as error:
             raise connect.failure(str(error)) from error
+        self._customizations: list[Obj] = []
 
     async def follow(self, client: Client) -> None:
-        """Take over the feature gates of the running control plane; those of the flag stay."""
+        """Take over feature gates and customizations of the running control plane; gates of the flag stay."""
         from karmada.cli.prediction.running import running
         from karmada.features import FEATURES
         from karmada.scheduler.service.assembly import assemble
@@ -60,6 +63,19 @@ class Scheduler:
         self.gates.set_values({name: on for name, on in found.gates.items() if name in FEATURES})
         self.gates.set(self._given)
         self._algorithm = assemble(self.gates, self._plugins)
+        self._customizations = await _customizations(client)
+
+    @cached_property
+    def interpreter(self) -> Interpreter:
+        """With the layers of the control plane, except webhooks, which only it can reach."""
+        from karmada.interpreter.assembly import interpreter_with
+        from karmada.kube.objects.clock import SYSTEM
+
+        if not self._customizations:
+            return interpreter_with(SYSTEM, self.gates)
+        from karmada.interpreter.lua.layer import Declarative
+
+        return interpreter_with(SYSTEM, self.gates, Declarative(self._customizations))
 
     @property
     def components(self) -> bool:
@@ -79,6 +95,17 @@ class Scheduler:
         if not namespace or not self.gates.enabled("WorkloadAffinity"):
             return []
         return (await client.list_all(ResourceBinding.gvr, namespace)).items
+
+
+async def _customizations(client: Client) -> list[Obj]:
+    """None for those who may not read them."""
+    from karmada.api.config import ResourceInterpreterCustomization
+    from karmada.kube.objects.errors import Forbidden, NotFound
+
+    try:
+        return (await client.list_all(ResourceInterpreterCustomization.gvr)).items
+    except (Forbidden, NotFound):
+        return []
 
 
 class _Peers:
