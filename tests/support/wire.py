@@ -6,6 +6,8 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -26,16 +28,24 @@ class Answer:
         return json.loads(self.body)
 
 
+@cache
+def _context(authority: bytes, directory: Path | None = None, _certificate: bytes = b"") -> ssl.SSLContext:
+    """With the administrator's certificate, which lies in this directory, or anonymous; servers share certificates."""
+    tls = ssl.create_default_context(cadata=authority.decode())
+    if directory is not None:
+        tls.load_cert_chain(directory / "admin.crt", directory / "admin.key")
+    return tls
+
+
 class Http:
     """Plain HTTPS requests as the administrator (or with headers of one's own), seen as bytes and headers."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
-        tls = ssl.create_default_context(cadata=server.pki.ca.cert_pem.decode())
-        tls.load_cert_chain(server.pki.directory / "admin.crt", server.pki.directory / "admin.key")
-        self.anonymous_tls = ssl.create_default_context(cadata=server.pki.ca.cert_pem.decode())
+        authority, admin = server.pki.ca.cert_pem, server.pki.admin.cert_pem
+        self._tls = _context(authority, server.pki.directory, admin)
+        self.anonymous_tls = _context(authority)
         self._session = aiohttp.ClientSession(auto_decompress=False)
-        self._tls = tls
 
     async def close(self) -> None:
         await self._session.close()

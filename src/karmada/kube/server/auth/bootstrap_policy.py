@@ -147,6 +147,8 @@ def _fill_aggregates(roles: list[Obj]) -> None:
 
 def missing_rules(existing: Obj, wanted: Obj) -> list[Rule]:
     """The rules of the default role that the stored one does not grant."""
+    if existing.get("rules") == wanted.get("rules"):
+        return []
     return compact(uncovered(existing.get("rules") or (), wanted.get("rules") or ()))
 
 

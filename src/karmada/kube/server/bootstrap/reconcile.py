@@ -68,11 +68,13 @@ def _bring_up_to_date(existing: Obj, wanted: Obj) -> Obj | None:
 
 
 def _covers(existing: object, wanted: object) -> bool:
+    if existing == wanted:  # nearly always, and compared at once
+        return True
     if isinstance(wanted, dict) and isinstance(existing, dict):
         return all(_covers(existing.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list) and isinstance(existing, list):
         return len(existing) == len(wanted) and all(map(_covers, existing, wanted))
-    return existing == wanted
+    return False
 
 
 _MENDERS: dict[str, Mend] = {
