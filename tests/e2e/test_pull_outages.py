@@ -18,6 +18,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.local_environment import PORT, LocalEnvironment
 from tests.support.eventually import eventually_blocking
+from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
 MANY = 500
@@ -78,6 +79,18 @@ def agent_pid(local: LocalEnvironment) -> int:
     return int(process["pid"])
 
 
+def test_a_cluster_whose_agent_is_gone_becomes_unknown_and_comes_back(local: LocalEnvironment) -> None:
+    member = local.member("member2")
+    member("-n", "karmada-system", "scale", "deployment", "karmada-agent", "--replicas=0")
+    eventually_blocking(lambda: ready(local, "member2") == "Unknown", 40)
+    taints = local.clusters()["member2"]["spec"]["taints"]
+    assert "cluster.karmada.io/unreachable" in [taint["key"] for taint in taints]
+    assert ready(local, "member1") == "True"
+    member("-n", "karmada-system", "scale", "deployment", "karmada-agent", "--replicas=1")
+    eventually_blocking(lambda: ready(local, "member2") == "True", 60)
+    eventually_blocking(lambda: not local.clusters()["member2"]["spec"].get("taints"), 20)
+
+
 def test_many_objects_arrive_once_though_agent_and_control_plane_are_killed(local: LocalEnvironment) -> None:
     modes = {name: cluster["spec"]["syncMode"] for name, cluster in local.clusters().items()}
     assert modes == {"member1": "Push", "member2": "Pull"}
@@ -89,21 +102,26 @@ def test_many_objects_arrive_once_though_agent_and_control_plane_are_killed(loca
     first = {item["metadata"]["name"]: item["metadata"]["uid"] for item in arrived(local)}
 
     create(local, 350, MANY)
+    url = load_config(local.control_kubeconfig).server
     os.kill(local.pids()["karmada"], signal.SIGKILL)
-    local.up(*QUICK)
-    eventually_blocking(lambda: len(arrived(local)) == MANY, 60)
+    agent = agent_pid(local)
+    local.member("member2")("delete", "configmap", "settings-0")
+    corrected = ("configmap/settings-0", "--for=create", "--timeout=30s")
+    local.member("member2")("wait", *corrected)
+    plane = ServerProcess(
+        local.folder,
+        list(QUICK[1:]),
+        port=int(url.rpartition(":")[2]),
+        module="karmada.components.karmada",
+        greeting="Control plane at",
+    )
+    plane.start()
+    try:
+        eventually_blocking(lambda: len(arrived(local)) == MANY, 60)
+        assert agent_pid(local) == agent
+    finally:
+        plane.stop()
+    first.pop("settings-0")
     after = {item["metadata"]["name"]: item["metadata"]["uid"] for item in arrived(local)}
     assert {name: after[name] for name in first} == first
     assert {item["data"]["number"] for item in arrived(local)} == {str(number) for number in range(MANY)}
-
-
-def test_a_cluster_whose_agent_is_gone_becomes_unknown_and_comes_back(local: LocalEnvironment) -> None:
-    member = local.member("member2")
-    member("-n", "karmada-system", "scale", "deployment", "karmada-agent", "--replicas=0")
-    eventually_blocking(lambda: ready(local, "member2") == "Unknown", 40)
-    taints = local.clusters()["member2"]["spec"]["taints"]
-    assert "cluster.karmada.io/unreachable" in [taint["key"] for taint in taints]
-    assert ready(local, "member1") == "True"
-    member("-n", "karmada-system", "scale", "deployment", "karmada-agent", "--replicas=1")
-    eventually_blocking(lambda: ready(local, "member2") == "True", 60)
-    eventually_blocking(lambda: not local.clusters()["member2"]["spec"].get("taints"), 20)
