@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from karmada.components.server import control_plane_server
+from karmada.kube.kinds.rbac import aggregate
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
@@ -65,6 +66,14 @@ async def test_kinds_are_established_and_schemas_have_their_levels_before_any_co
                 assert conditions == {"NamesAccepted": "True", "Established": "True"}
             if "/flowschemas/" in key:
                 assert conditions == {"Dangling": "False"}
+
+
+async def test_aggregating_roles_have_the_rules_of_all_others_before_any_controller_runs(tmp_path: Path) -> None:
+    for cluster in (await new_cluster(tmp_path), await new_cluster(tmp_path)):
+        roles = {key.rpartition("/")[2]: obj for key, obj in cluster.items() if "/clusterroles/" in key}
+        for name in ("view", "edit", "admin"):
+            assert aggregate(roles[name], roles.values()) is None
+            assert any("policy.karmada.io" in rule["apiGroups"] for rule in roles[name]["rules"])
 
 
 async def test_another_version_of_kubernetes_remembers_its_own(tmp_path: Path) -> None:

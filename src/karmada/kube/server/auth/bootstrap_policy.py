@@ -8,7 +8,7 @@ is left alone. Aggregating roles come filled, and the aggregation controller kee
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from karmada.kube.kinds.rbac import GROUP, aggregate
@@ -51,8 +51,7 @@ def bootstrap_objects() -> tuple[Obj, ...]:
     reader = next(r for r in roles if r["metadata"]["name"] == "extension-apiserver-authentication-reader")
     users = ["user:system:kube-controller-manager", "user:system:kube-scheduler"]
     bindings.append(_binding(reader, "system::extension-apiserver-authentication-reader", users))
-    _fill_aggregates(roles)
-    return (*roles, *bindings)
+    return (*fill_aggregates(roles), *bindings)
 
 
 # --- reading the data ---------------------------------------------------------------------------------------------
@@ -133,13 +132,15 @@ def _binding(role: Obj, name: str, subjects: list[str]) -> Obj:
     return binding
 
 
-def _fill_aggregates(roles: list[Obj]) -> None:
-    """In place; from the inside out, since edit holds view and admin holds edit."""
-    cluster_roles = {role["metadata"]["name"]: role for role in roles if role["kind"] == "ClusterRole"}
-    for name in ("view", "edit", "admin"):
-        rules = aggregate(cluster_roles[name], cluster_roles.values())
+def fill_aggregates(objects: Iterable[Obj]) -> list[Obj]:
+    """The objects, with the rules that view, edit and admin have from the other roles among them."""
+    objects = list(objects)
+    roles = {obj["metadata"]["name"]: obj for obj in objects if obj["kind"] == "ClusterRole"}
+    for name in ("view", "edit", "admin"):  # from the inside out: edit holds view, and admin holds edit
+        rules = aggregate(roles[name], roles.values())
         if rules is not None:
-            cluster_roles[name]["rules"] = rules
+            roles[name] = {**roles[name], "rules": rules}
+    return [roles[obj["metadata"]["name"]] if obj["kind"] == "ClusterRole" else obj for obj in objects]
 
 
 # --- repairing ----------------------------------------------------------------------------------------------------

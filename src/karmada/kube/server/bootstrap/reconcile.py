@@ -23,7 +23,7 @@ from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.writes import retry_on_conflict
-from karmada.kube.server.auth.bootstrap_policy import bootstrap_objects, must_recreate, reconcile
+from karmada.kube.server.auth.bootstrap_policy import bootstrap_objects, fill_aggregates, must_recreate, reconcile
 from karmada.kube.server.bootstrap.objects import NAMESPACE_RESOURCE
 from karmada.kube.server.bootstrap.remembered import recall, remember
 from karmada.kube.server.controllers.flow_schemas import SCHEMAS, report_level
@@ -111,6 +111,8 @@ class Defaults:
         """Make these and RBAC's what they should be."""
         new = self.cache.get(NAMESPACE_RESOURCE, "", "default") is None  # it cannot be deleted
         everything = [*objects, *bootstrap_objects()]
+        if new and any(obj["kind"] == "ClusterRole" for obj in objects):
+            everything = fill_aggregates(everything)
         for is_namespace in (True, False):
             chosen = [obj for obj in everything if (obj["kind"] == "Namespace") is is_namespace]
             outcomes = await asyncio.gather(*(self._ensure(obj, new) for obj in chosen), return_exceptions=True)
