@@ -83,6 +83,21 @@ def test_options_select_lines(file: LogFile, options: LogOptions, expected: byte
     assert shown(file, options) == expected
 
 
+def test_a_line_in_parts_counts_once(file: LogFile) -> None:
+    line = b"x" * (3 * LINE_BYTES) + b"\n"
+    file.write("stdout", b"first\n" + line)
+    assert shown(file, LogOptions(tail=1)) == line
+
+
+@pytest.mark.parametrize("tail", [0, 1, 7, 1000, 4999, 5000, 9000])
+def test_the_last_lines_of_a_long_log_are_those_of_all_of_it(tmp_path: Path, tail: int) -> None:
+    file = LogFile(tmp_path / "0.log", Ticking(), limit=150_000)
+    for number in range(5000):
+        file.write("stderr" if number % 3 else "stdout", b"line %d %s\n" % (number, b"x" * (number % 50)))
+    everything = shown(file).splitlines(keepends=True)
+    assert shown(file, LogOptions(tail=tail)) == b"".join(everything[max(0, len(everything) - tail) :])
+
+
 def test_the_log_of_a_container_that_wrote_nothing_is_empty(file: LogFile) -> None:
     file.close()
     assert shown(file) == b""

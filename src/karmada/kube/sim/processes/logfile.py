@@ -20,13 +20,15 @@ StreamName = Literal["stdout", "stderr"]
 LINE_BYTES = 16 * 1024
 FILE_BYTES = 10 * 1024 * 1024
 _NANO = 10**9
+_TAIL_BYTES = 64 * 1024
+"""How much of a log is read first when only its last lines are wanted."""
 
 
 class Entry(NamedTuple):
     time: str
     stream: str
     text: bytes
-    """With its line end, unless it is a part."""
+    """With its line end."""
 
     def shown(self, timestamps: bool) -> bytes:
         return f"{self.time} ".encode() + self.text if timestamps else self.text
@@ -105,23 +107,10 @@ def _older(path: Path) -> Path:
 # reading
 
 
-def entries(path: Path) -> Iterator[Entry]:
-    for file in (_older(path), path):
-        if file.exists():
-            yield from _parsed(file.read_bytes())
-
-
-def _parsed(data: bytes) -> Iterator[Entry]:
-    """Of whole lines."""
-    for line in data.split(b"\n")[:-1]:
-        time, stream, kind, text = line.split(b" ", 3)
-        yield Entry(time.decode(), stream.decode(), text + b"\n" if kind == b"F" else text)
-
-
 def history(path: Path, options: LogOptions) -> Iterator[bytes]:
     """The lines there are now, as the options select them."""
     cut = _Limit(options.limit)
-    for entry in _selected(list(entries(path)), options):
+    for entry in _selected(_Reader(path).first(options.tail), options):
         data = cut.take(entry.shown(options.timestamps))
         if not data:
             return
@@ -131,8 +120,8 @@ def history(path: Path, options: LogOptions) -> Iterator[bytes]:
 async def followed(log: LogFile, options: LogOptions) -> AsyncIterator[bytes]:
     """The lines there are, then each as it is written, until the process ends."""
     cut = _Limit(options.limit)
-    at = _Position(log.path)
-    pending = _selected(at.read(), options)
+    reader = _Reader(log.path)
+    pending = _selected(reader.first(options.tail), options)
     later = options._replace(tail=None)
     while True:
         for entry in pending:
@@ -141,7 +130,7 @@ async def followed(log: LogFile, options: LogOptions) -> AsyncIterator[bytes]:
                 return
             yield data
         changed, closed = log.changed, log.closed
-        pending = _selected(at.read(), later)
+        pending = _selected(reader.next(), later)
         if not pending:
             if closed:
                 return
@@ -158,51 +147,86 @@ def _selected(found: list[Entry], options: LogOptions) -> list[Entry]:
     return found
 
 
-class _Position:
-    """How far a follower has read, also across a rotation."""
+class _Reader:
+    """Reads a log from its end or its beginning on, and then what is written, also across a rotation."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._inode = 0
         self._offset = 0
-        self._first = True
+        self._parts: dict[str, Entry] = {}
+        """Of lines whose last part has not come yet, by stream."""
 
-    def read(self) -> list[Entry]:
-        found: list[Entry] = []
-        if self._first:
-            self._first = False
-            older = _older(self._path)
-            if older.exists():
-                found += _parsed(older.read_bytes())
+    def first(self, tail: int | None) -> list[Entry]:
+        """All lines; if only some of the last ones are wanted, at least those, without reading all."""
+        size = _TAIL_BYTES
+        while True:
+            data, all_of_it = _ending(self._path, None if tail is None else size)
+            self._parts.clear()
+            found = self._parsed(data)
+            if all_of_it or len(found) > (tail or 0):
+                break
+            size *= 4
+        if self._path.exists():
+            found_at = self._path.stat()
+            self._inode, self._offset = found_at.st_ino, found_at.st_size
+        return found
+
+    def next(self) -> list[Entry]:
+        """What was written since the last call."""
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
-            return found
+            return []
+        found: list[Entry] = []
         with file:
-            inode = _inode(file)
-            if self._inode and inode != self._inode:
-                found += self._rest_of_older()
-                self._offset = 0
-            self._inode = inode
+            inode = os.fstat(file.fileno()).st_ino
+            if inode != self._inode:
+                found += self._parsed(self._rest_of_older())
+                self._inode, self._offset = inode, 0
             file.seek(self._offset)
             data = file.read()
-            data = data[: data.rfind(b"\n") + 1]
             self._offset += len(data)
-        return [*found, *_parsed(data)]
+        return found + self._parsed(data)
 
-    def _rest_of_older(self) -> list[Entry]:
+    def _rest_of_older(self) -> bytes:
+        """What was not read of the file before; all of it if there was none yet."""
         older = _older(self._path)
-        if not older.exists():
-            return []
-        with older.open("rb") as file:
-            if _inode(file) != self._inode:
-                return []
-            file.seek(self._offset)
-            return list(_parsed(file.read()))
+        if not older.exists() or (self._inode and older.stat().st_ino != self._inode):
+            return b""
+        return _from(older, self._offset)
+
+    def _parsed(self, data: bytes) -> list[Entry]:
+        """The lines that are complete; their parts are put together."""
+        found = []
+        for line in data.split(b"\n")[:-1]:
+            time, stream, kind, text = line.split(b" ", 3)
+            name = stream.decode()
+            entry = self._parts.pop(name, Entry(time.decode(), name, b""))
+            if kind == b"F":
+                found.append(entry._replace(text=entry.text + text + b"\n"))
+            else:
+                self._parts[name] = entry._replace(text=entry.text + text)
+        return found
 
 
-def _inode(file: IO[bytes]) -> int:
-    return os.fstat(file.fileno()).st_ino
+def _ending(path: Path, size: int | None) -> tuple[bytes, bool]:
+    """The last bytes of a log from the beginning of a line on, and whether that is all; no size: all of it."""
+    sizes = [file.stat().st_size if file.exists() else 0 for file in (_older(path), path)]
+    if size is None or size >= sum(sizes):
+        return b"".join(_from(file, 0) for file in (_older(path), path)), True
+    data = _from(path, max(0, sizes[1] - size))
+    if len(data) < size:
+        data = _from(_older(path), sizes[0] - (size - len(data))) + data
+    return data[data.find(b"\n") + 1 :], False
+
+
+def _from(path: Path, offset: int) -> bytes:
+    if not path.exists():
+        return b""
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read()
 
 
 class _Limit:
