@@ -46,7 +46,7 @@ def never_served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 async def test_a_start_that_waits_reports_for_what_and_ends_on_a_signal(folder: Path, never_served: list[Any]) -> None:
     plane, stopping = new_plane(folder), asyncio.Event()
     running = asyncio.create_task(run(plane, "Control plane", stopping))
-    await eventually(lambda: never_served, within=20)
+    await eventually(lambda: never_served)
     assert never_served[-1]["missing"] == "phantoms.apps.karmada.io"
     stopping.set()
     await asyncio.wait_for(running, 30)
@@ -94,7 +94,7 @@ async def test_a_definition_that_was_deleted_comes_back_when_it_is_gone(folder: 
             crd = plane.server.cache.get(CRDS.group_resource, "", name)
             return crd is not None and crd["metadata"]["uid"] != uid
 
-        await eventually(renewed, within=15)
+        await eventually(renewed)
         await eventually(lambda: plane.server.registry.get(REBALANCERS) is not None)
     finally:
         await plane.stop()

@@ -77,8 +77,8 @@ async def test_the_all_in_one_holds_both_leases_when_it_is_ready(folder: Path) -
 
 async def test_a_scheduler_beside_the_all_in_one_stands_by(folder: Path) -> None:
     async with all_in_one(folder) as plane, scheduler_beside(plane) as other:
-        await eventually(lambda: other.manager.informers.synced, within=10)
-        await eventually(lambda: other.manager._stood.is_set(), within=10)
+        await eventually(lambda: other.manager.informers.synced)
+        await eventually(lambda: other.manager._stood.is_set())
         assert works(plane.manager, SCHEDULING)
         assert not works(other.manager, SCHEDULING)
 
@@ -114,15 +114,15 @@ async def test_of_two_on_one_etcd_each_lease_has_one_holder_and_the_other_takes_
     try:
         async with AsyncExitStack() as stack:
             first = await stack.enter_async_context(all_in_one(tmp_path / "a", etcd.url))
-            await eventually(lambda: works(first.manager, SCHEDULING), within=20)
+            await eventually(lambda: works(first.manager, SCHEDULING))
             shutil.copytree(tmp_path / "a" / "pki", tmp_path / "b" / "pki")
             async with all_in_one(tmp_path / "b", etcd.url) as second:
-                await eventually(lambda: second.manager is not None and second.manager._stood.is_set(), within=20)
+                await eventually(lambda: second.manager is not None and second.manager._stood.is_set())
                 assert not works(second.manager, SCHEDULING)
                 assert not works(second.manager, "binding-controller")
                 await stack.aclose()  # it releases its leases
-                await eventually(lambda: works(second.manager, SCHEDULING), within=20)
-                await eventually(lambda: works(second.manager, "binding-controller"), within=20)
+                await eventually(lambda: works(second.manager, SCHEDULING))
+                await eventually(lambda: works(second.manager, "binding-controller"))
     finally:
         etcd.stop()
 

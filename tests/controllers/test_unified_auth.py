@@ -249,7 +249,7 @@ async def test_a_cluster_without_an_impersonator_gets_one_when_it_is_ready(plane
         await registered(plane, member)
         await plane.set_ready("m1", "True")
         spec = await eventually(
-            lambda: (clusters.get(Key("", "m1")) or {"spec": {}})["spec"].get("impersonatorSecretRef"), within=20
+            lambda: (clusters.get(Key("", "m1")) or {"spec": {}})["spec"].get("impersonatorSecretRef")
         )
         assert spec == {"namespace": "karmada-cluster", "name": "m1-impersonator"}
         token = (await plane.client.get(SECRETS, "m1-impersonator", "karmada-cluster"))["data"]["token"]

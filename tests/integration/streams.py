@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.wire import Http
 
-SECONDS = 10.0
+SECONDS = 30.0
 
 
 class Events:

@@ -419,9 +419,7 @@ def left(world: World, model: Model) -> dict[str, list[str]]:
 
 
 async def agree(world: World, model: Model) -> None:
-    await eventually(
-        lambda: left(world, model) == model.owners, within=10, show=lambda: (left(world, model), model.owners)
-    )
+    await eventually(lambda: left(world, model) == model.owners, show=lambda: (left(world, model), model.owners))
     await world.settled()
     assert left(world, model) == model.owners
 

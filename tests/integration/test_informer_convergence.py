@@ -91,7 +91,7 @@ async def run(data_dir: Path, steps: list[tuple[str, int]]) -> None:
         for count, (what, number) in enumerate(steps):
             await scenario.step(what, number, count)
         for informer in informers:
-            await eventually(lambda informer=informer: known(informer) == scenario.stored(), within=20.0)
+            await eventually(lambda informer=informer: known(informer) == scenario.stored())
         assert scenario.received == scenario.stored()
     finally:
         for informer in informers:

@@ -275,7 +275,7 @@ async def test_many_namespaces_go_at_the_same_time(server: ApiServer, http: Http
         await hold(client, "config", namespace=name)
     for name in names:
         await http("DELETE", f"/api/v1/namespaces/{name}")
-    await eventually(lambda: all(namespace(server, name) is None for name in names), within=10)
+    await eventually(lambda: all(namespace(server, name) is None for name in names))
     assert not [o for o in server.cache.list(CONFIG_MAPS.group_resource) if o["metadata"]["namespace"] in names]
 
 

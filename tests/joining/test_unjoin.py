@@ -171,7 +171,7 @@ async def test_force_releases_everything(plane: ControlPlane, member: MemberServ
     assert await member.get(CLUSTER_ROLES, ROLE) is None
     assert "forcing it" in steps[0]
     namespaces = plane.context.informers.of(NAMESPACES)
-    await eventually(lambda: namespaces.get(Key("", "karmada-es-m1")) is None, within=10)
+    await eventually(lambda: namespaces.get(Key("", "karmada-es-m1")) is None)
 
 
 async def test_force_goes_on_when_something_cannot_be_let_go(

@@ -75,7 +75,7 @@ async def test_the_sample_controller_works_as_another_process(server: ApiServer)
     try:
         for number in range(5):
             await client.create(CONFIG_MAPS, config_map(f"c{number}", copy="YQ=="))
-        await eventually(lambda: len(secrets) == 5, within=20)
+        await eventually(lambda: len(secrets) == 5)
         await client.patch(CONFIG_MAPS, "c0", "default", {"data": {"copy": "Yg=="}})
         await client.delete(CONFIG_MAPS, "c1", "default")
         expected = {"c0": "Yg==", "c2": "YQ==", "c3": "YQ==", "c4": "YQ=="}
@@ -161,7 +161,7 @@ async def test_an_informer_survives_restarts_of_the_server(tmp_path: Path) -> No
                 await server.stop()
                 server = await start(port)
         latest = {key_of(obj): obj for obj in (await client.list(CONFIG_MAPS, "default"))["items"]}
-        await eventually(lambda: {key_of(obj): obj for obj in informer.list()} == latest, within=10)
+        await eventually(lambda: {key_of(obj): obj for obj in informer.list()} == latest)
         assert state == latest
     finally:
         await informer.stop()

@@ -93,7 +93,7 @@ async def furnish(whole: Whole) -> None:
     await whole.admin.create(
         JOBS, {"metadata": {"name": "once", "namespace": "default"}, "spec": {"template": {"spec": pod}}}
     )
-    await eventually(lambda: done(whole), within=10, show=whole.states)
+    await eventually(lambda: done(whole), show=whole.states)
 
 
 def done(whole: Whole) -> bool:

@@ -383,7 +383,7 @@ async def test_many_nodes_are_served_in_large_steps_and_counted_from_time_to_tim
     for number in range(297):
         await cluster.add_node(f"n{number}")
     await cluster.create(daemon_set())
-    await eventually(lambda: sum(map(is_ready, cluster.pods)) == 300, within=20)
+    await eventually(lambda: sum(map(is_ready, cluster.pods)) == 300)
     await eventually(lambda: cluster.status.get("currentNumberScheduled") == 300)
     await cluster.harness.clock.advance(1)
     await cluster.at_rest(300)

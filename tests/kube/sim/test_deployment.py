@@ -469,5 +469,5 @@ async def test_many_deployments_at_once_all_finish_and_cost_a_handful_of_writes_
         finished: Callable[[], bool] = lambda: all(
             (obj.get("status") or {}).get("availableReplicas") == 1 for obj in informer.list()
         )
-        await eventually(lambda: len(informer) == 30 and finished(), within=10)
+        await eventually(lambda: len(informer) == 30 and finished())
         assert all(3 <= count <= 6 for count in writes.values()), writes

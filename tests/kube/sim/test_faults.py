@@ -280,7 +280,7 @@ class Followed:
         return self._informer.get(Key("default", name)) is not None
 
     async def sees(self, name: str) -> None:
-        await eventually(lambda: self.has(name), within=10, show=lambda: self._informer.list())
+        await eventually(lambda: self.has(name), show=lambda: self._informer.list())
 
 
 @pytest.mark.parametrize("how", ["cut", "stall", "expire"])

@@ -127,7 +127,7 @@ async def whole_cluster(folder: Path, profile: Profile = SMALL, **settings: Any)
     try:
         config = replace(load_config(sim.kubeconfig), timeout=10.0)
         whole = Whole(sim, Client(HttpsTransport(config)), config)
-        await eventually(lambda: all_ready(sim, profile), within=10)
+        await eventually(lambda: all_ready(sim, profile))
         yield whole
     finally:
         if whole is not None:

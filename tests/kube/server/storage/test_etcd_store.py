@@ -235,7 +235,7 @@ async def test_without_etcd_calls_fail_in_time_and_work_again_when_it_is_back(ow
     assert time.monotonic() - started < LIMIT
     assert not store.healthy
     own_etcd.restart(member)
-    await eventually(lambda: store.healthy, within=15)
+    await eventually(lambda: store.healthy)
     assert await store.write("k", b"2", expected=first) > first
     await store.close()
 
@@ -330,7 +330,7 @@ async def test_a_minority_does_not_answer(three: EtcdCluster) -> None:
     assert time.monotonic() - started < LIMIT
     assert not store.healthy
     three.restart(three.members[0])
-    await eventually(lambda: store.healthy, within=15)
+    await eventually(lambda: store.healthy)
     await store.write("answered", b"", expected=0)
     await store.close()
 
