@@ -26,7 +26,7 @@ from karmada.interpreter.operations import (
     report_of,
 )
 from karmada.interpreter.requirements import pod_requirements
-from karmada.interpreter.thirdparty import kruise
+from karmada.interpreter.thirdparty import argo, flink, flux, kruise, kubeflow, kyverno, ray, spark, volcano
 from karmada.interpreter.thirdparty.kind import Kind
 from karmada.interpreter.thirdparty.values import dense
 from karmada.kube.objects.clock import SYSTEM, Clock
@@ -37,7 +37,8 @@ from karmada.kube.runtime.features import FeatureGates
 
 T = TypeVar("T")
 
-KINDS: Final[tuple[Kind, ...]] = (*kruise.KINDS,)
+_MODULES: Final = (kruise, argo, volcano, flink, flux, kubeflow, kyverno, ray, spark)
+KINDS: Final[tuple[Kind, ...]] = tuple(kind for module in _MODULES for kind in module.KINDS)
 
 _OPERATIONS: Final[dict[str, Operation]] = {
     "replicas": INTERPRET_REPLICA,

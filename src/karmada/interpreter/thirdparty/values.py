@@ -58,6 +58,12 @@ def numeric(value: Any) -> Number | None:
     return whole(value) if value.__class__ in (int, float) else None
 
 
+def count_or(default: int, value: Any) -> int:
+    """A number, cut to a whole one; the default when it is none."""
+    found = numeric(value)
+    return default if found is None else int(found)
+
+
 def whole(value: Number) -> Number:
     """A number without a fraction as int, so that it is written without a point."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
