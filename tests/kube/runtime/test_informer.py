@@ -13,7 +13,7 @@ from karmada.kube.objects.errors import ServiceUnavailable
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
-from karmada.kube.runtime.informers import Informers
+from karmada.kube.runtime.informers import Informers, Limit
 from karmada.kube.runtime.keys import Key, key_of
 from tests.support.eventually import eventually
 from tests.support.fake_api import CONFIG_MAPS, PODS, FakeApi, FakeTransport
@@ -367,3 +367,35 @@ async def _step(fake: FakeApi, client: Client, clock: FakeClock, what: str, numb
         fake.fail = lambda _: next(failures, None)
     else:
         await clock.advance(1)
+
+
+async def test_a_process_with_limits_sees_nothing_outside_them(client: Client, fake: FakeApi, clock: FakeClock) -> None:
+    for namespace, name in (("own", "a"), ("own", "b"), ("other", "a")):
+        await client.create(CONFIG_MAPS, config_map(name, namespace=namespace))
+    limits: dict[Any, Limit] = {CONFIG_MAPS: Limit("own", "metadata.name=a")}
+    informers = Informers(client, clock=clock, limits=limits)
+    limited, others = informers.of(CONFIG_MAPS), informers.of(PODS)
+    assert informers.of(CONFIG_MAPS, "own", field_selector="metadata.name=a,metadata.name=a") is not limited
+    informers.start()
+    await informers.wait_synced()
+    assert limited.keys() == [Key("own", "a")]
+    assert others.namespace == ""
+    await client.create(CONFIG_MAPS, config_map("c", namespace="own"))
+    await client.update(CONFIG_MAPS, {**fake.objects[CONFIG_MAPS, "own", "a"], "data": {"value": "2"}})
+    await eventually(lambda: (limited.get(Key("own", "a")) or {})["data"]["value"] == "2")
+    assert limited.keys() == [Key("own", "a")]
+    await informers.stop()
+
+
+async def test_a_server_that_is_back_is_listed_at_once(client: Client, fake: FakeApi, clock: FakeClock) -> None:
+    fake.fail = lambda _call: ServiceUnavailable("away")
+    informers = Informers(client, clock=clock)
+    informer = informers.of(CONFIG_MAPS)
+    informers.start()
+    for _ in range(8):
+        await clock.advance(30)
+    fake.fail = lambda _call: None
+    assert not informer.synced
+    informers.retry_now()
+    await eventually(lambda: informer.synced)
+    await informers.stop()

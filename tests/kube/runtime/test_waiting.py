@@ -73,6 +73,19 @@ async def test_pauses_grow_to_their_most_and_start_over_after_a_quiet_time(clock
     assert backoff.next() == 1
 
 
+async def test_a_pause_can_be_cut_short_and_the_next_is_the_shortest_again(clock: FakeClock) -> None:
+    backoff = Backoff(clock, first=1, most=60, jitter=0)
+    for _ in range(6):
+        backoff.next()
+    pausing = asyncio.ensure_future(backoff.pause())
+    await clock.advance(1)
+    assert not pausing.done()
+    backoff.cut_short()
+    await pausing
+    assert backoff.next() == 1
+    backoff.cut_short()  # nothing pauses
+
+
 def test_the_collector_is_tuned() -> None:
     before = gc.get_threshold()
     try:

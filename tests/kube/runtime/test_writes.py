@@ -62,6 +62,18 @@ async def test_finalizers_come_and_go(client: Client, fake: FakeApi) -> None:
     assert (await remove_finalizer(client, CONFIG_MAPS, three, "a.io/y")).outcome == "unchanged"
 
 
+async def test_a_finalizer_is_removed_without_a_patch_where_only_updates_are_allowed(
+    client: Client, fake: FakeApi
+) -> None:
+    metadata = {**WANTED["metadata"], "finalizers": ["a.io/x", "a.io/y"]}
+    old = await client.create(CONFIG_MAPS, {**WANTED, "metadata": metadata})
+    new = (await remove_finalizer(client, CONFIG_MAPS, old, "a.io/x", update=True)).object
+    assert new["metadata"]["finalizers"] == ["a.io/y"]
+    assert writes(fake) == ["POST", "PUT"]
+    with pytest.raises(Conflict):
+        await remove_finalizer(client, CONFIG_MAPS, old, "a.io/y", update=True)
+
+
 async def test_a_conflict_is_tried_again_and_the_last_one_is_raised(clock: FakeClock) -> None:
     import asyncio
 
