@@ -216,6 +216,27 @@ async def test_a_deleted_pod_is_terminated_and_its_folder_removed(cluster: Whole
     await eventually(lambda: not folder.exists())
 
 
+async def test_lifecycle_hooks_are_run_after_the_start_and_before_the_end(cluster: Whole, tmp_path: Path) -> None:
+    def hook(name: str) -> Obj:
+        script = "import sys, pathlib; pathlib.Path(sys.argv[1]).touch()"
+        return {"exec": {"command": ["python", "-c", script, str(tmp_path / name)]}}
+
+    container = {"lifecycle": {"postStart": hook("started"), "preStop": hook("stopping")}}
+    await cluster.admin.create(PODS, pod("p", container=container, terminationGracePeriodSeconds=30))
+    await ready(cluster, "p")
+    await eventually((tmp_path / "started").exists)
+    await cluster.admin.delete(PODS, "p", "default")
+    await eventually(lambda: not found(cluster, "p"))
+    assert (tmp_path / "stopping").exists()
+
+
+async def test_a_hook_that_fails_after_the_start_ends_the_container(cluster: Whole) -> None:
+    container = {"lifecycle": {"postStart": {"exec": {"command": ["ls"]}}}}
+    await cluster.admin.create(PODS, pod("p", container=container, restartPolicy="Never"))
+    await eventually(lambda: (status(cluster, "p").get("state") or {}).get("terminated"))
+    assert any(message.startswith("PostStartHook failed: exec: ") for message in await events(cluster, "p"))
+
+
 async def test_a_process_that_ignores_sigterm_is_killed_after_its_grace_period(cluster: Whole) -> None:
     await cluster.admin.create(PODS, pod("p", container={"args": ["--stubborn"]}, terminationGracePeriodSeconds=1))
     await ready(cluster, "p")

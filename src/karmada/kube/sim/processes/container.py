@@ -12,6 +12,7 @@ from pathlib import Path
 
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.handlers.pod_logs import LogOptions
@@ -20,7 +21,7 @@ from karmada.kube.sim.processes import spawning
 from karmada.kube.sim.processes.commands import Translation, UnknownCommand, known_program
 from karmada.kube.sim.processes.images import ImageRule
 from karmada.kube.sim.processes.logfile import LogFile, StreamName, history
-from karmada.kube.sim.processes.probing import Emit, Prober, ProbeResult, Target
+from karmada.kube.sim.processes.probing import Emit, Prober, ProbeResult, Target, probe
 from karmada.kube.sim.processes.volumes import VolumeError
 
 START_ERROR = 128
@@ -28,6 +29,7 @@ _CHUNK = 1 << 16
 _OUTPUT_SECONDS = 1.0
 """How long output is still read after the end, where others hold the pipe."""
 _PROBE_OUTPUT = 10 * 1024
+_HOOK_SECONDS = 120.0
 _MESSAGE_LINES, _MESSAGE_BYTES = 80, 2048
 log = get_logger("processes")
 
@@ -74,6 +76,7 @@ class ContainerRun:
         self._prober: Prober | None = None
         self._ending: asyncio.Task[None] | None = None
         self._deadline = math.inf
+        self._stop_hook_began = False
         self._life = asyncio.create_task(self._live(), name=f"container {spec['name']}")
 
     @property
@@ -120,7 +123,7 @@ class ContainerRun:
             asyncio.create_task(self._read(process.stdout, "stdout")),
             asyncio.create_task(self._read(process.stderr, "stderr")),
         ]
-        probing = asyncio.create_task(self._prober.run())
+        probing = asyncio.create_task(self._watch(self._prober, launch.address))
         try:
             code = await spawning.finished(process)
             await asyncio.wait(reading, timeout=_OUTPUT_SECONDS)
@@ -129,6 +132,14 @@ class ContainerRun:
         self.log.close()
         message = self._last_words() if code else ""
         self._end_with(Observed(self.attempt, spawning.exit_code(code), message=message))
+
+    async def _watch(self, prober: Prober, address: str) -> None:
+        """The postStart hook, then the probes; a hook that fails ends the container."""
+        hook = (self.spec.get("lifecycle") or {}).get("postStart")
+        if hook and not await self._hook("PostStart", hook, address, _HOOK_SECONDS):
+            self.end(self._grace)
+            return
+        await prober.run()
 
     async def _read(self, stream: asyncio.StreamReader, name: StreamName) -> None:
         """Also when it cannot be written, so that the process does not wait for a reader."""
@@ -170,8 +181,30 @@ class ContainerRun:
     def _begin_to_end(self, process: asyncio.subprocess.Process) -> None:
         if self._ending is not None:
             self._ending.cancel()
-        left = max(0.0, self._deadline - asyncio.get_running_loop().time())
-        self._ending = asyncio.create_task(spawning.end(process, left))
+        self._ending = asyncio.create_task(self._end(process))
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
+        """After its preStop hook, which is part of the grace period."""
+        hook = (self.spec.get("lifecycle") or {}).get("preStop")
+        if hook and not self._stop_hook_began and self.launch is not None and self._left > 0:
+            self._stop_hook_began = True
+            await self._hook("PreStop", hook, self.launch.address, self._left)
+        await spawning.end(process, self._left)
+
+    @property
+    def _left(self) -> float:
+        """Seconds until it is killed."""
+        return max(0.0, self._deadline - asyncio.get_running_loop().time())
+
+    async def _hook(self, name: str, hook: Obj, address: str, seconds: float) -> bool:
+        """Run a lifecycle hook, which has the form of a probe; whether it succeeded."""
+        if "sleep" in hook:
+            await asyncio.sleep(min(float(hook["sleep"]["seconds"]), seconds))
+            return True
+        result = await probe(Target(self.spec, address, self._probe_command), hook, seconds)
+        if not result.passed:
+            self._emit(WARNING, f"Failed{name}Hook", f"{name}Hook failed: {result.output}")
+        return result.passed
 
     # commands
 
