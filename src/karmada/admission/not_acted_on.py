@@ -15,9 +15,6 @@ NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
     GroupResource("apps.karmada.io", "workloadrebalancers"): "WorkloadRebalancer",
     GroupResource("autoscaling.karmada.io", "cronfederatedhpas"): "CronFederatedHPA",
     GroupResource("autoscaling.karmada.io", "federatedhpas"): "FederatedHPA",
-    GroupResource(
-        "config.karmada.io", "resourceinterpreterwebhookconfigurations"
-    ): "ResourceInterpreterWebhookConfiguration",
     GroupResource("multicluster.x-k8s.io", "serviceexports"): "ServiceExport",
     GroupResource("multicluster.x-k8s.io", "serviceimports"): "ServiceImport",
     GroupResource("networking.karmada.io", "multiclusteringresses"): "MultiClusterIngress",

@@ -12,6 +12,8 @@ from karmada.api.work import AggregatedStatusItem, Component, ReplicaRequirement
 
 API_VERSION = "config.karmada.io/v1alpha1"
 KIND = "ResourceInterpreterContext"
+VERSIONS = ("v1alpha1",)
+"""Those that a webhook may accept."""
 
 Operation = Literal[
     "InterpretReplica",
@@ -42,13 +44,14 @@ class DependentObjectReference(Struct):
 
 
 class InterpreterRequest(Struct, kw_only=True):
-    """A question about an object."""
+    """What is to be interpreted, and the object."""
 
     uid: str
     kind: GroupVersionKind
     name: str
     namespace: str = ""
-    operation: Operation
+    operation: str
+    """An Operation, or one of a later version."""
     object: Raw
     observed_object: Raw | None = None
     """For Retain: the object as it is in the cluster."""
@@ -59,25 +62,27 @@ class InterpreterRequest(Struct, kw_only=True):
 
 
 class RequestStatus(Struct):
-    """Why a question was not answered."""
+    """How a request ended."""
 
     message: str = ""
     code: Int32 = 0
 
 
 class InterpreterResponse(Struct, kw_only=True):
-    """The answer to a question; which of the fields counts depends on the operation."""
+    """The response to a request; which of the fields counts depends on the operation."""
 
-    uid: str
-    successful: bool
+    uid: str = ""
+    """That of the request."""
+    successful: bool = False
     status: RequestStatus | None = None
-    patch: str = ""
+    patch: str | None = None
     """A JSON patch in base64."""
-    patch_type: Literal["JSONPatch"] | None = None
+    patch_type: str | None = None
+    """JSONPatch."""
     replica_requirements: ReplicaRequirements | None = None
     replicas: Int32 | None = None
-    components: list[Component] = []
-    dependencies: list[DependentObjectReference] = []
+    components: list[Component] | None = None
+    dependencies: list[DependentObjectReference] | None = None
     raw_status: Raw | None = None
     healthy: bool | None = None
 

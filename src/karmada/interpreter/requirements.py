@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.names import qualified_name
-from karmada.kube.objects.quantity import Format, Quantity
+from karmada.kube.objects.quantity import Format, Quantity, canonical
 from karmada.kube.objects.types import Obj
 
 
@@ -133,3 +133,14 @@ def _amount(name: str, value: str) -> int | None:
 def _printed(name: str, amount: int) -> str:
     milli, written = _unit(name) or _PIECES
     return str(Quantity.of_milli(amount, written) if milli else Quantity.of(amount, written))
+
+
+def with_canonical_quantities(requirements: Obj) -> Obj:
+    """ReplicaRequirements that somebody else made, with quantities as Kubernetes prints them; ValueError for others."""
+    request = requirements.get("resourceRequest")
+    if not isinstance(request, dict):
+        return requirements
+    try:
+        return {**requirements, "resourceRequest": {name: canonical(value) for name, value in request.items()}}
+    except ValueError as error:
+        raise ValueError(f"resourceRequest: {error}") from error

@@ -25,7 +25,7 @@ from karmada.interpreter.operations import (
     REVISE_REPLICA,
     Replicas,
 )
-from karmada.kube.objects.quantity import canonical
+from karmada.interpreter.requirements import with_canonical_quantities
 from karmada.kube.objects.types import Obj
 
 T = TypeVar("T")
@@ -135,13 +135,10 @@ def _int32(number: float) -> int:
 
 def _with_texts(requirements: Any) -> Any:
     """Requirements whose quantities are text: scripts may give numbers."""
-    request = requirements.get("resourceRequest") if isinstance(requirements, dict) else None
-    if not isinstance(request, dict):
-        return requirements
     try:
-        return {**requirements, "resourceRequest": {name: canonical(value) for name, value in request.items()}}
+        return with_canonical_quantities(requirements) if isinstance(requirements, dict) else requirements
     except ValueError as error:
-        raise LuaError(f"resourceRequest: {error}") from error
+        raise LuaError(str(error)) from error
 
 
 def _shaped(value: Any, shape: type[T]) -> Obj:

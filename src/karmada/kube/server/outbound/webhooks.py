@@ -24,7 +24,6 @@ MAX_ANSWER = 16 * 1024 * 1024
 _HEADERS = (
     ("Content-Type", "application/json"),
     ("Accept", "application/json, */*"),
-    ("User-Agent", "kube-apiserver-admission"),
 )
 _UNEXPECTED = {
     400: "the server rejected our request for an unknown reason",
@@ -48,8 +47,11 @@ class Router(Protocol):
 
 
 class WebhookClient:
-    def __init__(self, router: Router, outbound: Outbound | None = None) -> None:
+    def __init__(
+        self, router: Router, outbound: Outbound | None = None, *, user_agent: str = "kube-apiserver-admission"
+    ) -> None:
         self._router = router
+        self._headers = (*_HEADERS, ("User-Agent", user_agent))
         self._outbound = outbound or Outbound()
 
     async def close(self) -> None:
@@ -91,7 +93,7 @@ class WebhookClient:
 
     async def _post(self, target: Target, path: str, host: str, body: bytes) -> tuple[int, bytes]:
         """A connection that was idle may be closed from the other side just as it is used: then once more."""
-        headers = (("Host", host), *_HEADERS)
+        headers = (("Host", host), *self._headers)
         try:
             return await self._post_once(target, path, headers, body)
         except (aiohttp.ServerDisconnectedError, ConnectionResetError):

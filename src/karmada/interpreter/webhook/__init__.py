@@ -1,0 +1,1 @@
+"""Interpretation by webhooks that users run: ResourceInterpreterWebhookConfigurations."""
