@@ -19,6 +19,7 @@ _WHERE = {
     "scheduling": "scheduling:Scheduling",
     "scheduler": "scheduler:Scheduler",
     "scheduler.wide": "scheduler:Wide",
+    "failover": "failover:Failover",
     "propagation.latency": "propagation.latency:Latency",
     "propagation.deployments": "propagation.rollout:Deployments",
     "propagation.wide": "propagation.rollout:Wide",

@@ -95,8 +95,13 @@ def test_clusters_that_come_or_go_or_report_concern_nobody() -> None:
 def test_a_changed_cluster_concerns_those_it_was_for_and_those_it_is_for() -> None:
     before, after = version(), version(labels={"a": "b"})
     assert concerns_bindings(before, after) == [before, after]
-    before, after = version(1), version(2)
+    after = {**version(2), "spec": {"region": "eu"}}
     assert concerns_bindings(before, after) == [before, after]
+
+
+def test_a_change_that_no_affinity_can_see_concerns_those_it_is_for() -> None:
+    tainted = {**version(2), "spec": {"taints": [{"key": "down", "effect": "NoExecute"}]}}
+    assert concerns_bindings(version(1), tainted) == [tainted]
 
 
 def test_a_cluster_that_begins_to_go_concerns_those_it_is_for() -> None:

@@ -151,7 +151,7 @@ class BindingScheduler(Reconciler):
         if new is not None and self._clusters.synced:  # at the start every binding is reconciled anyway
             found.update(bindings_of_kinds(new, served_kinds(old, new), self._informer, self._ours))
         for key in sorted(found):
-            binding = self._informer.get(key)
+            binding = self._informer.get(key) if self._core.by_priority else None
             self._touched.add(key)
             self._core.pauses.triggered(key)
             self._add(key, 0 if binding is None else self._priority(binding))

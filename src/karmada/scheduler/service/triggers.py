@@ -2,7 +2,8 @@
 
 A binding is reconciled when it becomes ours (created, resumed, given to this scheduler) and when its spec changed. A
 cluster whose labels or spec changed, or that begins to go, concerns the bindings whose affinity selects it as it was or
-as it is. Those are found by their placement: bindings of one policy share it, so it is judged once for all of them.
+as it is. Those are found by an index: bindings of one policy share a placement, so it is judged once for all of them
+and none of them is read.
 A cluster that serves a kind anew concerns the bindings of that kind whose affinity selects it: a custom resource is
 often made before its definition has come everywhere. One that is known not to serve a kind any more concerns those that
 it has.
@@ -11,7 +12,7 @@ it has.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -32,8 +33,22 @@ _MARKS = (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID, well_known.BINDING
 
 
 def index_by_placement(binding: Obj) -> Iterable[str]:
-    placement = (binding.get("spec") or {}).get("placement")
-    return (orjson.dumps(placement).decode(),) if placement is not None else ()
+    """By scheduler, placement and the group of clusters that counts, for `bindings_for`; without suspended ones."""
+    spec = binding.get("spec") or {}
+    placement = spec.get("placement")
+    if placement is None or is_suspended(binding):
+        return ()
+    return (orjson.dumps([spec.get("schedulerName") or DEFAULT_NAME, _group(binding, placement), placement]).decode(),)
+
+
+def _group(binding: Obj, placement: Obj) -> str | None:
+    """The name of the group of clusters that was taken last; None while any may be taken, "" without groups."""
+    if not placement.get("clusterAffinities"):
+        return ""
+    status = binding.get("status") or {}
+    if status.get("schedulerObservedGeneration") != meta.generation(binding):
+        return None
+    return status.get("schedulerObservingAffinityName") or ""
 
 
 def index_by_kind(binding: Obj) -> Iterable[str]:
@@ -68,7 +83,7 @@ def bindings_of_kinds(cluster: Obj, changed: ServedKinds, bindings: Informer, ou
     name = cluster["metadata"]["name"]
     for kind in changed.gained:
         for binding in bindings.by_index(BY_KIND, kind):
-            if name not in targets_of(binding) and ours.served(binding) and _selects(binding, cluster):
+            if name not in targets_of(binding) and ours.served(binding) and _may_take(binding, cluster):
                 yield key_of(binding)
     if changed.served is None:
         return
@@ -82,8 +97,9 @@ def targets_of(binding: Obj) -> set[str]:
     return {target["name"] for target in (binding.get("spec") or {}).get("clusters") or ()}
 
 
-def _selects(binding: Obj, cluster: Obj) -> bool:
-    return _Selects((binding.get("spec") or {}).get("placement") or {}, cluster)(binding)
+def _may_take(binding: Obj, cluster: Obj) -> bool:
+    placement = (binding.get("spec") or {}).get("placement") or {}
+    return _selects(placement, _group(binding, placement), cluster)
 
 
 def _enablements(cluster: Obj | None) -> list[Obj]:
@@ -106,10 +122,10 @@ class Ours:
     """The bindings of the scheduler of this name."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
 
     def named(self, binding: Obj) -> bool:
-        return ((binding.get("spec") or {}).get("schedulerName") or DEFAULT_NAME) == self._name
+        return ((binding.get("spec") or {}).get("schedulerName") or DEFAULT_NAME) == self.name
 
     def served(self, binding: Obj) -> bool:
         """Whether it may be scheduled here now."""
@@ -143,42 +159,29 @@ def concerns_bindings(old: Obj | None, new: Obj | None) -> list[Obj]:
         return []
     if meta.is_deleting(new) and not meta.is_deleting(old):
         return [new]
-    if meta.labels(old) != meta.labels(new) or meta.generation(old) != meta.generation(new):
+    if _selectable(old) != _selectable(new):
         return [old, new]
-    return []
+    return [new] if meta.generation(old) != meta.generation(new) else []
+
+
+def _selectable(cluster: Obj) -> object:
+    """All that an affinity can select a cluster by, besides its name."""
+    spec = cluster.get("spec") or {}
+    return meta.labels(cluster), [spec.get(field) for field in ("provider", "region", "zone", "zones")]
 
 
 def bindings_for(cluster: Obj, bindings: Informer, ours: Ours) -> Iterable[Key]:
     """The bindings that this cluster may concern."""
-    for placement in list(bindings.cache.index_values(BY_PLACEMENT)):
-        parsed: Any = orjson.loads(placement)
-        selects = _Selects(parsed, cluster)
-        for key in bindings.keys_by_index(BY_PLACEMENT, placement):
-            binding = bindings.get(key)
-            if binding is not None and ours.served(binding) and selects(binding):
-                yield key
+    for value in list(bindings.cache.index_values(BY_PLACEMENT)):
+        scheduler, group, placement = orjson.loads(value)
+        if scheduler == ours.name and _selects(placement, group, cluster):
+            yield from bindings.keys_by_index(BY_PLACEMENT, value)
 
 
-class _Selects:
-    """Whether a binding with this placement may take the cluster; each group of clusters is judged once."""
-
-    def __init__(self, placement: Obj, cluster: Obj) -> None:
-        self._plan = plan_of(placement)
-        self._cluster = cluster
-        self._known: dict[str, bool] = {}
-
-    def __call__(self, binding: Obj) -> bool:
-        terms = self._plan.terms
-        if not terms:
-            return self._judge("", self._plan.affinity)
-        status = binding.get("status") or {}
-        if status.get("schedulerObservedGeneration") != meta.generation(binding):
-            return True
-        term = terms[self._plan.first_term(status.get("schedulerObservingAffinityName") or "")]
-        return self._judge(term.get("affinityName") or "", term)
-
-    def _judge(self, name: str, affinity: Obj | None) -> bool:
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = affinity is None or cluster_matches(affinity, self._cluster)
-        return known
+def _selects(placement: Obj, group: str | None, cluster: Obj) -> bool:
+    """Whether a binding with this placement may take the cluster."""
+    plan = plan_of(placement)
+    if plan.terms and group is None:
+        return True
+    affinity = plan.terms[plan.first_term(group or "")] if plan.terms else plan.affinity
+    return affinity is None or cluster_matches(affinity, cluster)
