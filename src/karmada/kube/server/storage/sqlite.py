@@ -83,6 +83,7 @@ from karmada.kube.server.storage.syncer import Syncer, Unsynced
 log = logging.getLogger(__name__)
 
 _HISTORY_WINDOW = 1_000  # revisions looked at in one step of a history read
+_SMALLEST_STEP = 10
 _SWEEP_SECONDS = 0.001  # how long one step of a compaction may take
 _PASSING_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -431,6 +432,7 @@ class SqliteStore(LocalStore):
 
     async def compact(self, revision: int) -> None:
         revision = min(revision, self._revision)
+        await self._until_checkpointed()
         if revision > self._compacted:
             self._transaction(lambda: self._cursor.execute(SET_META, (revision, "compacted")))
             self._compacted = revision
@@ -450,13 +452,31 @@ class SqliteStore(LocalStore):
         size = 50
         while left() > 0 and not self._closed:
             began = time.perf_counter()
-            step(size)
+            try:
+                step(size)
+            except StoreUnavailable as error:
+                if not is_full(error.__cause__) or size == _SMALLEST_STEP:
+                    raise
+                size = _SMALLEST_STEP
+                await self._empty_wal()
+                continue
             took = time.perf_counter() - began
-            size = max(10, min(2_000, int(size * _SWEEP_SECONDS / max(took, 1e-5))))
+            size = max(_SMALLEST_STEP, min(2_000, int(size * _SWEEP_SECONDS / max(took, 1e-5))))
             self._wal.start_if_due()
             await asyncio.sleep(took)
-            while self._wal.hold:
-                await self._something_ends()
+            await self._until_checkpointed()
+
+    async def _empty_wal(self) -> None:
+        """What is in it may be all that fills the disk."""
+        if not self._wal.running:
+            self._wal.start()
+        while self._wal.running and not self._closed:
+            await self._something_ends()
+
+    async def _until_checkpointed(self) -> None:
+        """While disk space is scarce, what is in the WAL is copied before more is written."""
+        while self._wal.hold and not self._closed:
+            await self._something_ends()
 
     def _sweep_step(self, size: int) -> None:
         low, high = self._swept, min(self._compacted, self._swept + size)
@@ -486,6 +506,7 @@ class SqliteStore(LocalStore):
             self._cursor.execute("BEGIN IMMEDIATE")
             work()
             self._cursor.execute("COMMIT")
+            self._error = None
         except sqlite3.Error as e:
             self._roll_back(e)
             if is_full(e) and self._space.exceeded is None:

@@ -154,7 +154,7 @@ def frees_space(value: bytes, before: bytes) -> bool:
         return False  # no object
 
 
-def is_full(error: Exception) -> bool:
+def is_full(error: BaseException | None) -> bool:
     if isinstance(error, OSError):
         return error.errno in _NO_SPACE
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
