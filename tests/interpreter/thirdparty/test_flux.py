@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from karmada.interpreter.operations import InterpreterError
-from karmada.interpreter.thirdparty.layer import ThirdParty
-from karmada.kube.objects.gvk import GVK
 from tests.interpreter.thirdparty.cases import Case, Maker, check, items, result
 
 RELEASE = Maker("helm.toolkit.fluxcd.io/v2beta1", "HelmRelease")
@@ -134,8 +132,3 @@ def test_failures_of_a_release_grow_with_every_aggregation() -> None:
     once = result("aggregate_status", release, reports)
     twice = result("aggregate_status", once, reports)
     assert [made["status"]["failures"] for made in (once, twice)] == [3, 5]
-
-
-@pytest.mark.parametrize("version", ["v1beta1", "v2"])
-def test_only_the_exact_version_is_known(version: str) -> None:
-    assert not ThirdParty().enabled(GVK(GIT.head["apiVersion"].split("/")[0], version, "GitRepository"), "Retain")
