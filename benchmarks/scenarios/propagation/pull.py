@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from benchmarks.agents import AGENT, pull_plane
 from benchmarks.objects import DEPLOYMENTS
-from benchmarks.processes import memory, until_at_rest
+from benchmarks.processes import CONTROL_PLANE, memory, until_at_rest
 from benchmarks.propagating import space
 from benchmarks.scenario import Figure, Measurement, Place, Sizes
 from benchmarks.scenarios.propagation.rollout import Deployments
@@ -31,6 +31,8 @@ class Pull:
         Figure(name="agent at rest, resident", unit="MiB", goals={5_000: 80}),
         Figure(name="agent with Works, resident", unit="MiB"),
         Figure(name="agents, CPU per Work", unit="ms"),
+        Figure(name="control plane, CPU per Work, Pull", unit="ms"),
+        Figure(name="control plane, CPU per Work, Push", unit="ms"),
     )
 
     async def run(self, size: int, place: Place) -> Measurement:
@@ -43,13 +45,15 @@ class Pull:
             await until_at_rest(agents.values())
             idle = max(memory(pid)[0] for pid in agents.values())
             pull = await Deployments().measure(where, size, _MEMBERS, pulling)
-        used = [pull.processes[name] for name in agents]
+        used, works = [pull.processes[name] for name in agents], size * _MEMBERS
         figures = {
             "Pull beside Push": pull.figures["Works"] / push.figures["Works"],
             "Works, Pull": pull.figures["Works"],
             "Works, Push": push.figures["Works"],
             "agent at rest, resident": idle,
             "agent with Works, resident": max(use.resident for use in used),
-            "agents, CPU per Work": sum(use.cpu_seconds for use in used) / (size * _MEMBERS) * 1e3,
+            "agents, CPU per Work": sum(use.cpu_seconds for use in used) / works * 1e3,
+            "control plane, CPU per Work, Pull": pull.processes[CONTROL_PLANE].cpu_seconds / works * 1e3,
+            "control plane, CPU per Work, Push": push.processes[CONTROL_PLANE].cpu_seconds / works * 1e3,
         }
         return Measurement(figures=figures, processes=pull.processes, costs=pull.costs)
