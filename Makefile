@@ -71,12 +71,12 @@ histories: $(TOOLS) ## Play random histories of failing clusters for long (HISTO
 	@HISTORIES=$(or $(HISTORIES),2000) $(BIN)/python -m pytest -n 0 -k no_history tests/controllers/failover/test_failover_histories.py
 
 lint: $(TOOLS) ## Check style, types and the layering of the packages
-	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks && $(BIN)/ruff format --check src tests benchmarks
+	@echo "==> ruff" && $(BIN)/ruff check src tests benchmarks examples && $(BIN)/ruff format --check src tests benchmarks examples
 	@echo "==> mypy" && $(BIN)/mypy
 	@echo "==> import-linter" && $(BIN)/lint-imports --no-cache
 
 format: $(TOOLS) ## Format the code
-	@$(BIN)/ruff check --fix src tests benchmarks; $(BIN)/ruff format src tests benchmarks
+	@$(BIN)/ruff check --fix src tests benchmarks examples; $(BIN)/ruff format src tests benchmarks examples
 
 bench: $(TOOLS) ## Measure everything on this machine (some 25 minutes; results in build/benchmarks)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.interpreter.workloads import CUSTOMIZATIONS, SCRIPTS, WORKLOADS, CustomKinds, customization, workload
+from tests.interpreter.workloads import CUSTOMIZATIONS, SCRIPTS, WORKLOADS, CustomKinds, customization, played, workload
 from tests.support.propagation import CONFIG_MAPS, config_map
-
-
-def played(folder: Path, scenario: Callable[[CustomKinds], Awaitable[None]]) -> None:
-    """In asyncio's own loop, which a rehearsal needs."""
-
-    async def play() -> None:
-        kinds = CustomKinds(folder)
-        await kinds.start()
-        await scenario(kinds)
-        await kinds.fleet.stop()
-
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(play())
-    loop.close()
 
 
 def test_every_operation_of_a_customization_is_used(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +153,17 @@ class CustomKinds:
         await self.fleet.run(3)
         events = (await self.client.list_all(GVR("", "v1", "events"), "default")).items
         return {event["reason"]: event["message"] for event in events if event["involvedObject"]["name"] == name}
+
+
+def played(folder: Path, scenario: Callable[[CustomKinds], Awaitable[None]]) -> None:
+    """In asyncio's own loop, which a rehearsal needs."""
+
+    async def play() -> None:
+        kinds = CustomKinds(folder)
+        await kinds.start()
+        await scenario(kinds)
+        await kinds.fleet.stop()
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(play())
+    loop.close()

@@ -1,0 +1,244 @@
+"""Webhooks that users run are what the controllers use; what goes wrong is shown, and loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+
+from examples.interpreter_webhook.server import PATH, interpret
+from karmada.api.config import ResourceInterpreterWebhookConfiguration
+from karmada.interpreter.webhook_server import answer
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.server.auth.pki import SERVER_USAGES
+from tests.interpreter.workloads import CUSTOMIZATIONS, WORKLOADS, CustomKinds, customization, played, workload
+from tests.support.eventually import eventually
+from tests.support.propagation import CONFIG_MAPS, config_map
+from tests.support.tls_backend import TlsBackend, authority
+
+CONFIGURATIONS = ResourceInterpreterWebhookConfiguration.gvr
+ROOT = Path(__file__).parents[2]
+
+
+def configuration(port: int, kind: str = "Workload", **more: Any) -> Obj:
+    ca = base64.b64encode(authority().cert_pem).decode()
+    group = "workload.example.io" if kind == "Workload" else "apps"
+    rule = {"operations": ["*"], "apiGroups": [group], "apiVersions": ["*"], "kinds": [kind]}
+    return {
+        "apiVersion": CONFIGURATIONS.api_version,
+        "kind": "ResourceInterpreterWebhookConfiguration",
+        "metadata": {"name": "examples"},
+        "webhooks": [
+            {
+                "name": "workloads.example.com",
+                "rules": [rule],
+                "clientConfig": {"url": f"https://127.0.0.1:{port}{PATH}", "caBundle": ca},
+                "interpreterContextVersions": ["v1alpha1"],
+                **more,
+            }
+        ],
+    }
+
+
+async def until(kinds: CustomKinds, condition: Callable[[], Awaitable[Any]]) -> Any:
+    """Time of the fleet passes while calls are awaited, which take their own."""
+
+    async def look() -> Any:
+        await kinds.fleet.run(2)
+        return await condition()
+
+    return await eventually(look)
+
+
+async def replicas_in(kinds: CustomKinds, member: str) -> int | None:
+    try:
+        found: int = (await kinds.in_member(member))["spec"]["replicas"]
+    except NotFound:
+        return None
+    return found
+
+
+async def until_replicas(kinds: CustomKinds, expected: int) -> None:
+    await until(kinds, lambda: _is(replicas_in(kinds, "m1"), expected))
+
+
+async def until_message(kinds: CustomKinds, reason: str, text: str, namespace: str = "default") -> None:
+    """Until there is an event of this reason with this text in it."""
+
+    async def emitted() -> bool:
+        events = (await kinds.client.list_all(GVR("", "v1", "events"), namespace)).items
+        return any(event["reason"] == reason and text in event["message"] for event in events)
+
+    await until(kinds, emitted)
+
+
+class ExampleServer:
+    """The example, as a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._certificates = folder / "certs"
+        self._certificates.mkdir()
+        pair = authority().issue("hook", sans=("127.0.0.1",), usages=SERVER_USAGES)
+        (self._certificates / "tls.key").write_bytes(pair.key_pem)
+        (self._certificates / "tls.crt").write_bytes(pair.cert_pem)
+        self.port = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        command = [sys.executable, str(ROOT / "examples/interpreter_webhook/server.py"), "--bind-address", "127.0.0.1"]
+        command += ["--secure-port", str(self.port), "--cert-dir", str(self._certificates)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        self.port = int(line.split(":")[-1].split("/")[0])
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        assert self._process.wait(30) == 0
+
+
+@pytest.mark.e2e
+def test_a_workload_is_propagated_through_a_webhook_that_comes_and_goes(tmp_path: Path) -> None:
+    server = ExampleServer(tmp_path)
+    server.start()
+
+    async def scenario(kinds: CustomKinds) -> None:
+        await kinds.client.create(CONFIG_MAPS, config_map("settings"))
+        container = {"name": "main", "envFrom": [{"configMapRef": {"name": "settings"}}]}
+        template = {"spec": {"containers": [container]}}
+        await kinds.propagate(workload(replicas=4, template=template), propagateDeps=True)
+        assert (await kinds.in_member("m1"))["spec"]["replicas"] == 4, "nobody knows what replicas are"
+
+        await kinds.client.create(CONFIGURATIONS, configuration(server.port))
+        await until_replicas(kinds, 2)
+        await until(kinds, lambda: kinds.fleet.members["m2"].client.list_all(CONFIG_MAPS, "default"))
+        binding = await kinds.binding()
+        assert binding["spec"]["replicas"] == 4
+        assert {target["name"]: target["replicas"] for target in binding["spec"]["clusters"]} == {"m1": 2, "m2": 2}
+
+        await kinds.report("m1", {"readyReplicas": 2, "noise": "x"})
+        await kinds.report("m2", {"readyReplicas": 1})
+        await until(kinds, lambda: _is(kinds.health(), {"m1": "Healthy", "m2": "Unhealthy"}))
+        await until(kinds, lambda: _is(_status(kinds), {"readyReplicas": 3}))
+
+        await kinds.fleet.members["m1"].client.patch(WORKLOADS, "app", "default", {"spec": {"paused": True}})
+        server.stop()
+        await kinds.client.patch(WORKLOADS, "app", "default", {"spec": {"replicas": 6}})
+        await until_message(kinds, "GetReplicasFailed", "connect: connection refused")
+        assert await replicas_in(kinds, "m1") == 2, "the copy stays as it was"
+
+        server.start()
+        await until_replicas(kinds, 3)
+        assert (await kinds.in_member("m1"))["spec"]["paused"] is True, "what the cluster decided is kept"
+
+        await kinds.client.delete(CONFIGURATIONS, "examples")
+        await until_replicas(kinds, 6)
+        server.stop()
+
+    played(tmp_path / "fleet", scenario)
+
+
+async def _is(value: Awaitable[Any], expected: Any) -> bool:
+    return bool(await value == expected)
+
+
+async def _status(kinds: CustomKinds) -> Obj | None:
+    return (await kinds.client.get(WORKLOADS, "app", "default")).get("status")
+
+
+class Misbehaving:
+    """The example's function behind a server that can do wrong."""
+
+    def __init__(self) -> None:
+        self.operations: set[tuple[str, str]] = set()
+        self.how = "well"
+
+    async def __call__(self, raw: web.BaseRequest) -> web.Response:
+        body = await raw.read()
+        request = orjson.loads(body)["request"]
+        self.operations.add((request["kind"]["kind"], request["operation"]))
+        made = orjson.loads(await answer(interpret, body, "application/json"))
+        response = made["response"]
+        if self.how == "late":
+            await asyncio.sleep(3)
+        elif self.how == "wrong uid":
+            response["uid"] = "other"
+        elif self.how == "unsuccessful":
+            made["response"] = {"uid": request["uid"], "successful": False, "status": {"code": 403, "message": "no"}}
+        elif self.how == "bad patch":
+            patch = base64.b64encode(b'[{"op":"remove","path":"/spec/absent"}]').decode()
+            response |= {"patch": patch, "patchType": "JSONPatch"}
+        return web.Response(body=orjson.dumps(made))
+
+
+FAILURES = {
+    "late": ("GetReplicasFailed", "context deadline exceeded"),
+    "wrong uid": ("GetReplicasFailed", 'got "other"'),
+    "unsuccessful": ("GetReplicasFailed", "webhook call failed, get status code: 403, msg: no"),
+    "bad patch": ("SyncWorkFailed", "the patch that webhook"),
+}
+
+
+def test_a_webhook_that_fails_is_reported_and_loses_nothing(tmp_path: Path) -> None:
+    async def scenario(kinds: CustomKinds) -> None:
+        async with TlsBackend() as backend:
+            backend.handler = hook = Misbehaving()
+            await kinds.client.create(CONFIGURATIONS, configuration(backend.port, timeoutSeconds=1))
+            await kinds.propagate(workload(replicas=2))
+            await until_replicas(kinds, 1)
+            for share, (how, (reason, text)) in enumerate(FAILURES.items(), 2):
+                hook.how = how
+                await kinds.client.patch(WORKLOADS, "app", "default", {"spec": {"replicas": 2 * share}})
+                await until_message(kinds, reason, text)
+                assert await replicas_in(kinds, "m1") == share - 1, "the copy stays as it was"
+                hook.how = "well"
+                await until_replicas(kinds, share)
+
+            await kinds.report("m1", {"readyReplicas": 5})
+            await until(kinds, lambda: _has_health(kinds, "Healthy"))
+            hook.how = "unsuccessful"
+            await kinds.report("m1", {"readyReplicas": 1})
+            await until_message(kinds, "ReflectStatusFailed", "msg: no", "karmada-es-m1")
+            hook.how = "well"
+            await until(kinds, lambda: _has_health(kinds, "Unhealthy"))
+
+    played(tmp_path, scenario)
+
+
+async def _has_health(kinds: CustomKinds, health: str) -> bool:
+    return (await kinds.health()).get("m1") == health
+
+
+def test_a_script_has_precedence_and_only_matching_kinds_are_sent(tmp_path: Path) -> None:
+    async def scenario(kinds: CustomKinds) -> None:
+        async with TlsBackend() as backend:
+            backend.handler = hook = Misbehaving()
+            sick = "function InterpretHealth(obj) return false end"
+            await kinds.client.create(CUSTOMIZATIONS, customization(healthInterpretation=sick))
+            await kinds.client.create(CONFIGURATIONS, configuration(backend.port))
+            await kinds.propagate(config_map("plain"), CONFIG_MAPS)
+            await kinds.propagate(workload(replicas=2))
+            await until_replicas(kinds, 1)
+            await kinds.report("m1", {"readyReplicas": 1})
+            await until(kinds, lambda: _is(_status(kinds), {"readyReplicas": 1}))
+            assert (await kinds.health())["m1"] == "Unhealthy", "the script decides"
+            sent = {operation for kind, operation in hook.operations if kind == "Workload"}
+            assert {kind for kind, _ in hook.operations} == {"Workload"}
+            assert sent >= {"InterpretReplica", "ReviseReplica", "InterpretStatus", "AggregateStatus"}
+            assert "InterpretHealth" not in sent
+
+            await kinds.client.delete(CUSTOMIZATIONS, "workload")
+            await until(kinds, lambda: _has_health(kinds, "Healthy"))
+
+    played(tmp_path, scenario)
