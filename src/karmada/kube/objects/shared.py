@@ -76,15 +76,16 @@ class Packed:
             alive = self._shared()
             if alive is not None:
                 return alive
-        raw = self.raw
-        return self._share(orjson.loads(raw), raw)
+        return self._share(orjson.loads(self.raw))
 
     def adopt(self, obj: Obj) -> SharedObject:
         """Use this as the parsed object; it must equal the bytes and is not changed any more."""
-        return self._share(obj, self.raw if _detecting else b"")
+        if _detecting and orjson.loads(self.raw) != obj:
+            _mutated.append(f"adopted {orjson.dumps(obj).decode()}\nfor     {self.raw.decode()}")
+        return self._share(obj)
 
-    def _share(self, obj: Obj, raw: bytes) -> SharedObject:
-        shared = _observe(obj, raw) if _detecting else SharedObject(obj)
+    def _share(self, obj: Obj) -> SharedObject:
+        shared = _observe(obj) if _detecting else SharedObject(obj)
         shared.source = self
         self._shared = weakref.ref(shared)
         return shared
@@ -136,9 +137,9 @@ _alive: dict[int, weakref.ref[_Observed]] = {}
 _mutated: list[str] = []
 
 
-def _observe(obj: Obj, raw: bytes) -> SharedObject:
+def _observe(obj: Obj) -> SharedObject:
     observed = _Observed(obj)
-    observed.raw = raw
+    observed.raw = orjson.dumps(obj)  # not the stored bytes, whose order of keys may be another
     _alive[id(observed)] = weakref.ref(observed)
     return observed
 
@@ -166,4 +167,4 @@ def _examine(observed: _Observed) -> None:
         return
     if orjson.loads(now) != orjson.loads(observed.raw):
         _mutated.append(f"was {observed.raw.decode()}\nis  {now.decode()}")
-    observed.raw = now  # each mutation is reported once, and another order of the keys is parsed once
+    observed.raw = now  # each mutation is reported once
