@@ -11,31 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.components import rows
-from karmada.interpreter.operations import gvk_of
 from karmada.interpreter.thirdparty.layer import KINDS, ThirdParty
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from karmada.rehearsal.fleet import RehearsalFleet
+from tests.interpreter.thirdparty.samples import SAMPLES, is_cluster_wide, template
 from tests.support.propagation import cluster_policy, policy
 
 MEMBERS = ("m1", "m2")
 CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 APPROVED = "api-approved.kubernetes.io"
 """Groups under k8s.io, such as Spark's, need it."""
-SAMPLES: dict[GVK, dict[str, Any]] = {
-    gvk_of(sample["object"]): sample for sample in yaml.safe_load((Path(__file__).parent / "samples.yaml").read_text())
-}
 TIMES = ("lastProbeTime", "lastTransitionTime")
-
-
-def is_cluster_wide(gvk: GVK) -> bool:
-    return SAMPLES[gvk].get("scope") == "Cluster"
 
 
 def resource(gvk: GVK) -> GVR:
@@ -85,9 +77,8 @@ class Run:
         await self.fleet.client.create(
             ClusterPropagationPolicy.gvr, cluster_policy("all", *everything, placement=where)
         )
-        for gvk, sample in SAMPLES.items():
-            metadata = {"name": "sample"} if is_cluster_wide(gvk) else {"name": "sample", "namespace": "default"}
-            await self.fleet.client.create(resource(gvk), {**sample["object"], "metadata": metadata})
+        for gvk in SAMPLES:
+            await self.fleet.client.create(resource(gvk), template(gvk))
         await self.fleet.run(20)
 
     async def operate(self) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.types import Obj
 from tests.interpreter.thirdparty.cases import Case, Maker, check, result
 
@@ -150,3 +151,10 @@ def test_workers_are_divided_as_they_are_now(groups: list[int], replicas: int, e
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.integers(0, 200))
 def test_no_worker_is_lost_when_replicas_are_revised(groups: list[int], replicas: int) -> None:
     assert sum(revised(groups, replicas)) == max(0, replicas - 1)
+
+
+@pytest.mark.parametrize(("group", "problem"), [("x" * 33, "32"), (3, "Expected `str`")])
+def test_a_group_whose_name_no_component_can_have_is_an_error(group: object, problem: str) -> None:
+    cluster = {**CLUSTER.make(), "spec": {"workerGroupSpecs": [{"groupName": group}]}}
+    with pytest.raises(InterpreterError, match=rf"components\[0\]: .*{problem}"):
+        result("get_components", cluster)

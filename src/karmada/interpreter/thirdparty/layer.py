@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from karmada.api.interpreter_context import Operation
+import msgspec
+
+from karmada.api.interpreter_context import DependentObjectReference, Operation
+from karmada.api.work import Component, ReplicaRequirements
 from karmada.features import default_gates
 from karmada.interpreter.dependencies import united, verify_dependencies
 from karmada.interpreter.native.fields import section
@@ -34,8 +37,6 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
-
-T = TypeVar("T")
 
 _MODULES: Final = (kruise, argo, volcano, flink, flux, kubeflow, kyverno, ray, spark)
 KINDS: Final[tuple[Kind, ...]] = tuple(kind for module in _MODULES for kind in module.KINDS)
@@ -71,11 +72,12 @@ class ThirdParty:
         return (gvk, operation) in _FUNCTIONS
 
     async def get_replicas(self, obj: Obj) -> Replicas:
-        found: Replicas = _call(INTERPRET_REPLICA, obj, self._needs)
-        return found
+        count, needs = _call(INTERPRET_REPLICA, obj, self._needs)
+        return Replicas(count, None if needs is None else _checked(needs, ReplicaRequirements, "replicaRequirements"))
 
     async def get_components(self, obj: Obj) -> list[Obj]:
-        return [dense(component) for component in _call(INTERPRET_COMPONENT, obj, self._needs)]
+        found = [dense(component) for component in _call(INTERPRET_COMPONENT, obj, self._needs)]
+        return [_checked(component, Component, f"components[{index}]") for index, component in enumerate(found)]
 
     async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
         revised: Obj = _call(REVISE_REPLICA, obj, replicas)
@@ -91,9 +93,12 @@ class ThirdParty:
         return aggregated
 
     async def get_dependencies(self, obj: Obj) -> list[Obj]:
-        found = united(_call(INTERPRET_DEPENDENCY, obj))
-        verify_dependencies(found)
-        return found
+        found = _call(INTERPRET_DEPENDENCY, obj)
+        for index, dependency in enumerate(found):
+            _checked(dependency, DependentObjectReference, f"dependencies[{index}]")
+        merged = united(found)
+        verify_dependencies(merged)
+        return merged
 
     async def reflect_status(self, obj: Obj) -> Obj | None:
         status = whole_status(obj)
@@ -110,6 +115,15 @@ class ThirdParty:
         return pod_requirements(
             section(template, "spec"), priority_class=self._gates.enabled("ResourceQuotaEstimate")
         )  # fmt: skip
+
+
+def _checked(value: Obj, shape: type[msgspec.Struct], path: str) -> Obj:
+    """The value, which must have this shape: what users wrote into an object may have none."""
+    try:
+        msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        raise InterpreterError(f"{path}: {error}") from error
+    return value
 
 
 def _call(operation: Operation, obj: Obj, *arguments: Any) -> Any:

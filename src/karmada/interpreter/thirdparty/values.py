@@ -5,6 +5,8 @@ Statuses come from operators that are not ours, so numbers may be written as tex
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 from karmada.interpreter.native.fields import entries, section
@@ -13,6 +15,8 @@ from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 
 Number = int | float
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
 
 def at(obj: Obj, *path: str) -> Any:
@@ -51,10 +55,8 @@ def required_number(value: Any, name: str) -> Number:
 def numeric(value: Any) -> Number | None:
     """A number, also one written as text; None for everything else."""
     if isinstance(value, str):
-        try:
-            return whole(float(value))
-        except ValueError:
-            return None
+        found = float(value) if _NUMBER.fullmatch(value.strip()) else math.inf
+        return whole(found) if math.isfinite(found) else None
     return whole(value) if value.__class__ in (int, float) else None
 
 

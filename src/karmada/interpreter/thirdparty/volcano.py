@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from karmada.interpreter.native.aggregation import reported
@@ -13,6 +12,7 @@ from karmada.interpreter.thirdparty.common import fields_of_status
 from karmada.interpreter.thirdparty.kind import Kind, Needs
 from karmada.interpreter.thirdparty.values import Number, amount, at, count_or, objects_at, significant
 from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.times import parse_duration
 from karmada.kube.objects.types import Obj
 
 _COUNTERS = (
@@ -26,8 +26,6 @@ _HEALTHY = frozenset(
 )  # fmt: skip
 _BROKEN = frozenset({"Failed", "Aborted", "Aborting", "Terminated", "Terminating"})
 """Conditions with one of these statuses are shown as their cluster has them."""
-_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
-_PART_OF_DURATION = re.compile(r"([0-9.]+)([hms])")
 
 
 def _components(obj: Obj, needs: Needs) -> list[Obj]:
@@ -56,7 +54,7 @@ def _status(obj: Obj, reports: Sequence[Report], now: str) -> Obj:
         **section(obj, "status"),
         **sums(reports, _COUNTERS),
         "version": max(versions, default=0),
-        "runningDuration": max(values(reports, "runningDuration"), key=_seconds, default=None),
+        "runningDuration": max(values(reports, "runningDuration"), key=parse_duration, default=None),
         "taskStatusCount": _tasks(reports),
         "controlledResources": {
             name: found for resources in values(reports, "controlledResources") for name, found in resources.items()
@@ -65,10 +63,6 @@ def _status(obj: Obj, reports: Sequence[Report], now: str) -> Obj:
         "conditions": _conditions(reports),
     }
     return with_status(obj, significant(status))
-
-
-def _seconds(duration: str) -> float:
-    return sum(float(size) * _SECONDS[unit] for size, unit in _PART_OF_DURATION.findall(duration))
 
 
 def _tasks(reports: Iterable[Report]) -> Obj:
