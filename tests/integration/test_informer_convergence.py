@@ -20,6 +20,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.kube.sim.clocks import ClusterClock
 from tests.support.eventually import eventually
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
@@ -83,7 +84,8 @@ async def run(data_dir: Path, steps: list[tuple[str, int]]) -> None:
     scenario = Scenario(data_dir)
     await scenario.start()
     remote = Client(HttpsTransport(load_config(scenario.server.kubeconfig)))
-    informers = [Informer(remote, CONFIG_MAPS, "default"), Informer(remote, CONFIG_MAPS, "default")]
+    clock = ClusterClock(rate=20.0)  # where restarts are slow, their back-off grows to 45 seconds
+    informers = [Informer(remote, CONFIG_MAPS, "default", clock=clock) for _ in range(2)]
     informers[0].add_handler(scenario.record)
     for informer in informers:
         informer.start()
