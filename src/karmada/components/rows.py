@@ -41,8 +41,10 @@ class Shared:
     def interpreter(self) -> Interpreter:
         if self._interpreter is not None:
             return self._interpreter
-        interpreter = Interpreter(native=Native(self.context.clock, self.context.gates))
-        self.context.shared.append(Sources(self.context.informers, interpreter, built_in_layers()))
+        context = self.context
+        interpreter = Interpreter(native=Native(context.clock, context.gates))
+        layers = built_in_layers(context.clock, context.gates)
+        context.shared.append(Sources(context.informers, interpreter, layers))
         return interpreter
 
     @cached_property

@@ -8,16 +8,17 @@ from __future__ import annotations
 from karmada.interpreter.interpreter import Interpreter, Layer
 from karmada.interpreter.native.layer import Native
 from karmada.interpreter.plugins import Plugins, installed
-from karmada.kube.objects.clock import Clock
+from karmada.interpreter.thirdparty.layer import ThirdParty
+from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.runtime.features import FeatureGates
 
 
-def built_in_layers() -> list[Layer]:
+def built_in_layers(clock: Clock = SYSTEM, gates: FeatureGates | None = None) -> list[Layer]:
     """Those below what users declare, above the native one; PluginError for a plug-in that cannot be used."""
     plugins = installed()
-    return [Plugins(plugins)] if plugins else []
+    return [*([Plugins(plugins)] if plugins else []), ThirdParty(clock, gates)]
 
 
 def interpreter_with(clock: Clock, gates: FeatureGates, *declared: Layer) -> Interpreter:
     """`declared` layers above the built-in ones."""
-    return Interpreter([*declared, *built_in_layers()], native=Native(clock, gates))
+    return Interpreter([*declared, *built_in_layers(clock, gates)], native=Native(clock, gates))

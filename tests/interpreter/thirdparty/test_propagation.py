@@ -14,8 +14,7 @@ import pytest
 
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
-from karmada.components import rows
-from karmada.interpreter.thirdparty.layer import KINDS, ThirdParty
+from karmada.interpreter.thirdparty.layer import KINDS
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
@@ -123,9 +122,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         await run.operate()
 
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rows, "built_in_layers", lambda *_: [ThirdParty(run.fleet.clock)])
-            loop.run_until_complete(scenario())
+        loop.run_until_complete(scenario())
         yield run
     finally:
         loop.run_until_complete(run.fleet.stop())
