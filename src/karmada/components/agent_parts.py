@@ -9,18 +9,14 @@ from collections.abc import Callable, Sequence
 
 from karmada.components import rows
 from karmada.components.rows import Part, Row, Shared
+from karmada.controllers.cluster_state import is_pull
 from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.controllers.cluster_status.heartbeat import Heartbeat
 from karmada.controllers.context import Context
 from karmada.controllers.execution.controller import Execution
-from karmada.kube.objects.types import Obj
 
 NOT_BUILT = frozenset({"endpointsliceCollect", "serviceExport"})
 """Controllers of Karmada's agent that do not exist here yet; their names are accepted."""
-
-
-def is_pull(cluster: Obj) -> bool:
-    return bool(cluster["spec"].get("syncMode") == "Pull")
 
 
 def agent_rows(

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterTaintPolicy
 from karmada.api.well_known import TAINT_NOT_READY
-from karmada.controllers.cluster.controller import is_ready
+from karmada.controllers.cluster_state import is_ready
 from karmada.controllers.context import Settings
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta

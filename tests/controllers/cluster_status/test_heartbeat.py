@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from karmada.api.cluster import Cluster
-from karmada.controllers.cluster.controller import Clusters, ready_condition
+from karmada.controllers.cluster.controller import Clusters
 from karmada.controllers.cluster.monitor import ClusterMonitor
+from karmada.controllers.cluster_state import ready_condition
 from karmada.controllers.cluster_status.heartbeat import LEASES, Heartbeat
 from karmada.controllers.context import Settings
 from karmada.kube.client.transport import Call, ConnectionFailed

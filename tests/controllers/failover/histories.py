@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterTaintPolicy, PropagationPolicy
 from karmada.api.work import ResourceBinding
-from karmada.controllers.cluster.controller import is_ready
+from karmada.controllers.cluster_state import is_ready
 from karmada.controllers.context import Settings
 from karmada.features import default_gates
 from karmada.kube.objects.gvk import GVR

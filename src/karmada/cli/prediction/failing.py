@@ -27,8 +27,8 @@ class Failover:
 
     def failed(self, cluster: Obj) -> Obj:
         """The cluster once it is known to have failed."""
-        from karmada.controllers.cluster.controller import ready_condition
         from karmada.controllers.cluster.taints import taints_for
+        from karmada.controllers.cluster_state import ready_condition
         from karmada.controllers.cluster_status.probe import CONDITIONS, Health
         from karmada.controllers.failover.taint_policies import taints_by
         from karmada.kube.objects import meta

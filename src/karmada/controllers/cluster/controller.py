@@ -20,6 +20,7 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.cluster.taints import describe, taints_for
+from karmada.controllers.cluster_state import is_pull, is_ready, ready_condition
 from karmada.controllers.context import Context
 from karmada.controllers.errors import raise_together
 from karmada.controllers.indexes import BY_CLUSTER, target_clusters
@@ -143,7 +144,7 @@ class Clusters(Reconciler):
     async def _execution_space_remains(self, cluster: Obj) -> bool:
         space = well_known.execution_namespace(cluster["metadata"]["name"])
         try:
-            if cluster["spec"].get("syncMode") == "Pull":
+            if is_pull(cluster):
                 if not is_ready(cluster):
                     await self._release_works(space)
                 elif await self._works_remain(space) or self._is_target(meta.name(cluster)):
@@ -192,14 +193,6 @@ class Clusters(Reconciler):
 
     def _is_target(self, name: str) -> bool:
         return any(bindings.cache.has(BY_CLUSTER, name) for bindings in self._bindings)
-
-
-def ready_condition(cluster: Obj) -> Obj | None:
-    return meta.get_condition((cluster.get("status") or {}).get("conditions"), "Ready")
-
-
-def is_ready(cluster: Obj) -> bool:
-    return meta.has_condition((cluster.get("status") or {}).get("conditions"), "Ready")
 
 
 def _cluster_of_namespace(namespace: Obj) -> Iterable[Key]:

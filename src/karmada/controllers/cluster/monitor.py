@@ -16,7 +16,7 @@ from typing import Final
 
 from karmada.api.cluster import Cluster
 from karmada.api.well_known import NAMESPACE_CLUSTER
-from karmada.controllers.cluster.controller import ready_condition
+from karmada.controllers.cluster_state import is_pull, ready_condition
 from karmada.controllers.context import Context
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
@@ -87,7 +87,7 @@ class ClusterMonitor(Reconciler):
     def _cluster_of(self, lease: Obj) -> Iterable[Key]:
         key = Key("", lease["metadata"]["name"])
         cluster = self._clusters.get(key)
-        return (key,) if cluster is not None and _is_pull(cluster) else ()
+        return (key,) if cluster is not None and is_pull(cluster) else ()
 
     @property
     def known(self) -> set[str]:
@@ -96,7 +96,7 @@ class ClusterMonitor(Reconciler):
 
     async def reconcile(self, key: Key) -> Result:
         cluster = self._clusters.get(key)
-        if cluster is None or not _is_pull(cluster):
+        if cluster is None or not is_pull(cluster):
             self._health.pop(key.name, None)
             return Done
         now = self._clock.monotonic()
@@ -121,12 +121,8 @@ class ClusterMonitor(Reconciler):
         await set_status(self._client, Cluster.gvr, cluster, {**status, "conditions": conditions})
 
 
-def _is_pull(cluster: Obj) -> bool:
-    return bool(cluster["spec"].get("syncMode") == "Pull")
-
-
 def _ready_changed(old: Obj | None, new: Obj | None) -> bool:
     return old is None or new is None or ready_condition(old) != ready_condition(new)
 
 
-_reported: Predicate = all_of(matching(_is_pull), any_of(_ready_changed, field_changed("spec", "syncMode")))
+_reported: Predicate = all_of(matching(is_pull), any_of(_ready_changed, field_changed("spec", "syncMode")))

@@ -18,6 +18,7 @@ from functools import partial
 
 from karmada.api.cluster import Cluster
 from karmada.api.well_known import CLUSTER_FINALIZER
+from karmada.controllers.cluster_state import is_push
 from karmada.controllers.cluster_status.collector import Collector, Facts
 from karmada.controllers.cluster_status.enablements import condition
 from karmada.controllers.cluster_status.heartbeat import Heartbeat
@@ -52,8 +53,7 @@ log = get_logger("cluster-status")
 
 
 def is_pushed(cluster: Obj) -> bool:
-    spec = cluster.get("spec") or {}
-    return spec.get("syncMode") == "Push" and bool(spec.get("secretRef"))
+    return is_push(cluster) and bool(cluster["spec"].get("secretRef"))
 
 
 def _secret_index(cluster: Obj) -> Iterable[str]:

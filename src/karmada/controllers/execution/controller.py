@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.work import Work
+from karmada.controllers.cluster_state import is_push, is_ready
 from karmada.controllers.context import Context
 from karmada.controllers.errors import together
 from karmada.controllers.execution.events import ExecutionEvents
@@ -58,14 +59,6 @@ _BACKLOG = -100
 _FAILURES = (ApiError, ConnectionFailed, NoAccess, NoMatch, InterpreterError, TimeoutError)
 """Errors that concern one manifest and not the others."""
 log = get_logger("execution")
-
-
-def is_push(cluster: Obj) -> bool:
-    return (cluster.get("spec") or {}).get("syncMode") == "Push"
-
-
-def is_ready(cluster: Obj) -> bool:
-    return meta.has_condition((cluster.get("status") or {}).get("conditions"), "Ready")
 
 
 class SyncFailed(ApiError):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from karmada.controllers.cluster.controller import is_ready
+from karmada.controllers.cluster_state import is_ready
 from karmada.controllers.execution.reflection import HEALTHY, UNHEALTHY
 from karmada.controllers.failover import tasks
 from karmada.kube.objects import meta

@@ -12,7 +12,7 @@ from typing import Final
 from karmada.api.cluster import Cluster
 from karmada.api.taints import FOREVER, no_execute_taints
 from karmada.controllers.binding.kinds import CLUSTER_WIDE, BindingKind
-from karmada.controllers.cluster.controller import is_ready
+from karmada.controllers.cluster_state import is_ready
 from karmada.controllers.context import Context
 from karmada.controllers.failover import tasks
 from karmada.controllers.failover.applied import evicted_at

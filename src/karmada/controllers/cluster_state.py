@@ -1,0 +1,24 @@
+"""What controllers read from a Cluster: its mode, and whether it is ready."""
+
+from __future__ import annotations
+
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+
+
+def is_push(cluster: Obj) -> bool:
+    """The control plane works in it."""
+    return (cluster.get("spec") or {}).get("syncMode") == "Push"
+
+
+def is_pull(cluster: Obj) -> bool:
+    """Its agent does."""
+    return (cluster.get("spec") or {}).get("syncMode") == "Pull"
+
+
+def ready_condition(cluster: Obj) -> Obj | None:
+    return meta.get_condition((cluster.get("status") or {}).get("conditions"), "Ready")
+
+
+def is_ready(cluster: Obj) -> bool:
+    return meta.has_condition((cluster.get("status") or {}).get("conditions"), "Ready")
