@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+import orjson
+
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket, WatchEvent
 from karmada.kube.objects.clock import Clock
@@ -69,7 +71,11 @@ class InMemoryTransport:
         return await self._inner.call(call)
 
     async def answer(self, call: Call, headers: Mapping[str, str] | None = None) -> Answer:
-        await self._network.enter()
+        """An error is an answer, too."""
+        try:
+            await self._network.enter()
+        except ApiError as error:
+            return Answer(error.code, {}, orjson.dumps(error.status()))
         return await self._inner.answer(call, headers)
 
     async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:

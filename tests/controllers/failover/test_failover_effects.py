@@ -10,6 +10,7 @@ import pytest
 from karmada.api.cluster import Cluster
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.kube.sim.faults.kinds import NodeLost
 from karmada.rehearsal.network import State
 from tests.controllers.failover.rehearsed import MEMBERS, Rehearsed, in_order
 from tests.support.propagation import DEPLOYMENTS
@@ -31,6 +32,53 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
 def plane(shared: Rehearsed) -> Iterator[Rehearsed]:
     yield shared
     shared.play(shared.repair())
+
+
+# faults
+
+
+@pytest.mark.parametrize("state", [State.DOWN, State.HANGING, State.FAILING])
+def test_a_workload_leaves_a_cluster_that_is_down_hangs_or_returns_errors(plane: Rehearsed, state: State) -> None:
+    async def scenario() -> None:
+        await plane.place(in_order("m1", "m2"))
+        plane.fleet.change_network("m1", state)
+        await plane.fleet.run(2 * DETECTED)
+        assert plane.targets() == {"m2": 2}
+        assert plane.copies() == {"m1": 2, "m2": 2}, "nobody can delete the old one now"
+        plane.fleet.change_network("m1", State.UP)
+        await plane.fleet.run(2 * DETECTED)
+        assert plane.copies() == {"m2": 2}
+
+    plane.play(scenario())
+
+
+def test_a_cluster_that_flaps_faster_than_the_threshold_keeps_its_workloads(plane: Rehearsed) -> None:
+    async def scenario() -> None:
+        await plane.place(in_order("m1", "m2"))
+        for _ in range(10):
+            for state in (State.DOWN, State.UP):
+                plane.fleet.change_network("m1", state)
+                await plane.fleet.run(15)
+        assert (plane.targets(), plane.leaving()) == ({"m1": 2}, [])
+
+    plane.play(scenario())
+
+
+def test_a_workload_whose_nodes_are_lost_leaves_a_cluster_that_is_ready(plane: Rehearsed) -> None:
+    conditions = {"decisionConditions": {"tolerationSeconds": 30}, "purgeMode": "Gracefully"}
+
+    async def scenario() -> None:
+        await plane.place(in_order("m1", "m2"), propagateDeps=True, failover={"application": conditions})
+        faults = plane.fleet.members["m1"].sim.faults
+        await faults.inject(NodeLost(nodes=("m1-node-1",)))
+        await plane.fleet.run(30)
+        assert plane.targets() == {"m1": 2}, "a node is lost when it was silent for some time, not before"
+        await plane.fleet.run(90)
+        assert plane.targets() == {"m2": 2}
+        assert plane.copies()["m2"] == 2
+        await faults.heal()
+
+    plane.play(scenario())
 
 
 # where it goes, and whether it comes back
