@@ -81,9 +81,9 @@ class Rehearsed:
 
     # what happens
 
-    async def place(self, placement: Obj, replicas: int = 2, **spec: Any) -> None:
+    async def place(self, placement: Obj, replicas: int = 2, pod: Obj | None = None, **spec: Any) -> None:
         await self.client.create(PropagationPolicy.gvr, policy("web", placement=placement, **spec))
-        await self.client.create(DEPLOYMENTS, deployment("web", replicas=replicas))
+        await self.client.create(DEPLOYMENTS, deployment("web", replicas=replicas, pod=pod))
         await self.fleet.run(15)
 
     async def change_policy(self, **spec: Any) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from karmada.api.cluster import Cluster
+from karmada.api.config import ReplicaSchedulingPolicy
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.faults.kinds import NodeLost
 from karmada.rehearsal.network import State
@@ -18,6 +20,7 @@ from tests.support.propagation import DEPLOYMENTS
 DETECTED = 60
 """Seconds after which a dead cluster has been detected and left."""
 MANAGED = "karmada.io/managed"
+PODS = GVR("", "v1", "pods")
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +146,38 @@ def test_the_older_form_of_failover_moves_an_application_that_fails(plane: Rehea
         assert plane.copies() == {"m1": 0}
         await plane.fleet.run(40)
         assert plane.copies() == {"m2": 2}
+
+    plane.play(scenario())
+
+
+def using(cpu: str) -> Obj:
+    return {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": cpu}}}]}
+
+
+def test_replicas_leave_a_cluster_that_others_fill_above_a_threshold(plane: Rehearsed) -> None:
+    weights = {"dynamicWeight": "AvailableReplicas"}
+    scheduling = {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": weights,
+    }
+    rules = {"enabled": True, "interval": "60s", "threshold": {"cpuUtilization": 80, "memoryUtilization": 80}}
+    kind = {"apiVersion": ReplicaSchedulingPolicy.gvk.api_version, "kind": "ReplicaSchedulingPolicy"}
+    alien = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alien", "namespace": "default"}}
+
+    async def scenario() -> None:
+        placement = {"clusterAffinity": {"clusterNames": ["m1", "m2"]}, "replicaScheduling": scheduling}
+        await plane.place(placement, replicas=4, pod=using("500m"))
+        assert plane.targets() == {"m1": 2, "m2": 2}
+        made = {**kind, "metadata": {"name": "replica-reschedule"}, "spec": {"reschedulePolicy": rules}}
+        await plane.client.create(ReplicaSchedulingPolicy.gvr, made)
+        await plane.fleet.run(120)
+        assert plane.targets() == {"m1": 2, "m2": 2}
+        await plane.fleet.members["m1"].client.create(PODS, {**alien, "spec": using("2500m")})
+        await plane.fleet.run(120)
+        assert plane.targets() == {"m1": 1, "m2": 3}
+        await plane.client.delete(ReplicaSchedulingPolicy.gvr, "replica-reschedule")
+        await plane.fleet.members["m1"].client.delete(PODS, "alien", "default")
 
     plane.play(scenario())
 
