@@ -13,7 +13,13 @@ CONFIG_MAPS = GVR("", "v1", "configmaps")
 NAMESPACES = GVR("", "v1", "namespaces")
 POLICIES = GVR("policy.karmada.io", "v1alpha1", "propagationpolicies")
 OVERRIDES = GVR("policy.karmada.io", "v1alpha1", "overridepolicies")
-KINDS = {DEPLOYMENTS: ("apps/v1", "Deployment"), CONFIG_MAPS: ("v1", "ConfigMap")}
+WEBS = GVR("benchmark.example.io", "v1", "webs")
+"""A kind of its own, in the shape of a Deployment."""
+KINDS = {
+    DEPLOYMENTS: ("apps/v1", "Deployment"),
+    CONFIG_MAPS: ("v1", "ConfigMap"),
+    WEBS: ("benchmark.example.io/v1", "Web"),
+}
 MARK = {"benchmark": "propagation"}
 """On everything that is brought to members: what is in a namespace by itself does not count."""
 IMAGE = "nginx:1.27"
@@ -56,6 +62,15 @@ def config_map(name: str, namespace: str) -> Obj:
     data = {"mode": "production", "settings.yaml": "\n".join(f"key-{line}: value-{line}" for line in range(20))}
     metadata = {"name": name, "namespace": namespace, "labels": MARK}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def web(name: str, namespace: str) -> Obj:
+    """A Deployment under another name."""
+    api_version, kind = KINDS[WEBS]
+    return {**deployment(name, namespace), "apiVersion": api_version, "kind": kind}
+
+
+MAKERS = {DEPLOYMENTS: deployment, CONFIG_MAPS: config_map, WEBS: web}
 
 
 def policy(namespace: str, kind: GVR, clusters: Sequence[str]) -> Obj:

@@ -95,7 +95,7 @@ class Space:
 
     async def make(self, count: int, first: int = 0) -> None:
         """So many objects, as fast as the control plane takes them."""
-        new = objects.deployment if self.kind == objects.DEPLOYMENTS else objects.config_map
+        new = objects.MAKERS[self.kind]
 
         async def one(number: int) -> None:
             await self.plane.control.create(self.kind, new(objects.numbered(number), self.namespace))

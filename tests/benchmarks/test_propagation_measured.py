@@ -39,6 +39,13 @@ def test_agents_are_measured_beside_the_control_plane_that_does_their_work(tmp_p
     assert figures["agents, CPU per Work"] > 0
 
 
+def test_scripts_are_measured_beside_what_is_built_in(tmp_path: Path) -> None:
+    order = Order(scenario="propagation.customized", size=3, folder=str(tmp_path), seconds=2 * _SECONDS)
+    figures = measured(order, tmp_path / "log", lambda _: None).measurement.figures
+    assert figures["scripts beside native"] == pytest.approx(figures["Works, scripts"] / figures["Works, native"])
+    assert figures["control plane, CPU per Work, scripts"] > 0
+
+
 async def test_a_control_plane_that_is_given_is_measured_and_cleared(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     ours = Place(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -216,3 +217,37 @@ async def test_an_empty_status_is_an_object() -> None:
 )
 def test_empty_tables(value: Any, references: list[Any], is_list: bool, expected: Any) -> None:
     assert resolved(value, References(references), is_list=is_list) == expected
+
+
+# cost
+
+
+async def test_a_script_that_was_quick_and_hangs_keeps_nobody_waiting_the_second_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("karmada.interpreter.lua.vm.SECONDS", 0.2)
+    found = layer(InterpretHealth="function InterpretHealth(o) while o.spec.hangs do end return true end")
+    hanging = {**WEB, "spec": {"hangs": True}}
+    assert await found.interpret_health(WEB)
+    with pytest.raises(LuaError):
+        await found.interpret_health(hanging)
+    again = asyncio.create_task(found.interpret_health(hanging))
+    await asyncio.sleep(0.01)
+    assert not again.done(), "it runs in a thread"
+    with pytest.raises(LuaError):
+        await again
+    assert await found.interpret_health(WEB)
+
+
+async def test_a_call_of_a_small_script_takes_60_microseconds_at_most() -> None:
+    found = layer(InterpretHealth="function InterpretHealth(o) return o.status.ready == o.spec.replicas end")
+    small = {**WEB, "spec": {"replicas": 3}, "status": {"ready": 3}}
+
+    async def microseconds(calls: int = 200) -> float:
+        began = time.thread_time()
+        for _ in range(calls):
+            assert await found.interpret_health(small)
+        return (time.thread_time() - began) / calls * 1e6
+
+    await microseconds()
+    assert min([await microseconds() for _ in range(5)]) <= 60
