@@ -171,7 +171,7 @@ BIG = {"allocatable": {"cpu": "28", "memory": "96Gi", "pods": "100"}}
         (BIG, [component(1, gpu="1")], 0),
         ({"allocatable": {"cpu": "28", "memory": "96Gi"}}, SETS, 0),
         (None, SETS, 0),
-        (BIG, [component(1, memory="1G")], 0),
+        (BIG, [component(1, memory="1G")], 100),
     ],
 )
 def test_complete_sets_of_components_fit_into_what_is_left(summary: Any, components: Any, expected: Any) -> None:

@@ -1,24 +1,19 @@
 """How many complete sets of components a cluster has room for.
 
-First a bound by what the cluster has left in all; then, if it models its nodes, by placing sets on such nodes. Amounts
-are taken as they are written: in thousandths if with a decimal suffix or none, in whole units if with a binary one. So
-a request in G against a summary in Gi compares different units; that is what others compute, too.
+First a bound by what the cluster has left in all; then, if it models its nodes, by placing sets on such nodes. All
+amounts are in thousandths, however they are written. (Karmada takes those with a binary suffix in whole units, so that
+memory requested in G, or as a plain number, never fits a summary in Gi.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from karmada.kube.objects.quantity import Format, Quantity
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.capacity import PODS, grades_of, left_over, quantity, summary_of
 from karmada.scheduler.estimators.protocol import MAX_REPLICAS
 from karmada.scheduler.estimators.simulation import Component, Simulation, nodes_of, place_one_set
 from karmada.scheduler.request import Assumption
-
-
-def _as_written(amount: Quantity) -> int:
-    return amount.value() if amount.format is Format.BINARY_SI else amount.milli()
 
 
 def sets_in(cluster: Obj, components: Sequence[Obj], assumed: Sequence[Assumption], *, models: bool) -> int:
@@ -29,7 +24,7 @@ def sets_in(cluster: Obj, components: Sequence[Obj], assumed: Sequence[Assumptio
     pods = left_over(summary, PODS).value() if PODS in allocatable else 0
     if pods <= 0:
         return 0
-    left = {name: _as_written(left_over(summary, name)) for name in allocatable}
+    left = {name: left_over(summary, name).milli() for name in allocatable}
     for assumption in assumed:
         taken_pods, taken = _needs(assumption.components)
         pods -= taken_pods
@@ -68,5 +63,5 @@ def _needs(components: Iterable[Obj]) -> tuple[int, dict[str, int]]:
         pods += replicas
         request = (component.get("replicaRequirements") or {}).get("resourceRequest") or {}
         for name, value in request.items():
-            total[name] = total.get(name, 0) + replicas * _as_written(quantity(value))
+            total[name] = total.get(name, 0) + replicas * quantity(value).milli()
     return pods, total

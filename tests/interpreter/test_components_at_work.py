@@ -1,0 +1,95 @@
+"""Kinds with several pod templates: their components are interpreted, written into bindings, and placed as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from karmada.api.work import ResourceBinding
+from karmada.features import default_gates
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.fleet import RehearsalFleet
+from tests.interpreter.workloads import CustomKinds, definition
+
+FLINK = GVR("flink.apache.org", "v1beta1", "flinkdeployments")
+ONE_CLUSTER = {
+    "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}],
+    "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
+}
+
+
+def flink(name: str, tasks: int) -> Obj:
+    """One job manager and as many task managers, of three CPUs each."""
+    needs = {"resource": {"cpu": 3, "memory": "1Gi"}}
+    return {
+        "apiVersion": "flink.apache.org/v1beta1",
+        "kind": "FlinkDeployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "jobManager": {"replicas": 1, **needs},
+            "taskManager": {"replicas": tasks, **needs},
+            "job": {"parallelism": tasks},
+        },
+    }
+
+
+class Unequal(CustomKinds):
+    """m1 has two nodes of four CPUs, m2 four of them."""
+
+    def __init__(self, folder: Path, gates: str) -> None:
+        found = default_gates()
+        found.set(gates)
+        self.fleet = RehearsalFleet(folder, gates=found)
+
+    async def start(self) -> None:
+        await self.fleet.start()
+        for name, nodes in (("m1", 2), ("m2", 4)):
+            pools = (NodePool(count=nodes),)
+            await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=pools, system_pods=False))
+            await self.fleet.join(name)
+        await self.fleet.start_controllers()
+        await self.serve(definition("flink.apache.org", "v1beta1", "FlinkDeployment"))
+        await self.fleet.run(60)
+
+
+def outcome(folder: Path, gates: str, **jobs: int) -> dict[str, Obj]:
+    """The bindings of Flink jobs with so many task managers, which may be in one cluster each."""
+
+    async def play() -> dict[str, Obj]:
+        kinds = Unequal(folder, gates)
+        await kinds.start()
+        found: dict[str, Any] = {}
+        for name, tasks in jobs.items():
+            await kinds.propagate(flink(name, tasks), FLINK, placement=ONE_CLUSTER)
+            found[name] = await kinds.client.get(ResourceBinding.gvr, f"{name}-flinkdeployment", "default")
+        await kinds.fleet.stop()
+        return found
+
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(play())
+    finally:
+        loop.close()
+
+
+def test_a_job_goes_where_all_of_its_components_fit(tmp_path: Path) -> None:
+    found = outcome(tmp_path, "MultiplePodTemplatesScheduling=true", large=3, huge=30)
+    large, huge = found["large"]["spec"], found["huge"]
+    assert [(part["name"], part["replicas"]) for part in large["components"]] == [("jobmanager", 1), ("taskmanager", 3)]
+    assert large["components"][0]["replicaRequirements"]["resourceRequest"]["cpu"] == "3"
+    assert "replicas" not in large
+    assert large["clusters"] == [{"name": "m2"}], "the four pods need four nodes"
+    condition = meta.get_condition(huge["status"]["conditions"], "Scheduled")
+    assert condition is not None
+    assert condition["status"] == "False"
+    assert not huge["spec"].get("clusters")
+
+
+def test_without_the_gate_components_are_one_number(tmp_path: Path) -> None:
+    spec = outcome(tmp_path, "MultiplePodTemplatesScheduling=false", job=3)["job"]["spec"]
+    assert "components" not in spec
+    assert spec["replicas"] == 4
