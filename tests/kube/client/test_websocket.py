@@ -122,7 +122,7 @@ async def test_a_server_that_could_not_run_it_is_an_api_error(connect: Connect) 
 
 async def test_a_stream_that_ends_without_a_status_is_a_failed_connection(connect: Connect) -> None:
     command = await execute(await connect(Pod(None).run), "ns", "p", ["x"])
-    with pytest.raises(ConnectionFailed, match="without telling"):
+    with pytest.raises(ConnectionFailed, match="without the exit status"):
         await command.exit_code()
 
 
