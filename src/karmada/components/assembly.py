@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from karmada.api.cluster import Cluster
+from karmada.api.config import ReplicaSchedulingPolicy as ClusterReplicaSchedulingPolicy
+from karmada.api.policy import ReplicaSchedulingPolicy
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.components.setting_metrics import SettingMetrics
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
 """The most numerous kinds, of which few objects are read at a time: kept as bytes, parsed on read."""
+OPTIONAL = frozenset({ReplicaSchedulingPolicy.gvr, ClusterReplicaSchedulingPolicy.gvr})
+"""Kinds that a server with Karmada's own CRDs does not have."""
 
 
 def _limits(own: OwnCluster) -> dict[GVR | GVK, Limit]:
@@ -74,6 +78,7 @@ class Assembly:
             back_off=back_off,
             transform=without_managed_fields,
             on_demand=MANY,
+            optional=OPTIONAL,
             limits=_limits(own) if own is not None else None,
         )
         self.context = Context(

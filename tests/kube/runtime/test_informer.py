@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.objects.errors import ServiceUnavailable
+from karmada.kube.objects.errors import NotFound, ServiceUnavailable
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
@@ -248,6 +248,24 @@ async def test_equal_versions_of_another_history_are_not_taken_for_equal_objects
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
     await clock.advance(5)
     assert [obj["data"]["value"] for obj in informer.list()] == ["kept"]
+
+
+async def test_a_kind_that_the_server_may_not_have_is_empty_until_it_has_it(
+    client: Client, fake: FakeApi, clock: FakeClock
+) -> None:
+    informers = Informers(client, clock=clock, optional={CONFIG_MAPS})
+    informer, seen = informers.of(CONFIG_MAPS), Seen()
+    informer.add_handler(seen)
+    fake.fail = lambda _: NotFound("the server could not find the requested resource")
+    informer.start()
+    await informer.wait_synced()
+    assert (len(informer), informer.last_error) == (0, None)
+    fake.fail = lambda _: None
+    await client.create(CONFIG_MAPS, config_map("a"))
+    await clock.advance(31)
+    await informer.until(lambda: len(seen.events) == 1)
+    assert seen.events == [("add", "a", "1")]
+    await informer.stop()
 
 
 async def test_it_waits_with_growing_pauses_while_the_server_is_down(

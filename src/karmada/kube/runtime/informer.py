@@ -24,7 +24,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock, RealClock
-from karmada.kube.objects.errors import ApiError, Expired, Gone, Timeout
+from karmada.kube.objects.errors import ApiError, Expired, Gone, NotFound, Timeout
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.cache import Cache, IndexFn, OnDemandCache
@@ -60,6 +60,7 @@ class Informer:
         transform: Callable[[Obj], Obj] | None = None,
         paged: bool = False,
         on_demand: bool = False,
+        optional: bool = False,
     ) -> None:
         """`transform` makes what is kept of an object; its name, namespace, uid and resourceVersion must stay.
 
@@ -69,11 +70,14 @@ class Informer:
         `on_demand` is for many large objects that are read one by one: they are paged, kept as bytes and parsed when
         they are read. Then `transform` makes what is shown of one, each time, and may be applied to its own result.
 
+        `optional` is for kinds that the server may not have: then there are no objects, until a later list finds some.
+
         With `metadata_only` nothing but `metadata` may be relied on (the rest does not travel over the network).
         """
         self.gvr = gvr
         self._transform = None if on_demand else transform
         self._paged = paged or on_demand
+        self._optional = optional
         self.namespace = namespace
         self.label_selector = label_selector
         self.field_selector = field_selector
@@ -254,8 +258,11 @@ class Informer:
             except (Expired, Gone) as error:
                 log.v(2).info("Watch history is gone, listing again", resource=_name(self.gvr), err=error.message)
             except (ApiError, ConnectionFailed, WatchFailed, NoMatch) as error:
-                self.last_error = error
-                log.info("List or watch failed, trying again", resource=_name(self.gvr), err=str(error))
+                if self._optional and isinstance(error, NotFound | NoMatch):
+                    await self._listed(set(), "")
+                else:
+                    self.last_error = error
+                    log.info("List or watch failed, trying again", resource=_name(self.gvr), err=str(error))
                 await self._backoff.pause()
             except Exception as error:
                 self.last_error = error
@@ -292,8 +299,12 @@ class Informer:
             await self._list()
             return
         listing.complete = True
+        await self._listed(listing.seen, listed_at)
+
+    async def _listed(self, seen: set[Key], listed_at: str) -> None:
+        """These are all there are."""
         turn = TimeSlice()
-        for key in self.cache.keys_outside(listing.seen):
+        for key in self.cache.keys_outside(seen):
             self._forget(key, None)
             if turn.is_over():
                 await turn.next()

@@ -41,15 +41,17 @@ class Informers:
         transform: Callable[[Obj], Obj] | None = None,
         on_demand: Container[GVR | GVK] = (),
         limits: Mapping[GVR | GVK, Limit] | None = None,
+        optional: Container[GVR | GVK] = (),
     ) -> None:
         """`transform` is what informers keep of whole objects, unless `of` gets another.
 
         Whole objects of the resources `on_demand` are kept as bytes (see Informer). Of resources with a limit nothing
-        outside it is listed or watched, whoever gets the informer.
+        outside it is listed or watched, whoever gets the informer. The server may not have those that are `optional`.
         """
         self._limits = limits or {}
         self._transform = transform
         self._on_demand = on_demand
+        self._optional = optional
         self.client = client
         self.clock = clock or RealClock()
         self._informers: dict[_Selection, Informer] = {}
@@ -89,6 +91,7 @@ class Informers:
                 transform=transform,
                 paged=paged,
                 on_demand=on_demand,
+                optional=gvr in self._optional,
             )
             self._informers[selection] = informer
             if self._started:

@@ -83,11 +83,14 @@ class Manager:
         transform: Callable[[Obj], Obj] | None = None,
         on_demand: Container[GVR | GVK] = (),
         limits: Mapping[GVR | GVK, Limit] | None = None,
+        optional: Container[GVR | GVK] = (),
     ) -> None:
-        """`transform`, `on_demand` and `limits` say what the informers keep (see Informers)."""
+        """`transform`, `on_demand`, `limits` and `optional` say what the informers keep (see Informers)."""
         self.client = client
         self.clock = clock or RealClock()
-        self.informers = Informers(client, clock=self.clock, transform=transform, on_demand=on_demand, limits=limits)
+        self.informers = Informers(
+            client, clock=self.clock, transform=transform, on_demand=on_demand, limits=limits, optional=optional
+        )
         self.health = health or Health()
         self.controllers: dict[str, Controller] = {}
         self._metrics = metrics
