@@ -60,9 +60,9 @@ async def until(kinds: CustomKinds, condition: Callable[[], Awaitable[Any]]) -> 
     return await eventually(look)
 
 
-async def replicas_in(kinds: CustomKinds, member: str) -> int | None:
+async def replicas_in(kinds: CustomKinds, member: str, name: str = "app") -> int | None:
     try:
-        found: int = (await kinds.in_member(member))["spec"]["replicas"]
+        found: int = (await kinds.in_member(member, name))["spec"]["replicas"]
     except NotFound:
         return None
     return found
@@ -163,6 +163,8 @@ class Misbehaving:
     def __init__(self) -> None:
         self.operations: set[tuple[str, str]] = set()
         self.how = "well"
+        self.waiting = 0
+        self.answering = asyncio.Event()
 
     async def __call__(self, raw: web.BaseRequest) -> web.Response:
         body = await raw.read()
@@ -170,7 +172,10 @@ class Misbehaving:
         self.operations.add((request["kind"]["kind"], request["operation"]))
         made = orjson.loads(await answer(interpret, body, "application/json"))
         response = made["response"]
-        if self.how == "late":
+        if self.how == "hanging":
+            self.waiting += 1
+            await self.answering.wait()
+        elif self.how == "late":
             await asyncio.sleep(3)
         elif self.how == "wrong uid":
             response["uid"] = "other"
@@ -240,5 +245,23 @@ def test_a_script_has_precedence_and_only_matching_kinds_are_sent(tmp_path: Path
 
             await kinds.client.delete(CUSTOMIZATIONS, "workload")
             await until(kinds, lambda: _has_health(kinds, "Healthy"))
+
+    played(tmp_path, scenario)
+
+
+def test_a_webhook_that_is_slow_does_not_hold_up_other_kinds(tmp_path: Path) -> None:
+    async def scenario(kinds: CustomKinds) -> None:
+        async with TlsBackend() as backend:
+            backend.handler = hook = Misbehaving()
+            hook.how = "hanging"
+            await kinds.client.create(CONFIGURATIONS, configuration(backend.port, timeoutSeconds=30))
+            workers = kinds.fleet.settings.concurrent_resource_template_syncs
+            for number in range(2 * workers):
+                await kinds.propagate(workload(f"app-{number}"))
+            await eventually(lambda: hook.waiting >= workers)
+            await kinds.propagate(config_map("plain"), CONFIG_MAPS)
+            assert await kinds.in_member("m1", "plain", CONFIG_MAPS)
+            hook.answering.set()
+            await until(kinds, lambda: _is(replicas_in(kinds, "m1", f"app-{2 * workers - 1}"), 2))
 
     played(tmp_path, scenario)

@@ -60,3 +60,13 @@ def unqueued(key: Key) -> tuple[Ref, bool]:
     lazily = key.name.startswith(_LAZILY)
     api_version, kind, name = key.name.removeprefix(_LAZILY).rsplit("/", 2)
     return Ref(GVK.parse(api_version, kind), key.namespace, name), lazily
+
+
+def kind_queued(key: Key) -> str:
+    """The kind in a key of `Ref.queued`: a lane, so that a kind whose interpretation is slow blocks no other."""
+    return key.name.removeprefix(_LAZILY).rpartition("/")[0]
+
+
+def kind_of_binding_key(key: Key) -> str:
+    """The kind at the end of a binding's name: a lane for the same reason."""
+    return key.name.rpartition("-")[2]

@@ -24,7 +24,7 @@ from karmada.controllers.errors import together
 from karmada.controllers.execution.member_kinds import manifests_of
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.reinterpretation import bindings_of, reinterpretation
-from karmada.controllers.template_refs import resource_of_binding
+from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
 from karmada.controllers.templates import Templates
 from karmada.controllers.works import WorkBeingDeleted, Works
 from karmada.interpreter.interpreter import Interpreter
@@ -47,6 +47,8 @@ _PURGE_PAUSE = 5.0
 
 
 class Binding(Reconciler):
+    lane_of = staticmethod(kind_of_binding_key)
+
     def __init__(
         self,
         context: Context,

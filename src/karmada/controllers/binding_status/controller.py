@@ -19,7 +19,7 @@ from karmada.controllers.binding_status.template_status import TemplateStatus
 from karmada.controllers.context import Context
 from karmada.controllers.indexes import WORKS_OF_BINDING, binding_ids
 from karmada.controllers.reinterpretation import bindings_of, reinterpretation
-from karmada.controllers.template_refs import resource_of_binding
+from karmada.controllers.template_refs import kind_of_binding_key, resource_of_binding
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.types import Obj
@@ -52,6 +52,8 @@ def _version(binding: Obj) -> str:
 
 
 class BindingStatus(Reconciler):
+    lane_of = staticmethod(kind_of_binding_key)
+
     def __init__(self, context: Context, kind: BindingKind, template_status: TemplateStatus) -> None:
         self.name = kind.status_controller
         self.workers = max(_WORKERS, kind.syncs(context.settings))

@@ -21,7 +21,7 @@ from karmada.controllers.dependencies import attached, references
 from karmada.controllers.detector.policies import NotYet
 from karmada.controllers.light_templates import changed, light_of
 from karmada.controllers.reinterpretation import bindings_of, reinterpretation
-from karmada.controllers.template_refs import Ref, ref_of_binding
+from karmada.controllers.template_refs import Ref, kind_of_binding_key, ref_of_binding
 from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
@@ -66,6 +66,7 @@ def _is_relevant(old: Obj | None, new: Obj | None) -> bool:
 
 class Distributor(Reconciler):
     name = DISTRIBUTOR
+    lane_of = staticmethod(kind_of_binding_key)
 
     def __init__(self, context: Context, interpreter: DependencyInterpreter) -> None:
         self.workers = context.settings.concurrent_resourcebinding_syncs

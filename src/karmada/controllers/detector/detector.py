@@ -32,7 +32,7 @@ from karmada.controllers.detector.waiting import Waiting
 from karmada.controllers.detector.writer import BindingWriter
 from karmada.controllers.light_templates import changed, changed_by_user
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
-from karmada.controllers.template_refs import Ref, ref_of, unqueued
+from karmada.controllers.template_refs import Ref, kind_queued, ref_of, unqueued
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
 from karmada.kube.objects.types import Obj
@@ -71,6 +71,7 @@ class Detector(Reconciler):
     """The reconciler of templates. Its parts are shared with the reconcilers of policies."""
 
     name = DETECTOR
+    lane_of = staticmethod(kind_queued)
 
     def __init__(self, context: Context, interpreter: ReplicaInterpreter) -> None:
         self.workers = context.settings.concurrent_resource_template_syncs
