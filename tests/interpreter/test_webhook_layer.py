@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from karmada.interpreter.interpreter import Interpreter
+from karmada.interpreter.lua.layer import Declarative
 from karmada.interpreter.operations import InterpreterError
 from karmada.interpreter.webhook.calling import Calls
 from karmada.interpreter.webhook.hooks import concerned_by
@@ -127,6 +128,22 @@ def test_before_configurations_are_known_nothing_is_interpreted() -> None:
     interpreter = Interpreter([Webhooks(Answers())])
     with pytest.raises(InterpreterError, match=r"^not yet ready to handle request$"):
         interpreter.enabled(WORKLOAD, "InterpretHealth")
+
+
+async def test_a_script_comes_before_a_webhook_and_a_webhook_before_what_is_built_in() -> None:
+    deployment = {**workload(), "apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 3}}
+    script = {"luaScript": "function InterpretHealth(o) return true end"}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    customizations = {"healthInterpretation": script}
+    scripts = Declarative([{"metadata": {"name": "a"}, "spec": {"target": target, "customizations": customizations}}])
+    post = Answers(healthy=False, replicas=7)
+    webhooks = layer(post, configuration("c", hook("w.example.com", rule("*", "apps", "v1", "Deployment"))))
+    interpreter = Interpreter([scripts, webhooks])
+    assert await interpreter.interpret_health(deployment)
+    assert (await interpreter.get_replicas(deployment)).replicas == 7
+    assert [request["operation"] for request in post.requests] == ["InterpretReplica"]
+    webhooks.load([])
+    assert (await interpreter.get_replicas(deployment)).replicas == 3
 
 
 # requests
