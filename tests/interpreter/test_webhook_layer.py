@@ -14,6 +14,7 @@ from aiohttp import web
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.lua.layer import Declarative
 from karmada.interpreter.operations import InterpreterError
+from karmada.interpreter.sources import Sources
 from karmada.interpreter.webhook.calling import Calls
 from karmada.interpreter.webhook.hooks import concerned_by
 from karmada.interpreter.webhook.layer import Webhooks
@@ -23,7 +24,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.addresses.service_routing import Address, Unroutable
 from tests.support.eventually import eventually
-from tests.support.tls_backend import TlsBackend, authority, service
+from tests.support.tls_backend import TlsBackend, authority, service, serving
 
 WORKLOAD = GVK("workload.example.io", "v1alpha1", "Workload")
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
@@ -125,7 +126,8 @@ async def test_of_several_webhooks_the_one_with_the_smallest_id_is_called() -> N
 
 
 def test_before_configurations_are_known_nothing_is_interpreted() -> None:
-    interpreter = Interpreter([Webhooks(Answers())])
+    interpreter = Interpreter()
+    Sources(NoInformers(), interpreter)  # type: ignore[arg-type]
     with pytest.raises(InterpreterError, match=r"^not yet ready to handle request$"):
         interpreter.enabled(WORKLOAD, "InterpretHealth")
 
@@ -365,7 +367,7 @@ async def test_a_service_is_called_by_its_name_at_its_address() -> None:
         hosts.append(raw.headers["Host"])
         return await healthy(raw)
 
-    async with TlsBackend() as backend:
+    async with TlsBackend(serving("hook.tools.svc")) as backend:
         backend.handler = handler
         port = backend.port
         known = service("hook", "tools", type="ClusterIP", clusterIP="127.0.0.1", ports=[{"port": port}])
@@ -420,6 +422,16 @@ async def test_a_webhook_that_cannot_be_reached_fails_the_operation(config: Obj,
     assert reason in str(failure.value)
 
 
+async def test_a_server_with_a_certificate_of_another_authority_is_not_called() -> None:
+    async with TlsBackend() as backend:
+        calls = through()
+        other = base64.b64encode(authority("others").cert_pem).decode()
+        config = {"url": f"https://127.0.0.1:{backend.port}/hook", "caBundle": other}
+        with pytest.raises(InterpreterError, match="x509: certificate signed by unknown authority"):
+            await layer(calls.post, configuration("c", hook(clientConfig=config))).interpret_health(workload())
+        await calls.close()
+
+
 @pytest.mark.parametrize(
     ("status", "body", "reason"),
     [
@@ -458,7 +470,7 @@ async def test_a_webhook_that_does_not_answer_holds_one_caller_and_recovers() ->
         calls = through()
         config = {"url": f"https://127.0.0.1:{backend.port}/hook", "caBundle": CA}
         webhooks = layer(calls.post, configuration("c", hook(clientConfig=config, timeoutSeconds=1)))
-        with pytest.raises(InterpreterError, match="context deadline exceeded"):
+        with pytest.raises(InterpreterError, match=r'/hook": context deadline exceeded$'):
             await webhooks.interpret_health(workload())
         probe = asyncio.create_task(webhooks.interpret_health(workload()))
         await eventually(lambda: waiting == 2)

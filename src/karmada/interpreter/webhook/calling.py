@@ -21,7 +21,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.server.outbound.https import BadTrust, Outbound, Trust
-from karmada.kube.server.outbound.webhooks import WebhookCallFailed, WebhookClient, parse_answer
+from karmada.kube.server.outbound.webhooks import WebhookCallFailed, WebhookClient, endpoint_url, parse_answer
 
 USER_AGENT: Final = "karmada-interpreter"
 MOST_CALLS: Final = 64
@@ -48,18 +48,18 @@ class Calls:
             raise NoResponse(f"failed to call webhook: {error}") from error
 
     async def _answer(self, hook: Hook, trust: Trust, body: bytes) -> bytes:
+        place = hook.client_config.get("service") or str(hook.client_config.get("url") or "")
         line = self._lines.setdefault(hook, _Line())
         line.enter()
         began = time.monotonic()
         try:
             async with asyncio.timeout(hook.seconds), line.turns:
-                place = hook.client_config.get("service") or str(hook.client_config.get("url") or "")
                 if not isinstance(place, str):
                     await self._services.synced()
                 answer = await self._client.post(place, trust.ca_pem, body, hook.seconds)
             line.overdue = ""
         except TimeoutError as error:
-            line.overdue = "context deadline exceeded"
+            line.overdue = f'Post "{endpoint_url(place)[0]}": context deadline exceeded'
             raise WebhookCallFailed(line.overdue) from error
         except WebhookCallFailed as error:
             line.overdue = str(error) if isinstance(error.__cause__, TimeoutError) else ""
