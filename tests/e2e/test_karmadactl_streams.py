@@ -116,7 +116,7 @@ def same(ctl: Program, there: Program, *words: str) -> None:
         assert (ours.exit_code, ours.stdout, ours.stderr) == kubectl
         return True
 
-    eventually_blocking(look, seconds=3.0)
+    eventually_blocking(look)
 
 
 # logs, of one cluster
