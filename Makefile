@@ -17,6 +17,7 @@ EXAMPLES ?= 20000
 UNIT ?= tests
 E2E ?= tests/e2e
 E2E_WORKERS ?= 4
+UNIT_WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help up down status tools test fuzz jepsen histories lint format bench bench-quick clean
@@ -58,8 +59,8 @@ test: $(TOOLS) ## Run all tests (real kubectl, helm and etcd included)
 	@$(BIN)/python -m tests.side_by_side \
 		"End-to-end tests, $(E2E_WORKERS) files at a time" \
 		"$(PYTEST) -n $(E2E_WORKERS) $(E2E)" \
-		"Unit and integration tests, on all cores at a lower priority" \
-		"nice -n 3 $(PYTEST) -n auto --ignore=tests/e2e $(UNIT)"
+		"Unit and integration tests, $(UNIT_WORKERS) files at a time, at a lower priority" \
+		"nice -n 3 $(PYTEST) -n $(UNIT_WORKERS) --ignore=tests/e2e $(UNIT)"
 
 jepsen: $(TOOLS) ## Check linearizability under faults for long (ROUNDS=50)
 	@JEPSEN_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -s tests/e2e/test_linearizability.py

@@ -39,7 +39,7 @@ def random_placement(draw: random.Random) -> Obj:
 async def one_fleet(history: History, draw: random.Random, number: int) -> None:
     """A few workloads somewhere; one cluster fails, comes back, and everything goes."""
     fleet = history.fleet
-    names = [f"w{number}-{index}" for index in range(3)]
+    names = [f"w{number}-{index}" for index in range(2)]
     for name in names:
         selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
         await fleet.client.create(PropagationPolicy.gvr, policy(name, selector, placement=random_placement(draw)))

@@ -45,3 +45,29 @@ async def test_closing_a_listener_ends_its_connections() -> None:
     with pytest.raises(ConnectionResetError):
         await reader.readexactly(1)
     writer.close()
+
+
+async def test_a_connection_that_was_accepted_when_the_listener_closes_is_reset() -> None:
+    """Its task is cancelled before it has run at all."""
+
+    async def serve(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        raise AssertionError("not served any more")
+
+    listener = Listener(serve)
+    port = await listener.open("127.0.0.1", 0)
+    accept, accepted = listener._accept, asyncio.Event()
+
+    def noted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accept(reader, writer)
+        accepted.set()
+        for task in listener._tasks:
+            task.cancel()
+
+    listener._server.close()
+    listener._server = await asyncio.start_server(noted, "127.0.0.1", port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    await accepted.wait()
+    with pytest.raises(ConnectionResetError):
+        await reader.read()
+    writer.close()
+    await listener.close()

@@ -7,6 +7,9 @@ the connection either hangs, as if packets were lost, and goes on when the fault
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
+import struct
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -84,6 +87,12 @@ async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
     await writer.drain()
 
 
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection so that the other side gets an error, not an end."""
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
 class Connection:
     """`pod` is the one whose connection it is, if known; `peer` is the host and port on the other side, or empty."""
 
@@ -99,6 +108,7 @@ class Listener:
         self._serve = serve
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def open(self, address: str, port: int) -> int:
         """The port that is listened on: another one where this user may not use that; OSError."""
@@ -109,22 +119,28 @@ class Listener:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
+        """Connections under way are reset, also those that were accepted and not served yet."""
+        self._closed = True
         if self._server is not None:
             self._server.close()
         await cancel_and_wait(*self._tasks)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closed:
+            _reset(writer)
+            return
         task = asyncio.create_task(self._run(reader, writer))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda ended: self._ended(ended, writer))
+
+    def _ended(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+        """Here, not in the task: one that is cancelled before it runs has no end of its own."""
+        self._tasks.discard(task)
+        if task.cancelled():
+            _reset(writer)
+        else:
+            writer.close()
 
     async def _run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        with contextlib.suppress(OSError):  # the client is gone
             await self._serve(reader, writer)
-        except OSError:
-            return  # the client is gone
-        except asyncio.CancelledError:
-            writer.transport.abort()
-            raise
-        finally:
-            writer.close()
