@@ -121,3 +121,34 @@ def test_an_application_that_crashes_in_one_cluster_moves_to_the_other(walk: Wal
     walk.serves("shaky", "member2")
     walk.is_gone("shaky", "member1")
     assert "EvictWorkloadFromClusterSucceed" in walk.reasons("shaky")
+
+
+FAULTS = {
+    "hang": ("black-hole",),
+    "errors": ("errors", "--code=503"),
+    "flap": ("flap", "--up=1s", "--down=6s"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_workload_leaves_a_cluster_whatever_ails_it(walk: Walk, fault: str) -> None:
+    walk.place(fault)
+    walk.serves(fault, "member1")
+    walk.ctl("sim", "fail", "member1", *FAULTS[fault])
+    walk.is_in(fault, "member2")
+    walk.serves(fault, "member2")
+    walk.ctl("sim", "heal", "member1")
+    walk.kubectl("wait", "cluster/member1", "--for=condition=Ready", WITHIN)
+    walk.is_gone(fault, "member1")
+
+
+def test_an_application_leaves_a_cluster_that_lost_its_nodes(walk: Walk) -> None:
+    """The cluster's own clock runs fast, so that it gives its nodes up in seconds."""
+    walk.place("nodeless", toleration=2)
+    walk.serves("nodeless", "member1")
+    walk.ctl("sim", "fail", "member1", "clock", "--rate=20")
+    walk.ctl("sim", "fail", "member1", "node", "--pool=node")
+    walk.is_in("nodeless", "member2")
+    walk.serves("nodeless", "member2")
+    walk.ctl("sim", "heal", "member1")
+    walk.is_gone("nodeless", "member1")

@@ -143,8 +143,9 @@ def _began(pid: int) -> int | None:
 
 
 def _field(pid: int, number: int) -> int | None:
+    """Of a process that runs; one that only waits for its parent to notice its end does not."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return int(text.rpartition(")")[2].split()[number])
+    return None if fields[0] == "Z" else int(fields[number])
