@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,11 @@ pytestmark = pytest.mark.e2e
 def local(tmp_path: Path, kubectl_path: str) -> Iterator[LocalEnvironment]:
     with LocalEnvironment(tmp_path, kubectl_path) as local:
         yield local
+
+
+def elsewhere(spec: dict[str, Any]) -> dict[str, Any]:
+    """Without the address: another program may have taken the port meanwhile, and then the member gets another."""
+    return {field: value for field, value in spec.items() if field != "apiEndpoint"}
 
 
 def test_one_command_makes_everything_and_an_interrupt_ends_it_and_a_second_start_goes_on(
@@ -60,7 +66,7 @@ def test_one_command_makes_everything_and_an_interrupt_ends_it_and_a_second_star
             ready = next(one for one in cluster["status"]["conditions"] if one["type"] == "Ready")
             assert ready["status"] == "True"
             assert cluster["metadata"]["uid"] == before[name]["metadata"]["uid"]
-            assert cluster["spec"] == before[name]["spec"]
+            assert elsewhere(cluster["spec"]) == elsewhere(before[name]["spec"])
         up.interrupt()
 
 
