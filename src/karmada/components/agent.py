@@ -33,6 +33,7 @@ from karmada.components.flags import (
     kube_api_flags,
     limits_from,
     logging_flags,
+    own_cluster_config,
     refuse,
     settings_of,
     together,
@@ -249,7 +250,7 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> AgentProcess:
     from karmada.joining.join import Joining
     from karmada.kube.runtime.controller import BackOff
 
-    name, control, member = given["cluster_name"], _control_config(given), _member_config(given)
+    name, control, member = given["cluster_name"], _control_config(given), own_cluster_config(given["kubeconfig"])
     heartbeat = partial(
         Heartbeat,
         lease_duration=given["cluster_lease_duration"],
@@ -302,19 +303,6 @@ def _rotation(given: dict[str, Any], control: RestConfig, context: Context) -> C
         threshold=given["cert_rotation_remaining_time_threshold"],
         renewed=follows.adopt if follows is not None else None,
     )
-
-
-def _member_config(given: dict[str, Any]) -> RestConfig:
-    """This cluster: the given kubeconfig, else the service account of the pod, else kubectl's files."""
-    from karmada.kube.client.incluster import NotInCluster, in_cluster_config
-    from karmada.kube.client.kubeconfig import load_config
-
-    if given["kubeconfig"]:
-        return load_config(given["kubeconfig"])
-    try:
-        return in_cluster_config()
-    except NotInCluster:
-        return load_config(None)
 
 
 if __name__ == "__main__":

@@ -149,17 +149,24 @@ def config_from(given: Given) -> RestConfig:
     """As the flags say, else by $KUBECONFIG, the pod's service account, or the user's kubeconfig."""
     from dataclasses import replace
 
+    from karmada.kube.client.kubeconfig import load_config
+
+    by_environment = not given["kubeconfig"] and os.environ.get("KUBECONFIG")
+    config = load_config(None) if by_environment else own_cluster_config(given["kubeconfig"])
+    return replace(config, server=given["master"]) if given["master"] else config
+
+
+def own_cluster_config(kubeconfig: str) -> RestConfig:
+    """The cluster that a program runs in: as given, else by the pod's service account, else by kubectl's files."""
     from karmada.kube.client.incluster import NotInCluster, in_cluster_config
     from karmada.kube.client.kubeconfig import load_config
 
-    if given["kubeconfig"] or os.environ.get("KUBECONFIG"):
-        config = load_config(given["kubeconfig"] or None)
-    else:
-        try:
-            config = in_cluster_config()
-        except NotInCluster:
-            config = load_config(None)
-    return replace(config, server=given["master"]) if given["master"] else config
+    if kubeconfig:
+        return load_config(kubeconfig)
+    try:
+        return in_cluster_config()
+    except NotInCluster:
+        return load_config(None)
 
 
 def election_flags(lease: str) -> Callable[[F], F]:

@@ -1,6 +1,6 @@
 """The way of process pods to servers outside of their cluster: an HTTP proxy, so that faults can cut it.
 
-A pod's environment names the proxy (HTTPS_PROXY) with the pod as its user, which is how connections are told apart. It
+A pod's environment names the proxy (HTTPS_PROXY) with the pod as its user, which identifies its connections. It
 serves CONNECT only and looks into nothing. The cluster's own API server and Services are reached directly.
 """
 

@@ -1,7 +1,7 @@
 """Probes of processes, made as a kubelet makes them: an HTTP request, a TCP connection, a command, a gRPC health check.
 
 `Prober` runs the probes of one container while its process lives: startup first, then readiness and liveness side by
-side. It reports every change of the verdict, and asks for a restart when startup or liveness has failed too often.
+side. It reports every change of the verdict, and requests a restart when startup or liveness has failed too often.
 """
 
 from __future__ import annotations
