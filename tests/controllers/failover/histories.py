@@ -217,10 +217,20 @@ class History:
         spec = (binding or {}).get("spec") or {}
         tasks = {task["fromCluster"] for task in spec.get("gracefulEvictionTasks") or ()}
         targets = {target["name"] for target in spec.get("clusters") or ()}
+        if binding is not None:
+            self._count(workload, binding)
         for member in self._tasks.get(workload, set()) - tasks - targets:
             if binding is not None:
                 self._judge(workload, member, targets, now)
         self._tasks[workload] = tasks
+
+    def _count(self, workload: str, binding: Obj) -> None:
+        """What the scheduler has decided of the present spec adds up to what the binding wants."""
+        spec, status = binding["spec"], binding.get("status") or {}
+        shares = {target["name"]: target.get("replicas") or 0 for target in spec.get("clusters") or ()}
+        decided = status.get("schedulerObservedGeneration") == binding["metadata"]["generation"]
+        if decided and shares and not _complete(workload, shares, spec.get("replicas") or 0):
+            self.violations.append(f"{self._now()}: {workload} has {shares} of {spec.get('replicas')} replicas")
 
     def _judge(self, workload: str, member: str, targets: set[str], now: float) -> None:
         """An eviction ended: either another copy serves, or this one was known not to."""
