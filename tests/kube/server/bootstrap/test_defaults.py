@@ -38,7 +38,7 @@ async def new_cluster(folder: Path, now: float = 0.0) -> dict[str, Obj]:
 
 
 def follows(obj: Obj) -> bool:
-    return (obj["metadata"].get("labels") or {}).get("kube-aggregator.kubernetes.io/automanaged") == "true"
+    return obj["kind"] == "APIService" and obj["spec"].get("group", "").endswith((".karmada.io", ".x-k8s.io"))
 
 
 def timeless(stored: dict[str, Obj], now: float) -> dict[str, Obj]:
