@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from karmada.scheduler.estimators.general import GeneralEstimator
-from karmada.scheduler.estimators.protocol import MAX_REPLICAS, Question
+from karmada.scheduler.estimators.protocol import MAX_REPLICAS, EstimateRequest
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Assumption, Request
 from tests.support.scheduling_cases import DYNAMIC, cluster, deployment, placement, pods, spread
@@ -34,7 +34,7 @@ DEFAULT_MODELS = [
 def room(one: dict[str, Any], *, models: bool = True, sets: bool = False, assumed: Any = None, **spec: Any) -> int:
     request = Request({"replicas": 5, **spec}, assumed={"m": assumed} if assumed else {})
     fleet = Fleet.of([one])
-    return int(GeneralEstimator(models=models).estimate(Question(request, fleet, fleet.by_name, sets))[0])
+    return int(GeneralEstimator(models=models).estimate(EstimateRequest(request, fleet, fleet.by_name, sets))[0])
 
 
 def requesting(**request: str) -> dict[str, Any]:
@@ -119,11 +119,11 @@ def test_clusters_with_more_grades_than_others_stand_beside_them() -> None:
     request = Request({"replicas": 1, **requesting(cpu="1")})
     fleet = Fleet.of([one])
     estimator = GeneralEstimator()
-    assert estimator.estimate(Question(request, fleet, fleet.by_name)).tolist() == [1]
+    assert estimator.estimate(EstimateRequest(request, fleet, fleet.by_name)).tolist() == [1]
     fleet = fleet.updated({"n": other})
-    assert estimator.estimate(Question(request, fleet, fleet.by_name)).tolist() == [1, 31]
+    assert estimator.estimate(EstimateRequest(request, fleet, fleet.by_name)).tolist() == [1, 31]
     fleet = fleet.updated({"m": cluster("m", summary=pods(3))})
-    assert estimator.estimate(Question(request, fleet, fleet.by_name)).tolist() == [0, 31]
+    assert estimator.estimate(EstimateRequest(request, fleet, fleet.by_name)).tolist() == [0, 31]
 
 
 # what does not show yet

@@ -10,7 +10,7 @@ import pytest
 from karmada.kube.objects.clock import FakeClock
 from karmada.scheduler.algorithm import schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
-from karmada.scheduler.estimators.protocol import EstimateError, Question
+from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest
 from karmada.scheduler.estimators.remote import FanOut
 from karmada.scheduler.explain import explain
 from karmada.scheduler.fleet import Fleet
@@ -24,7 +24,7 @@ SPEC = deployment(12, placement(DYNAMIC), replicaRequirements={"resourceRequest"
 class Broken:
     name = "broken"
 
-    def estimate(self, question: Question) -> np.ndarray:  # noqa: ARG002
+    def estimate(self, request: EstimateRequest) -> np.ndarray:  # noqa: ARG002
         raise EstimateError("out of order")
 
 
@@ -61,8 +61,8 @@ def test_without_replicas_no_estimator_is_called() -> None:
     assert decision.targets == []
 
 
-def estimates_of(answers: Mapping[str, int | Exception]) -> Callable[[str, Question], Awaitable[int]]:
-    async def one(name: str, _question: Question) -> int:
+def estimates_of(answers: Mapping[str, int | Exception]) -> Callable[[str, EstimateRequest], Awaitable[int]]:
+    async def one(name: str, _request: EstimateRequest) -> int:
         await asyncio.sleep(0)
         answer = answers[name]
         if isinstance(answer, Exception):
@@ -102,7 +102,7 @@ async def test_an_invalid_request_does_not_count_as_a_failure_of_the_cluster() -
 async def test_all_are_called_at_once_under_one_deadline() -> None:
     clock, requested, all_requested = FakeClock(), set[str](), asyncio.Event()
 
-    async def never(name: str, _question: Question) -> int:
+    async def never(name: str, _request: EstimateRequest) -> int:
         requested.add(name)
         if requested == {"a", "b", "c"}:
             all_requested.set()
@@ -121,7 +121,7 @@ async def test_a_decision_that_waits_ends_on_the_fleet_it_began_with() -> None:
     fleet = Fleet.of(CLUSTERS)
     waiting, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slowly(_name: str, _question: Question) -> int:
+    async def slowly(_name: str, _request: EstimateRequest) -> int:
         waiting.set()
         await go_on.wait()
         return 10

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karmada.scheduler.algorithm import Profile, schedule, schedule_remotely
-from karmada.scheduler.estimators.protocol import EstimateError, Question
+from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import Meter
 from karmada.scheduler.plugins import SCORES, builtin, profile_of
@@ -147,7 +147,7 @@ class Far:
     def __init__(self, answer: Mapping[str, int] | EstimateError) -> None:
         self._answer = answer
 
-    async def estimate(self, question: Question) -> Mapping[str, int]:  # noqa: ARG002
+    async def estimate(self, request: EstimateRequest) -> Mapping[str, int]:  # noqa: ARG002
         if isinstance(self._answer, EstimateError):
             raise self._answer
         return self._answer

@@ -10,7 +10,7 @@ import numpy as np
 from karmada.scheduler.algorithm import Profile, schedule
 from karmada.scheduler.capacity import Ints
 from karmada.scheduler.decision import Decision
-from karmada.scheduler.estimators.protocol import UNKNOWN, Question
+from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
 
@@ -121,8 +121,8 @@ class Fixed:
     def __init__(self, answers: Mapping[str, int]) -> None:
         self.answers = answers
 
-    def estimate(self, question: Question) -> Ints:
-        return np.array([self.answers.get(name, UNKNOWN) for name in question.names()], np.int64)
+    def estimate(self, request: EstimateRequest) -> Ints:
+        return np.array([self.answers.get(name, UNKNOWN) for name in request.names()], np.int64)
 
 
 def run(

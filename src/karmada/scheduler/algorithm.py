@@ -1,9 +1,9 @@
 """Scheduling, from a request and the fleet to a decision.
 
 Filter, score, estimate, rank, select, assign. Only requests to remote estimators take time, so the algorithm is a
-generator that yields its questions: `schedule` answers them on the spot, `schedule_remotely` also sends them to remote
-estimators. Nothing else differs. With several groups of clusters, they are tried in order, beginning with the one that
-was taken last time, until one succeeds.
+generator that yields its estimate requests: `schedule` computes them at once, `schedule_remotely` also sends them to
+remote estimators. Nothing else differs. With several groups of clusters, they are tried in order, beginning with the
+one that was taken last time, until one succeeds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from karmada.scheduler.estimators.merge import (
     take,
     unlimited,
 )
-from karmada.scheduler.estimators.protocol import EstimateError, LocalEstimator, Question, RemoteEstimator
+from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest, LocalEstimator, RemoteEstimator
 from karmada.scheduler.failures import Failure, error, no_fit
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import ERROR, NOBODY, SCORE, SUCCESS, UNSCHEDULABLE, Meter
@@ -35,7 +35,7 @@ from karmada.scheduler.request import Request
 from karmada.scheduler.scores.protocol import Score, ScoreError
 from karmada.scheduler.spread import select
 
-Steps = Generator[Question, Estimate, Decision]
+Steps = Generator[EstimateRequest, Estimate, Decision]
 
 
 @dataclass(slots=True)
@@ -59,12 +59,12 @@ def schedule(
     profile = profile or default_profile()
     steps, meter = decide(request, fleet, profile), profile.meter
     try:
-        question = next(steps)
+        wanted = next(steps)
         while True:
             began = meter.now()
-            estimate = settle(estimate_locally(question, estimators, meter), question)
-            _observe(meter, question, estimate, began)
-            question = steps.send(estimate)
+            estimate = settle(estimate_locally(wanted, estimators, meter), wanted)
+            _observe(meter, wanted, estimate, began)
+            wanted = steps.send(estimate)
     except StopIteration as done:
         decision: Decision = done.value
         return decision
@@ -81,34 +81,34 @@ async def schedule_remotely(
     profile = profile or default_profile()
     steps, meter = decide(request, fleet, profile), profile.meter
     try:
-        question = next(steps)
+        wanted = next(steps)
         while True:
             began = meter.now()
-            estimate = estimate_locally(question, estimators, meter)
-            await _estimate_remotely(question, estimate, remote, meter)
-            settle(estimate, question)
-            _observe(meter, question, estimate, began)
-            question = steps.send(estimate)
+            estimate = estimate_locally(wanted, estimators, meter)
+            await _estimate_remotely(wanted, estimate, remote, meter)
+            settle(estimate, wanted)
+            _observe(meter, wanted, estimate, began)
+            wanted = steps.send(estimate)
     except StopIteration as done:
         decision: Decision = done.value
         return decision
 
 
-def _observe(meter: Meter, question: Question, estimate: Estimate, began: float) -> None:
-    meter.estimated(meter.now() - began, sets=question.sets, failed=len(estimate.failures) > 0)
+def _observe(meter: Meter, wanted: EstimateRequest, estimate: Estimate, began: float) -> None:
+    meter.estimated(meter.now() - began, sets=wanted.sets, failed=len(estimate.failures) > 0)
 
 
 async def _estimate_remotely(
-    question: Question, estimate: Estimate, remote: Sequence[RemoteEstimator], meter: Meter
+    wanted: EstimateRequest, estimate: Estimate, remote: Sequence[RemoteEstimator], meter: Meter
 ) -> None:
     async def estimate_remotely(estimator: RemoteEstimator) -> Ints | EstimateError:
         began = meter.now()
         try:
-            return by_slot(question, await estimator.estimate(question))
+            return by_slot(wanted, await estimator.estimate(wanted))
         except EstimateError as wrong:
             return wrong
         finally:
-            meter.estimator(estimator.name, meter.now() - began, sets=question.sets)
+            meter.estimator(estimator.name, meter.now() - began, sets=wanted.sets)
 
     for estimator, answer in zip(remote, await asyncio.gather(*map(estimate_remotely, remote)), strict=True):
         if isinstance(answer, EstimateError):
@@ -133,7 +133,7 @@ def default_profile() -> Profile:
 
 
 def decide(request: Request, fleet: Fleet, profile: Profile) -> Steps:
-    """Yields the questions to estimators, gets the settled answers, and returns the decision."""
+    """Yields the requests to estimators, gets the settled estimates, and returns the decision."""
     terms = request.plan.terms
     if not terms:
         return Decision([(yield from _attempt(request, 0, fleet, profile))])
@@ -146,7 +146,9 @@ def decide(request: Request, fleet: Fleet, profile: Profile) -> Steps:
     return Decision(attempts)
 
 
-def _attempt(request: Request, index: int, fleet: Fleet, profile: Profile) -> Generator[Question, Estimate, Attempt]:
+def _attempt(
+    request: Request, index: int, fleet: Fleet, profile: Profile
+) -> Generator[EstimateRequest, Estimate, Attempt]:
     meter = profile.meter
     began = meter.now()
     attempt = Attempt(request, index, profile.filters.candidates(request, fleet, meter))
@@ -163,8 +165,8 @@ def _attempt(request: Request, index: int, fleet: Fleet, profile: Profile) -> Ge
         attempt.failure = score
         return attempt
     sets = profile.components and request.plan.one_cluster and len(request.components) > 0
-    question = Question(request, fleet, slots, sets)
-    attempt.estimate = unlimited(question) if nothing_to_estimate(question) else (yield question)
+    wanted = EstimateRequest(request, fleet, slots, sets)
+    attempt.estimate = unlimited(wanted) if nothing_to_estimate(wanted) else (yield wanted)
     attempt.ranking = rank(request, fleet, slots, score, attempt.estimate.room)
     selected = select(request, attempt.ranking, sets=sets)
     chosen = meter.now()

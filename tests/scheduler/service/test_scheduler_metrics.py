@@ -16,7 +16,7 @@ from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.metrics import Metrics
-from karmada.scheduler.estimators.protocol import EstimateError, Question, RemoteEstimator
+from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest, RemoteEstimator
 from karmada.scheduler.meter import Meter
 from karmada.scheduler.service.families import Counters, Histograms, growing
 from karmada.scheduler.service.metrics import SchedulerMetrics
@@ -228,11 +228,11 @@ class Slow:
     name = "scheduler-estimator"
     clock: FakeClock
 
-    async def estimate(self, question: Question) -> Mapping[str, int]:
+    async def estimate(self, request: EstimateRequest) -> Mapping[str, int]:
         await self.clock.advance(0.25)
-        if question.request.replicas == 5:
+        if request.workload.replicas == 5:
             raise EstimateError("nobody there")
-        return dict.fromkeys(question.names(), 9)
+        return dict.fromkeys(request.names(), 9)
 
 
 async def test_waiting_for_estimators_is_part_of_selecting(plane_folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from karmada.kube.objects import meta
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.estimators.protocol import EstimateError, Question
+from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest
 from karmada.scheduler.service.core import Options
 from karmada.scheduler.service.pauses import Limits
 from tests.support.eventually import eventually
@@ -342,10 +342,10 @@ class Far:
     def __init__(self) -> None:
         self.answers: Mapping[str, int] | None = {"m1": 1, "m2": 5}
 
-    async def estimate(self, question: Question) -> Mapping[str, int]:
+    async def estimate(self, request: EstimateRequest) -> Mapping[str, int]:
         if self.answers is None:
             raise EstimateError("no answer")
-        return {name: self.answers[name] for name in question.names()}
+        return {name: self.answers[name] for name in request.names()}
 
 
 async def test_estimators_far_away_take_part_and_are_done_without_when_they_fail(plane_folder: Path) -> None:

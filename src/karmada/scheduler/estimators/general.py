@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from karmada.scheduler.capacity import Capacity, Ints, grades_of
-from karmada.scheduler.estimators.protocol import MAX_REPLICAS, Question
+from karmada.scheduler.estimators.protocol import MAX_REPLICAS, EstimateRequest
 from karmada.scheduler.estimators.resources import Demand, demand_key, demand_of
 from karmada.scheduler.estimators.sets import sets_in
 from karmada.scheduler.estimators.simulation import PODS_PER_NODE, nodes_of, on_node, place_one_set, replicas_on
@@ -28,28 +28,28 @@ class GeneralEstimator:
         """`models`: whether models of nodes are used."""
         self._models = models
 
-    def estimate(self, question: Question) -> Ints:
-        return self._sets(question) if question.sets else self._replicas(question)
+    def estimate(self, request: EstimateRequest) -> Ints:
+        return self._sets(request) if request.sets else self._replicas(request)
 
     # replicas
 
-    def _replicas(self, question: Question) -> Ints:
-        requirements, fleet = question.requirements, question.fleet
+    def _replicas(self, request: EstimateRequest) -> Ints:
+        requirements, fleet = request.requirements, request.fleet
         demand = None if requirements is None else demand_of(requirements)
 
         def compute(fleet: Fleet, rows: Ints) -> Ints:
             return replicas_in(fleet.capacity.rows(rows), demand, self._models)
 
         key = ("replicas", self._models, demand_key(requirements))
-        room: Ints = fleet.memo.array(key, Facet.CAPACITY, fleet, compute)[question.slots]
-        if question.assumed:
-            self._assume(question, demand, room)
+        room: Ints = fleet.memo.array(key, Facet.CAPACITY, fleet, compute)[request.slots]
+        if request.assumed:
+            self._assume(request, demand, room)
         return room
 
-    def _assume(self, question: Question, demand: Demand | None, room: Ints) -> None:
-        fleet = question.fleet
-        for place, slot in enumerate(question.slots.tolist()):
-            assumed = question.assumed.get(fleet.names[slot])
+    def _assume(self, request: EstimateRequest, demand: Demand | None, room: Ints) -> None:
+        fleet = request.fleet
+        for place, slot in enumerate(request.slots.tolist()):
+            assumed = request.assumed.get(fleet.names[slot])
             if assumed:
                 room[place] = self._with_assumed(fleet, slot, demand, assumed)
 
@@ -69,16 +69,16 @@ class GeneralEstimator:
 
     # sets of components
 
-    def _sets(self, question: Question) -> Ints:
-        fleet, components = question.fleet, question.components
+    def _sets(self, request: EstimateRequest) -> Ints:
+        fleet, components = request.fleet, request.components
 
         def compute(fleet: Fleet, rows: Ints) -> list[int]:
             return [sets_in(fleet.cluster(row), components, (), models=self._models) for row in rows.tolist()]
 
         keys = tuple((c.get("replicas"), demand_key(c.get("replicaRequirements"))) for c in components)
-        room: Ints = fleet.memo.array(("sets", self._models, keys), Facet.CAPACITY, fleet, compute)[question.slots]
-        for place, slot in enumerate(question.slots.tolist() if question.assumed else ()):
-            assumed = question.assumed.get(fleet.names[slot])
+        room: Ints = fleet.memo.array(("sets", self._models, keys), Facet.CAPACITY, fleet, compute)[request.slots]
+        for place, slot in enumerate(request.slots.tolist() if request.assumed else ()):
+            assumed = request.assumed.get(fleet.names[slot])
             if assumed:
                 room[place] = sets_in(fleet.cluster(slot), components, assumed, models=self._models)
         return room

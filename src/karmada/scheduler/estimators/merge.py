@@ -12,15 +12,15 @@ from karmada.scheduler.estimators.protocol import (
     MAX_REPLICAS,
     UNKNOWN,
     EstimateError,
+    EstimateRequest,
     LocalEstimator,
-    Question,
 )
 from karmada.scheduler.meter import NOBODY, Meter
 
 
 @dataclass(slots=True)
 class Estimate:
-    """`room`: how many more replicas each of the question's clusters takes."""
+    """`room`: how many more replicas each of the request's clusters takes."""
 
     room: Ints
     answers: list[tuple[str, Ints]] = field(default_factory=list)
@@ -29,25 +29,25 @@ class Estimate:
     """Estimators that were left out, and why."""
 
 
-def nothing_to_estimate(question: Question) -> bool:
+def nothing_to_estimate(request: EstimateRequest) -> bool:
     """Without replicas there is room everywhere."""
-    return not question.request.replicas and not question.request.components
+    return not request.workload.replicas and not request.workload.components
 
 
-def unlimited(question: Question) -> Estimate:
-    return Estimate(np.full(len(question.slots), MAX_REPLICAS, np.int64))
+def unlimited(request: EstimateRequest) -> Estimate:
+    return Estimate(np.full(len(request.slots), MAX_REPLICAS, np.int64))
 
 
-def estimate_locally(question: Question, estimators: Sequence[LocalEstimator], meter: Meter = NOBODY) -> Estimate:
+def estimate_locally(request: EstimateRequest, estimators: Sequence[LocalEstimator], meter: Meter = NOBODY) -> Estimate:
     """What all that compute say, not yet settled."""
-    estimate = unlimited(question)
+    estimate = unlimited(request)
     for estimator in estimators:
         began = meter.now()
         try:
-            take(estimate, estimator.name, estimator.estimate(question))
+            take(estimate, estimator.name, estimator.estimate(request))
         except EstimateError as wrong:
             estimate.failures.append((estimator.name, str(wrong)))
-        meter.estimator(estimator.name, meter.now() - began, sets=question.sets)
+        meter.estimator(estimator.name, meter.now() - began, sets=request.sets)
     return estimate
 
 
@@ -58,11 +58,11 @@ def take(estimate: Estimate, name: str, answer: Ints) -> None:
     np.minimum(room, np.asarray(answer, np.int64).view(np.uint64), out=room)
 
 
-def by_slot(question: Question, answer: Mapping[str, int]) -> Ints:
-    return np.array([answer.get(name, UNKNOWN) for name in question.names()], np.int64)
+def by_slot(request: EstimateRequest, answer: Mapping[str, int]) -> Ints:
+    return np.array([answer.get(name, UNKNOWN) for name in request.names()], np.int64)
 
 
-def settle(estimate: Estimate, question: Question) -> Estimate:
+def settle(estimate: Estimate, request: EstimateRequest) -> Estimate:
     """Where nobody knows, there is room for all."""
-    estimate.room[estimate.room == MAX_REPLICAS] = question.request.replicas
+    estimate.room[estimate.room == MAX_REPLICAS] = request.workload.replicas
     return estimate

@@ -25,10 +25,10 @@ class EstimateError(Exception):
 
 
 @dataclass(slots=True)
-class Question:
+class EstimateRequest:
     """How many more replicas, or, if `sets`, complete sets of the components, do these clusters have room for?"""
 
-    request: Request
+    workload: Request
     fleet: Fleet
     slots: Ints
     sets: bool = False
@@ -36,16 +36,16 @@ class Question:
     @property
     def requirements(self) -> Obj | None:
         """What one replica needs; None when nothing is said but that it is a Pod."""
-        return self.request.requirements
+        return self.workload.requirements
 
     @property
     def components(self) -> Sequence[Obj]:
-        return self.request.components
+        return self.workload.components
 
     @property
     def assumed(self) -> Mapping[str, Sequence[Assumption]]:
         """By cluster, what was placed there but does not show yet."""
-        return self.request.assumed
+        return self.workload.assumed
 
     def names(self) -> list[str]:
         names: list[str] = self.fleet.named[self.slots].tolist()
@@ -56,8 +56,8 @@ class Question:
 class LocalEstimator(Protocol):
     name: str
 
-    def estimate(self, question: Question) -> Ints:
-        """A number for each of the question's slots, in their order. May raise EstimateError."""
+    def estimate(self, request: EstimateRequest) -> Ints:
+        """A number for each of the request's slots, in their order. May raise EstimateError."""
         ...
 
 
@@ -65,7 +65,7 @@ class LocalEstimator(Protocol):
 class RemoteEstimator(Protocol):
     name: str
 
-    async def estimate(self, question: Question) -> Mapping[str, int]:
+    async def estimate(self, request: EstimateRequest) -> Mapping[str, int]:
         """Numbers by the name of the cluster. May raise EstimateError."""
         ...
 

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.waiting import with_timeout
-from karmada.scheduler.estimators.protocol import EstimateError, Question
+from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest
 
-EstimateOne = Callable[[str, Question], Awaitable[int]]
+EstimateOne = Callable[[str, EstimateRequest], Awaitable[int]]
 """For one cluster by name: how many; raises EstimateError."""
 
 
@@ -27,25 +27,25 @@ class FanOut:
         self._clock = clock
         self._timeout = timeout
 
-    async def estimate(self, question: Question) -> Mapping[str, int]:
-        work = self._estimate_all(question)
+    async def estimate(self, request: EstimateRequest) -> Mapping[str, int]:
+        work = self._estimate_all(request)
         try:
             return await (with_timeout(self._clock, work, self._timeout) if self._timeout else work)
         except TimeoutError as late:
             raise EstimateError(str(late)) from None
 
-    async def _estimate_all(self, question: Question) -> Mapping[str, int]:
-        names = question.names()
+    async def _estimate_all(self, request: EstimateRequest) -> Mapping[str, int]:
+        names = request.names()
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._one(name, question)) for name in names]
+                tasks = [group.create_task(self._one(name, request)) for name in names]
         except* EstimateError as wrong:
             texts = sorted({str(error) for error in _leaves(wrong)})
             raise EstimateError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]") from None
         return dict(zip(names, (task.result() for task in tasks), strict=True))
 
-    async def _one(self, name: str, question: Question) -> int:
-        return await self._estimate_one(name, question)
+    async def _one(self, name: str, request: EstimateRequest) -> int:
+        return await self._estimate_one(name, request)
 
 
 def _leaves(group: BaseExceptionGroup[EstimateError]) -> list[BaseException]:
