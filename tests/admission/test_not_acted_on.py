@@ -76,13 +76,10 @@ async def http(tmp_path: Path) -> AsyncIterator[Http]:
 
 
 async def test_a_write_of_such_a_kind_is_stored_with_a_warning(http: Http) -> None:
-    body = {
-        "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer", "metadata": {"name": "again"},
-        "spec": {"workloads": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]},
-    }  # fmt: skip
-    made = await http("POST", "/apis/apps.karmada.io/v1alpha1/workloadrebalancers", body)
+    body = {"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport", "metadata": {"name": "web"}}
+    made = await http("POST", "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/default/serviceexports", body)
     assert made.code == 201, made.body
-    assert made.headers["Warning"] == '299 - "WorkloadRebalancer: stored; nothing acts on it yet"'
+    assert made.headers["Warning"] == '299 - "ServiceExport: stored; nothing acts on it yet"'
 
 
 async def test_other_kinds_have_no_warning(http: Http) -> None:

@@ -35,6 +35,7 @@ from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
 from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer
 from karmada.controllers.unified_auth import UnifiedAuth
+from karmada.controllers.workload_rebalancer import WorkloadRebalancers
 from karmada.kube.objects.types import Obj
 from karmada.overrides.triggers import Triggers
 
@@ -51,7 +52,6 @@ NOT_BUILT = frozenset(
         "multiclusterservice",
         "serviceExport",
         "serviceImport",
-        "workloadRebalancer",
     }
 )
 """Controllers of Karmada that do not exist here yet; their names are accepted."""
@@ -123,6 +123,7 @@ CONTROLLERS: Sequence[Row] = (
     Row("gracefulEviction", lambda shared: [GracefulEviction(shared.context, kind) for kind in KINDS]),
     Row("applicationFailover", _application_failover),
     Row("remedy", lambda shared: [Remedies(shared.context)]),
+    Row("workloadRebalancer", lambda shared: [WorkloadRebalancers(shared.context)]),
     Row("hpaScaleTargetMarker", lambda shared: [HpaScaleTargetMarker(shared.context)], by_default=False),
     Row("deploymentReplicasSyncer", lambda shared: [DeploymentReplicasSyncer(shared.context)], by_default=False),
 )

@@ -90,7 +90,18 @@ class ResourceWriter:
 
     async def converge(self, key: Key, make: Make, *, before: Callable[[], None] | None = None) -> Write | None:
         """See `converge`; starts from the view, and creates or updates."""
-        written = await converge(make, self.get(key), self._put, partial(self.live, key), before=before)
+        return self._noted(await converge(make, self.get(key), self._put, partial(self.live, key), before=before))
+
+    async def change(self, key: Key, make: Callable[[Obj], Obj]) -> Write | None:
+        """Have an existing object as `make` says; None when, by the server itself, there is none."""
+
+        async def of(current: Obj | None) -> Obj | None:
+            return None if current is None else make(current)
+
+        current = self.get(key) or await self.live(key)
+        return self._noted(await converge(of, current, self._put, partial(self.live, key)))
+
+    def _noted(self, written: Write | None) -> Write | None:
         if written is not None and written.outcome != "unchanged":
             self.view.wrote(written.object)
         return written

@@ -102,10 +102,12 @@ async def _set_finalizers(client: Client, kind: GVR | GVK, obj: Obj, finalizers:
     return Write("updated", written)
 
 
-async def delete_if_exists(client: Client, kind: GVR | GVK, name: str, namespace: str = "", *, uid: str = "") -> bool:
+async def delete_if_exists(
+    client: Client, kind: GVR | GVK, name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
+) -> bool:
     """True when there was something to delete."""
     try:
-        await client.delete(kind, name, namespace, uid=uid)
+        await client.delete(kind, name, namespace, uid=uid, resource_version=resource_version)
     except NotFound:
         return False
     return True
