@@ -1,7 +1,7 @@
 """How cost grows with size: the exponent e of cost = c · size^e, by least squares on the logarithms.
 
 1 is linear, 2 is quadratic, 0 does not grow. A constant part (a process has to start) bends the line at small sizes and
-makes the exponent smaller than it is for large ones; the residual tells how far from a line the points are.
+makes the exponent smaller than it is for large ones; the residual shows how far from a line the points are.
 """
 
 from __future__ import annotations

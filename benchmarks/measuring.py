@@ -1,8 +1,8 @@
 """One measurement as a process of its own, seen from inside and from outside.
 
-Inside (`measure`), a scenario runs at one size in an empty folder. Its standard output is JSON lines: what it tells on
-the way, and at last the outcome. Outside (`measured`), that output is read, and what others used of the machine
-meanwhile is noted, with how fast it was before and after. A process that is told to stop stops what it has started.
+Inside (`measure`), a scenario runs at one size in an empty folder. Its standard output is JSON lines: its progress,
+and at last the outcome. Outside (`measured`), that output is read, and what others used of the machine
+meanwhile is noted, with how fast it was before and after. A process that is stopped stops what it has started.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from benchmarks.speed import speed
 
 
 class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One line of the process: something told, or how it ended."""
+    """One line of the process: its progress, or how it ended."""
 
-    told: str = ""
+    progress: str = ""
     measurement: Measurement | None = None
     skipped: str = ""
     error: str = ""
@@ -59,7 +59,7 @@ class Failed(Exception):
 # outside
 
 
-def measured(order: Order, log: Path, tell: Callable[[str], None]) -> Timed:
+def measured(order: Order, log: Path, progress: Callable[[str], None]) -> Timed:
     """Raises Skipped or Failed. What goes to standard error is in the log."""
     before, others, began = speed(), Others(), time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.measuring", msgspec.json.encode(order).decode()]
@@ -70,8 +70,8 @@ def measured(order: Order, log: Path, tell: Callable[[str], None]) -> Timed:
     try:
         for line in process.stdout:
             last = msgspec.json.decode(line, type=Outcome)
-            if last.told:
-                tell(last.told)
+            if last.progress:
+                progress(last.progress)
         process.wait()
     finally:
         stop(process)
@@ -113,12 +113,12 @@ async def _obeyed(order: Order) -> Outcome:
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     with tempfile.TemporaryDirectory(prefix="run-", dir=order.folder) as folder:
-        place = Place(Path(folder), order.foreign, lambda text: _say(Outcome(told=text)))
+        place = Place(Path(folder), order.foreign, lambda text: _say(Outcome(progress=text)))
         try:
             found = await measure(scenario(order.scenario), order.size, place, order.seconds)
         except Skipped as reason:
             return Outcome(skipped=str(reason))
-        except Exception as error:  # noqa: BLE001 - whatever it was is told to whoever asked
+        except Exception as error:  # noqa: BLE001 - whatever it was is reported to the caller
             logs = "\n".join(f"-- {log.name}\n{tail(log)}" for log in sorted(place.folder.glob("*.log")))
             return Outcome(error=f"{type(error).__name__}: {error}\n{logs}".strip())
     return Outcome(measurement=found)

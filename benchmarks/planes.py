@@ -2,7 +2,7 @@
 
 One of our own is the `karmada` program and a process of bare members, started for the measurement. A foreign one is
 reached by kubeconfigs alone: the API is everything that is used of it, so whatever implements it can be measured by the
-same code. Its members are told apart by the uid of their kube-system namespace, which Cluster objects carry as spec.id.
+same code. Its members are identified by the uid of their kube-system namespace, which Cluster objects carry as spec.id.
 """
 
 from __future__ import annotations

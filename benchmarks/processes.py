@@ -147,7 +147,7 @@ async def until_at_rest(pids: Iterable[int], *, above: float = 0.0, seconds: flo
 
 
 async def at_rest(pids: Iterable[int], seconds: float) -> float:
-    """How many cores processes use when nobody asks anything of them."""
+    """How many cores processes use when there are no requests."""
     found = list(pids)
     before, since = sum(map(cpu_seconds, found)), time.perf_counter()
     await asyncio.sleep(seconds)

@@ -60,7 +60,7 @@ def profiled(scenario: Scenario, size: int, folder: Path, *, native: bool = Fals
 
 @contextmanager
 def looking_at(pid: int, folded: Path, *, native: bool = False) -> Iterator[None]:
-    """Samples into a file of folded stacks, with C functions among them if asked for."""
+    """Samples into a file of folded stacks, with C functions among them if requested."""
     command = [
         _py_spy(), "record", "--pid", str(pid), "--format", "raw", "--output", str(folded), "--rate", str(RATE),
         "--duration", str(_LONG_ENOUGH), "--function", "--full-filenames", *(["--native"] if native else []),

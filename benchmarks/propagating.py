@@ -1,7 +1,7 @@
 """Objects on their way from a control plane to its members, made and watched through the API alone.
 
 Everything happens in a namespace of its own, which the control plane brings to its members by itself. What arrives,
-changes or goes there is told by watches of the members, of metadata only, with hardly anything kept of an object, so
+changes or goes there is seen by watches of the members, of metadata only, with hardly anything kept of an object, so
 that watching costs little and a moment is noticed when it happens.
 """
 
@@ -39,9 +39,9 @@ class Arrivals:
         self._informer = Informer(
             member.client, kind, namespace, label_selector=_MARKED, metadata_only=True, transform=_slim
         )
-        self._informer.add_handler(self._heard)
+        self._informer.add_handler(self._on_event)
 
-    def _heard(self, old: Obj | None, new: Obj | None) -> None:
+    def _on_event(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and new is not None and _generation(old) != _generation(new):
             self._changed.add(new["metadata"]["name"])
 
@@ -119,7 +119,7 @@ class Space:
         await self._everywhere(Arrivals.until_gone)
 
     async def _everywhere(self, wait: Callable[[Arrivals], Awaitable[None]]) -> None:
-        """A wait that is cut short tells where it stood."""
+        """A wait that is cut short reports its state."""
         try:
             await asyncio.gather(*(wait(arrivals) for arrivals in self.arrivals))
         except asyncio.CancelledError as cut:

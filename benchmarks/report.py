@@ -8,9 +8,9 @@ from benchmarks.machine import Machine
 from benchmarks.results import FigureResult, Profile, Results, ScenarioResult, SizeResult, Spread, UseResult
 
 DISTURBED = 0.1
-"""Cores that others used; more than that is told."""
+"""Cores that others used; more than that is reported."""
 UNSTEADY = 0.15
-"""Between the machine's least and greatest speed; more than that is told."""
+"""Between the machine's least and greatest speed; more than that is reported."""
 _SHOWN = 12
 """So many lines of a profile."""
 

@@ -1,4 +1,4 @@
-"""A whole run: the scenarios that were asked for, each at its sizes, each size several times.
+"""A whole run: the selected scenarios, each at its sizes, each size several times.
 
 Unless it is said how often, a size is repeated up to three times, but no more once that has taken a while: one
 measurement of minutes averages over more than three of seconds do. What is found is written after every scenario, so
@@ -46,13 +46,13 @@ class Options:
 
 
 class Watcher:
-    """Whoever watches a run: told what begins, and what came of it. This one does not care."""
+    """Observer of a run: what starts, and how it ended. This one ignores all of it."""
 
     def starts(self, machine: Machine) -> None: ...
 
     def begins(self, step: str) -> None: ...
 
-    def tells(self, text: str) -> None: ...
+    def progress(self, text: str) -> None: ...
 
     def ends(self, outcome: str) -> None: ...
 
@@ -111,7 +111,7 @@ class Run:
         while len(repeats) < options.most:
             where = f"[{self._step}/{self._steps}] {scenario.name}, {size:,} {scenario.counted}"
             self._watcher.begins(f"{where}, {len(repeats) + 1} of {options.most}")
-            repeats.append(measured(_order(scenario, size, options), log, self._watcher.tells))
+            repeats.append(measured(_order(scenario, size, options), log, self._watcher.progress))
             self._watcher.ends(f"{repeats[-1].seconds:.0f} s")
             if options.repeats is None and sum(timed.seconds for timed in repeats) > PATIENCE:
                 break

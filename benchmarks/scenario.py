@@ -60,7 +60,7 @@ class Measurement(msgspec.Struct, kw_only=True):
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """`base` and its multiples show growth; `more` are measured besides, since people ask for them."""
+    """`base` and its multiples show growth; `more` are measured besides, as sizes that users compare."""
 
     quick: int
     base: int
@@ -87,12 +87,12 @@ class Foreign:
 
 
 def _quiet(_text: str) -> None:
-    """Nobody reads it."""
+    """Progress is dropped."""
 
 
 @contextmanager
-def _nobody(_pid: int) -> Iterator[None]:
-    """Nobody looks."""
+def _unobserved(_pid: int) -> Iterator[None]:
+    """No observer."""
     yield
 
 
@@ -102,10 +102,10 @@ class Place:
 
     folder: Path
     foreign: Foreign | None = None
-    tell: Callable[[str], None] = _quiet
+    progress: Callable[[str], None] = _quiet
     program: str = "karmada.components.karmada"
     """The module that is run as a control plane of our own."""
-    looking_at: Callable[[int], AbstractContextManager[None]] = _nobody
+    looking_at: Callable[[int], AbstractContextManager[None]] = _unobserved
     """Entered with the control plane's process while it does what is measured."""
 
 

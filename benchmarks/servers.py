@@ -29,7 +29,7 @@ class Running:
 
 @contextmanager
 def running(module: str, data_dir: Path, *, core: int | None = None) -> Iterator[Running]:
-    """A server with SQLite on a free port, on one core if asked for; timed until /readyz says ok."""
+    """A server with SQLite on a free port, on one core if requested; timed until /readyz says ok."""
     errors = data_dir.with_suffix(".log")
     kubeconfig = data_dir / "admin.kubeconfig"
     kubeconfig.unlink(missing_ok=True)

@@ -26,7 +26,7 @@ class Simulated:
         """One context for each cluster, called like it."""
         return self.folder / KUBECONFIG
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
+    def call(self, method: str, path: str, body: Any = None) -> Any:
         return AdminClient(self.folder).request(method, path, body)
 
 

@@ -1,6 +1,6 @@
 """How fast the machine is just now, by the time that a fixed piece of work takes.
 
-A virtual machine's speed changes with what its neighbours do, and nothing inside tells of it. So before and after every
+A virtual machine's speed changes with what its neighbours do, and nothing inside shows it. So before and after every
 measurement the same is done that a control plane spends its time with: JSON is read, copied, changed, compared and
 written, over more of it than a processor's near caches hold. The result is in rounds a second of CPU time, so that
 other processes on the machine hardly change it. None of it is the project's own code: a yardstick must not grow.

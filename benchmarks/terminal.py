@@ -24,7 +24,7 @@ class Terminal(Watcher):
     def begins(self, step: str) -> None:
         click.echo(f"{step} … ", nl=False, err=True)
 
-    def tells(self, text: str) -> None:
+    def progress(self, text: str) -> None:
         if self._live:
             click.echo(f"{text} … ", nl=False, err=True)
 

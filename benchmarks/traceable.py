@@ -14,7 +14,7 @@ _ANY = ctypes.c_ulong(-1)
 
 
 def allow_tracing() -> None:
-    """Where the system does not ask for it, nothing happens."""
+    """Where the system does not need it, nothing happens."""
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
 
 

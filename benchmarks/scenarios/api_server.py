@@ -1,4 +1,4 @@
-"""The API server alone, on one core, with everything it stores on disk before it answers; asked from another core.
+"""The API server alone, on one core, with everything it stores on disk before it answers; the client is on another.
 
 Requests come over 16 TLS connections, each sending one at a time, from a client too small to be what is measured.
 """

@@ -28,9 +28,9 @@ from karmada.kube.sim.profile import NodePool, Profile
 _DEAD_SHARE = 5
 """One in so many members dies."""
 _FLAGS = ("--cluster-status-update-frequency=2s", "--cluster-failure-threshold=2s")
-"""Asked five times as often as by default: what asking costs shows sooner."""
+"""Health checks five times as often as by default: their cost shows sooner."""
 _REST_SECONDS = 6.0
-"""Three rounds of asking the members."""
+"""Three rounds of health checks."""
 _STEPS = (10, 30, 100)
 
 
@@ -45,7 +45,7 @@ class Clusters:
         Figure(name="all joined one by one and Ready", unit="s"),
         Figure(name="the dead are known", unit="s"),
         Figure(name="Ready of those alive", unit="%", better="higher", goals=dict.fromkeys(_STEPS, 100)),
-        Figure(name="CPU at rest, asking every 2 s", unit="% of a core"),
+        Figure(name="CPU at rest, checked every 2 s", unit="% of a core"),
         Figure(name="control plane, resident", unit="MiB"),
     )
 
@@ -61,11 +61,11 @@ class Clusters:
                 await asyncio.to_thread(_kill, sim, dead)
                 await clusters.until(lambda: _count(clusters, "False") == len(dead))
                 figures["the dead are known"] = time.perf_counter() - began
-                figures["CPU at rest, asking every 2 s"] = 100 * await at_rest([process.pid], _REST_SECONDS)
+                figures["CPU at rest, checked every 2 s"] = 100 * await at_rest([process.pid], _REST_SECONDS)
                 figures["Ready of those alive"] = 100 * _count(clusters, "True") / (size - len(dead))
             uses = meter.use()
         figures["control plane, resident"] = uses[CONTROL_PLANE].resident
-        costs = {"CPU of joining, s": joining, "CPU at rest, %": figures["CPU at rest, asking every 2 s"]}
+        costs = {"CPU of joining, s": joining, "CPU at rest, %": figures["CPU at rest, checked every 2 s"]}
         return Measurement(figures=figures, processes=uses, costs=costs)
 
 
@@ -83,13 +83,13 @@ async def _following(control: Client) -> AsyncIterator[Informer]:
 def _make(sim: Simulated, count: int) -> None:
     for number in range(count):
         profile = Profile(_name(number), pools=(NodePool(count=3),))
-        sim.ask("POST", "/clusters", msgspec.to_builtins(Stored(profile=profile)))
+        sim.call("POST", "/clusters", msgspec.to_builtins(Stored(profile=profile)))
 
 
 def _kill(sim: Simulated, numbers: set[int]) -> None:
     for number in sorted(numbers):
         fault = {"type": "down" if number // _DEAD_SHARE % 2 else "black-hole"}
-        sim.ask("POST", f"/clusters/{_name(number)}/faults", {"fault": fault})
+        sim.call("POST", f"/clusters/{_name(number)}/faults", {"fault": fault})
 
 
 def _name(number: int) -> str:

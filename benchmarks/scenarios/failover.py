@@ -83,7 +83,7 @@ class Failover:
             async with assembly.manager as manager:
                 bindings = _Bindings(manager.informers.of(ResourceBinding.gvr))
                 await bindings.until_settled(size)
-                place.tell("scheduled; now the clusters die")
+                place.progress("scheduled; now the clusters die")
                 figures, cpu = await _fail(client, bindings)
         evicted = round(figures["from the death to the last replacement"] * figures["replaced"])
         usual = evicted / (_LINES * _DEFAULT_RATE)

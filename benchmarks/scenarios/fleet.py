@@ -107,7 +107,7 @@ async def _workloads(cluster: SimCluster) -> None:
 
 
 async def _until_running(clusters: Iterable[SimCluster]) -> None:
-    """Many clusters' caches, one after the other: the last to be asked is mostly done by then."""
+    """Many clusters' caches, one after the other: the last is mostly done by then."""
     for cluster in clusters:
         pods = cluster.context.informers.of(POD_RESOURCE)
         while sum(map(is_ready, pods.list("default"))) < PODS:  # noqa: ASYNC110 - at every change would cost too much

@@ -103,11 +103,11 @@ async def _follow(client: Client, way: str) -> dict[str, float]:
     sent: dict[str, float] = {}
     taken: list[float] = []
 
-    def heard(old: Obj | None, new: Obj | None) -> None:
+    def on_event(old: Obj | None, new: Obj | None) -> None:
         if old is not None and new is not None and (began := sent.pop(new["metadata"]["name"], None)):
             taken.append((time.perf_counter() - began) * 1e3)
 
-    informer.add_handler(heard)
+    informer.add_handler(on_event)
     before, began = memory(os.getpid())[0], time.perf_counter()
     informer.start()
     await informer.wait_synced()

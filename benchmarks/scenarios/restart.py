@@ -61,7 +61,7 @@ class Restart:
 
 async def _filled(place: Place, members: Sequence[Member], size: int) -> str:
     """The namespace that the Deployments are in."""
-    place.tell(f"propagating {size:,} Deployments")
+    place.progress(f"propagating {size:,} Deployments")
     with started_plane(place) as process:
         async with connected(plane_config(place.folder)) as control:
             await join_all(control, members)

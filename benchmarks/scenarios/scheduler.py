@@ -60,7 +60,7 @@ class Scheduler:
         figures: dict[str, float] = {}
         costs: dict[str, float] = {}
         for number, strategy in enumerate(_STRATEGIES):
-            place.tell(strategy)
+            place.progress(strategy)
             async with _serving(place.folder / str(number)) as server:
                 rate, cpu, single = await _run(server, strategy, size, self.clusters)
             figures |= {strategy: rate, f"{strategy}: a single one, half within": single}
@@ -146,9 +146,9 @@ class _Done:
     def __init__(self, informers: Informers, count: int) -> None:
         self._left = count
         self._over = asyncio.Event()
-        self._remove = informers.of(ResourceBinding.gvr).add_handler(self._heard)
+        self._remove = informers.of(ResourceBinding.gvr).add_handler(self._on_event)
 
-    def _heard(self, old: Obj | None, new: Obj | None) -> None:
+    def _on_event(self, old: Obj | None, new: Obj | None) -> None:
         if _is_scheduled(new) and not _is_scheduled(old):
             self._left -= 1
             if self._left == 0:

@@ -1,4 +1,4 @@
-"""The embedded server's plug-ins and the webhook answer the same question alike, for every hook there is."""
+"""The embedded server's plug-ins and the webhook answer the same review alike, for every hook there is."""
 
 from __future__ import annotations
 

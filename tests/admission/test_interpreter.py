@@ -61,7 +61,7 @@ async def test_a_question_is_answered_by_one_object(rule: str, operation: str, r
         customization("first", replicaRevision="x"),
         customization("first", retention=""),
     ],
-    ids=["itself", "another kind", "another question", "no script"],
+    ids=["itself", "another kind", "another operation", "no script"],
 )
 async def test_others_do_not_conflict(other: Obj, refused: Any) -> None:
     mine = customization("mine", retention="y")

@@ -41,7 +41,7 @@ async def serving(certificates: Path, minimum: str = "1.3") -> AsyncIterator[Web
     await server.stop()
 
 
-def question() -> bytes:
+def review_request() -> bytes:
     obj: Obj = {"metadata": {"name": "x"}, "spec": {}}
     request = {"uid": "1", "operation": "CREATE", "object": obj}
     return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
@@ -55,7 +55,7 @@ async def test_half_a_pair_is_made_anew(tmp_path: Path, left: str) -> None:
     before = (tmp_path / left).read_bytes()
     async with serving(tmp_path) as server, aiohttp.ClientSession() as session:
         url = f"https://localhost:{server.port}/mutate-work"
-        async with session.post(url, data=question(), ssl=trusting(tmp_path)) as response:
+        async with session.post(url, data=review_request(), ssl=trusting(tmp_path)) as response:
             assert response.status == 200
     assert (tmp_path / left).read_bytes() != before
 
@@ -117,7 +117,7 @@ async def test_a_certificate_is_made_once_and_its_authority_is_left_beside_it(tm
     assert (directory / "tls.key").stat().st_mode & 0o777 == 0o600
     async with serving(directory) as server, aiohttp.ClientSession() as session:
         url = f"https://localhost:{server.port}/mutate-work"
-        async with session.post(url, data=question(), ssl=trusting(directory)) as response:
+        async with session.post(url, data=review_request(), ssl=trusting(directory)) as response:
             assert (await response.json())["response"]["allowed"]
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == first
 
@@ -127,9 +127,9 @@ async def test_older_tls_is_refused(certificates: Path) -> None:
         tls = trusting(certificates)
         tls.maximum_version = ssl.TLSVersion.TLSv1_2
         with pytest.raises(aiohttp.ClientConnectionError):
-            await session.post(f"https://127.0.0.1:{server.port}/mutate-work", data=question(), ssl=tls)
+            await session.post(f"https://127.0.0.1:{server.port}/mutate-work", data=review_request(), ssl=tls)
     async with serving(certificates, "1.2") as server, aiohttp.ClientSession() as session:
-        answered = await session.post(f"https://127.0.0.1:{server.port}/mutate-work", data=question(), ssl=tls)
+        answered = await session.post(f"https://127.0.0.1:{server.port}/mutate-work", data=review_request(), ssl=tls)
         assert answered.status == 200
 
 
@@ -138,7 +138,7 @@ async def test_an_answer_is_given_even_when_a_rule_breaks() -> None:
         raise RuntimeError("no more ids")
 
     [hook] = [hook for hook in MUTATING if hook.path == "/mutate-work"]
-    response = (await answer(hook, question(), Settings(new_id=broken)))["response"]
+    response = (await answer(hook, review_request(), Settings(new_id=broken)))["response"]
     assert response == {
         "uid": "1",
         "allowed": False,
@@ -167,7 +167,7 @@ async def test_metrics_and_health_have_addresses_of_their_own(
             assert not running.done()
             await asyncio.sleep(0)
         url = f"https://127.0.0.1:{port}/mutate-work"
-        async with session.post(url, data=question(), ssl=trusting(certificates)) as response:
+        async with session.post(url, data=review_request(), ssl=trusting(certificates)) as response:
             assert response.status == 200
         for page in ("healthz", "readyz", "readyz/webhook"):
             async with session.get(f"http://127.0.0.1:{health}/{page}") as response:

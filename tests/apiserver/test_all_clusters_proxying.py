@@ -63,7 +63,7 @@ def knowing(*names: str, version: str = "7") -> Handler:
                 {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": version}, "items": items}
             )
         if any(path == f"{PODS}/{name}" or path.startswith(f"{PODS}/{name}/") for name in names):
-            return web.json_response({"kind": "Pod", "asked": request.raw_path, "method": request.method})
+            return web.json_response({"kind": "Pod", "path": request.raw_path, "method": request.method})
         return web.json_response({"kind": "Status", "code": 404}, status=404)
 
     return reply
@@ -122,7 +122,7 @@ async def test_a_named_object_is_requested_from_the_member_that_has_it(
 ) -> None:
     members[1].reply = knowing("web")
     answer = await http(method, f"{ALL}{PODS}/web?a=b", b"{}" if method != "GET" else None)
-    assert answer.json() == {"kind": "Pod", "asked": f"{PODS}/web?a=b", "method": method}
+    assert answer.json() == {"kind": "Pod", "path": f"{PODS}/web?a=b", "method": method}
     assert members[1].requests == [("GET", f"{PODS}/web"), (method, f"{PODS}/web?a=b")]
     assert members[0].requests == [("GET", f"{PODS}/web")]
 
@@ -133,7 +133,7 @@ async def test_subresources_are_requested_from_the_member_that_has_the_object(
 ) -> None:
     members[2].reply = knowing("web")
     answer = await http("GET", f"{ALL}{PODS}/web/{subresource}?follow=true")
-    assert answer.json()["asked"] == f"{PODS}/web/{subresource}?follow=true"
+    assert answer.json()["path"] == f"{PODS}/web/{subresource}?follow=true"
     probe = f"{PODS}/web/status" if subresource == "status" else f"{PODS}/web"
     assert members[0].requests == [("GET", probe)]
 

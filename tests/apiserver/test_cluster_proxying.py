@@ -313,7 +313,7 @@ async def test_the_right_to_one_cluster_is_none_to_another_or_to_all(
 
 
 async def echo(request: web.BaseRequest) -> web.StreamResponse:
-    """Takes the connection over and says everything again, until told to stop."""
+    """Takes the connection over and echoes everything, until stopped."""
     transport = request.transport
     assert transport is not None
     transport.write(

@@ -55,7 +55,7 @@ async def member() -> AsyncIterator[FakeMember]:
         yield member
 
 
-# upgrades that nobody asked for
+# unrequested upgrades
 
 
 class Turncoat:
@@ -115,7 +115,7 @@ async def test_one_broken_cluster_does_not_break_all(http: Http, client: Client,
     broken = await http("GET", f"{CLUSTERS}/m0/proxy{PODS}")
     assert broken.code == 500
     assert "lines" not in broken.json()["message"]
-    assert "unexpected" not in broken.json()["message"], "whose fault it is can be told"
+    assert "unexpected" not in broken.json()["message"], "the message says whose fault it is"
 
 
 class Registry:

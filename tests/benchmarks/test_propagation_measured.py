@@ -23,7 +23,7 @@ def test_a_few_deployments_are_measured_in_a_process_of_their_own(tmp_path: Path
     found = measured(order, tmp_path / "log", lambda _: None)
     figures, processes = found.measurement.figures, found.measurement.processes
     assert figures["Works"] == pytest.approx(6 / figures["all done"])
-    assert 0 < figures["all asked for"] <= figures["all done"] < found.seconds
+    assert 0 < figures["all requested"] <= figures["all done"] < found.seconds
     assert set(processes) == {CONTROL_PLANE, MEMBERS, CLIENT}
     assert all(use.resident > 10 for use in processes.values())
     assert list(tmp_path.glob("run-*")) == []
@@ -60,5 +60,5 @@ async def test_a_control_plane_that_is_given_is_measured_and_cleared(tmp_path: P
         async with connected(load_config(control)) as client:
             assert (await client.list_all(DEPLOYMENTS)).items == []
     assert set(without_pids.processes) == {CLIENT}
-    assert set(without_pids.figures) == {"Works", "all asked for", "all done"}
+    assert set(without_pids.figures) == {"Works", "all requested", "all done"}
     assert without_pids.costs.keys() == {"until all done, s"}

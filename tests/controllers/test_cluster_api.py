@@ -1,4 +1,4 @@
-"""The management cluster is a server with Cluster API's kind; the clusters it tells of are servers of their own."""
+"""The management cluster is a server with Cluster API's kind; the clusters it lists are servers of their own."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_policy_selects_namespaces_by_name_or_all(selectors: list[Obj] | None,
 
 
 def override(obj: Obj, cluster: str) -> Overridden:
-    """As policies would: a label with the name of the cluster, for namespaces that ask for it."""
+    """As policies would: a label with the name of the cluster, for namespaces that opt in."""
     labels = obj["metadata"].get("labels") or {}
     if "stamp" not in labels:
         return Overridden(obj, {})

@@ -204,7 +204,7 @@ async def test_a_work_on_its_way_out_is_an_error(plane: ControlPlane, works: Wor
 
 
 class Blind:
-    """An informer that has not heard of anything since."""
+    """An informer that has received no event since."""
 
     def __init__(self, obj: Obj | None = None) -> None:
         self._obj = obj

@@ -154,7 +154,7 @@ class Propagation(Fleet):
         return [self.members[cluster].until(kind, name, check, namespace) for cluster in clusters]
 
     def events(self, name: str, namespace: str = "default") -> set[tuple[str, str, str, str]]:
-        """(type, reason, component, message) of what is told of an object; nothing of how often."""
+        """(type, reason, component, message) of the events of an object, without their counts."""
         return {
             (event["type"], event["reason"], event["source"]["component"], event["message"])
             for event in self.here.list(EVENTS, namespace)

@@ -56,7 +56,7 @@ class SimFleet:
         self.ctl("create", *arguments, "--profile", str(file))
 
     def clusters(self) -> dict[str, dict[str, Any]]:
-        """What `list -o json` shows, asked without starting a program."""
+        """What `list -o json` shows, without starting a program."""
         return {cluster["name"]: cluster for cluster in AdminClient(self.folder).request("GET", "/clusters")}
 
     @property

@@ -264,7 +264,7 @@ def test_on_etcd_beside_the_control_plane(kubectl_path: str, tmp_path: Path) -> 
 
 
 def test_a_few_rights_are_all_it_needs(kubectl: Program, front: ServerProcess, tokens: Path, tmp_path: Path) -> None:
-    kubectl("create", "clusterrolebinding", "asks", "--clusterrole=system:auth-delegator", "--user=server")
+    kubectl("create", "clusterrolebinding", "delegates", "--clusterrole=system:auth-delegator", "--user=server")
     reader = "--role=extension-apiserver-authentication-reader"
     kubectl("-n", "kube-system", "create", "rolebinding", "reads-authorities", reader, "--user=server")
     kubectl("create", "clusterrole", "secrets", "--verb=get,list,watch", "--resource=secrets")

@@ -1,4 +1,4 @@
-"""Clusters join a control plane, are looked after, fall ill and leave: real processes, as people use them."""
+"""Clusters join a control plane, are health checked, become not ready and leave: real processes, as people use them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
 
 @pytest.fixture
 def made(fleet: Fleet) -> Iterator[Made]:
-    """Makes a simulated cluster, joined unless asked otherwise; what is left at the end goes."""
+    """Makes a simulated cluster, joined by default; what is left at the end goes."""
     names: list[str] = []
 
     def make(*flags: str, joined: bool = True) -> str:
@@ -188,13 +188,13 @@ others hide APIs that are known from before and are kept."""
 
 
 def test_five_clusters_fail_and_the_twenty_others_do_not_notice(fleet: Fleet, crowd: list[str]) -> None:
-    ill = dict(zip(crowd, FAULTS, strict=False))
+    broken = dict(zip(crowd, FAULTS, strict=False))
     usable = crowd[5:]
-    known = {name: len(fleet.cluster(name)["status"]["apiEnablements"]) for name in ill}
+    known = {name: len(fleet.cluster(name)["status"]["apiEnablements"]) for name in broken}
     since = {name: condition(fleet.cluster(name))["lastTransitionTime"] for name in usable}
-    for name, (fault, _) in ill.items():
+    for name, (fault, _) in broken.items():
         fleet.sims.ctl("fail", name, *fault.split())
-    for name, (fault, (kind, reason, message)) in ill.items():
+    for name, (fault, (kind, reason, message)) in broken.items():
         found = fleet.until_condition(name, reason, kind)
         assert (found["status"], found["message"]) == ("False", message.format(known=known[name])), fault
         wanted = [NOT_READY] if kind == "Ready" else []
@@ -208,9 +208,9 @@ def test_five_clusters_fail_and_the_twenty_others_do_not_notice(fleet: Fleet, cr
     for name in usable:
         ready = condition(fleet.cluster(name))
         assert (ready["status"], ready["lastTransitionTime"]) == ("True", since[name]), name
-    for name in ill:
+    for name in broken:
         fleet.sims.ctl("heal", name)
-    for name in ill:
+    for name in broken:
         fleet.until_ready(name)
         fleet.until_condition(name, "Complete", "CompleteAPIEnablements")
         fleet.until(name, lambda cluster: taints(cluster) == [])

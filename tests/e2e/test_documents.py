@@ -1,4 +1,4 @@
-"""What the README and the docs tell people to paste works as it is written."""
+"""The commands of the README and the docs work as it is written."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ State = tuple[int, int] | None
 
 
 def config_map(name: str, number: int, size: int, version: int = 0) -> dict[str, Any]:
-    """Its checksum tells whether it is whole."""
+    """Its checksum shows whether it is whole."""
     pad = random.Random(number).randbytes(size // 2).hex()
     text = f"{number} {pad}"
     meta: dict[str, Any] = {"name": name, "labels": {"durable": "yes"}}

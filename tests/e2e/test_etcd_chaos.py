@@ -123,7 +123,7 @@ async def write(wires: list[WireClient], record: Record, writer: int, stop: asyn
 
 
 async def current(wires: list[WireClient], record: Record, name: str) -> tuple[int, int] | None:
-    """What there is now, as soon as a server tells."""
+    """What there is now, as soon as a server answers."""
     for wire in itertools.cycle(wires):
         code, answer = await send(wire, "GET", f"{CONFIG_MAPS}/{name}")
         if code == 200:

@@ -1,4 +1,4 @@
-"""promote and interpret as people use them: the pages that tell of them can be pasted, and nothing restarts."""
+"""promote and interpret as people use them: the commands of their pages can be pasted, and nothing restarts."""
 
 from __future__ import annotations
 

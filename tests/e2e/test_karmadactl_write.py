@@ -1,6 +1,6 @@
 """karmadactl's ways of changing things are kubectl's: the same words, the same effects, the same errors.
 
-Each story is told twice, by kubectl and by karmadactl, each in a namespace of its own, and compared.
+Each scenario runs twice, by kubectl and by karmadactl, each in a namespace of its own, and compared.
 """
 
 from __future__ import annotations

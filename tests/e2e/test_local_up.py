@@ -145,7 +145,7 @@ def test_on_a_terminal_progress_is_drawn_and_ctrl_c_stops_everything(local: Loca
 
 
 def _refusal_of_etcd(context: ssl.SSLContext, port: int) -> str:
-    """What somebody hears who trusts it and has no certificate."""
+    """The response to a client that trusts it and has no certificate."""
     with socket.create_connection(("127.0.0.1", port)) as plain:
         try:
             with context.wrap_socket(plain, server_hostname="127.0.0.1") as connection:

@@ -165,7 +165,7 @@ def test_a_changed_policy_touches_only_what_comes_out_differently(fleet: Propaga
         return {meta.key(work): meta.generation(work) for work in found}
 
     def rendered() -> dict[tuple[str, str], int]:
-        """How often something was told of overriding, by template and cluster."""
+        """How often an event of overriding was emitted, by template and cluster."""
         found: dict[tuple[str, str], int] = {}
         for event in fleet.here.list(EVENTS, "default"):
             if event["reason"] == "ApplyOverridePolicySucceed" and "colours" in event["message"]:

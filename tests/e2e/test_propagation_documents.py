@@ -1,4 +1,4 @@
-"""What docs/propagation.md and docs/overrides.md tell people to paste works as it is written."""
+"""The commands of docs/propagation.md and docs/overrides.md work as it is written."""
 
 from __future__ import annotations
 

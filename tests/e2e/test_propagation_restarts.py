@@ -1,6 +1,6 @@
 """The control plane is killed and restarted, and members fall silent, in the middle of propagating a thousand objects.
 
-What a member lived through is told by a watch on it that goes on all the while: every object must have come once, must
+The history of a member is recorded by a watch on it that goes on all the while: every object must have come once, must
 have been changed once for every change, and nothing else may have happened.
 """
 

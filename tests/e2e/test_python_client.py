@@ -183,7 +183,7 @@ class Informer:
         try:
             while not self._stop:
                 self._round()
-        except BaseException as error:  # noqa: BLE001 - told to the test's thread
+        except BaseException as error:  # noqa: BLE001 - passed to the test's thread
             self.failure = error
 
     def _round(self) -> None:

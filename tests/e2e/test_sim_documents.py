@@ -1,4 +1,4 @@
-"""What docs/simulated-clusters.md tells people to paste works as it is written."""
+"""The commands of docs/simulated-clusters.md work as it is written."""
 
 from __future__ import annotations
 

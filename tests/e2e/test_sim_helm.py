@@ -79,7 +79,7 @@ def test_load_makes_the_autoscaler_of_a_chart_add_pods(fleet: SimFleet) -> None:
     fleet.ctl("load", "shops", "deployment/shop", "-n", "loaded", "total-cpu=400m")
     fleet.ctl("fail", "shops", "clock", "--rate", "100", "--as", "hurry")
     try:
-        # 400m are asked for, 70m of each pod: six pods share it
+        # 400m are used, 70m of each pod: six pods share it
         eventually_blocking(lambda: field(kubectl, ".status.readyReplicas", "deployment", "shop") == "6", 30)
         assert "SuccessfulRescale" in kubectl("describe", "hpa", "shop").out
         fleet.ctl("load", "shops", "deployment/shop", "-n", "loaded", "--clear")

@@ -193,7 +193,7 @@ async def apply(http: Http, path: str, body: Any, manager: str = "me", query: st
 
 
 async def revision(http: Http, path: str = CONFIGMAPS) -> str:
-    """The resourceVersion of the whole server, as a list tells it: it rises with every stored write."""
+    """The resourceVersion of the whole server, as a list returns it: it rises with every stored write."""
     return str(ok(await http("GET", path))["metadata"]["resourceVersion"])
 
 

@@ -132,7 +132,7 @@ async def test_cluster_info_is_signed_by_every_token_that_may(server: ApiServer,
 
 
 async def test_a_cluster_joins_with_a_token(server: ApiServer, http: Http) -> None:
-    """All of it: read cluster-info as nobody, check its signature, ask for a certificate, come back with it."""
+    """All of it: read cluster-info as nobody, check its signature, request a certificate, come back with it."""
     group = "system:bootstrappers:karmada:default-cluster-token"
     await http("POST", SECRETS, secret(**{"usage-bootstrap-signing": "true", "auth-extra-groups": group}))
     await http("POST", PUBLIC, {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": "k"}})

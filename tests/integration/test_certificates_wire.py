@@ -1,4 +1,4 @@
-"""Certificate signing requests over the wire: who asks, who approves, what is signed, what is cleared away."""
+"""Certificate signing requests over the wire: who requests, who approves, what is signed, what is cleared away."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ async def bind(http: Http, role: str, kind: str, subject: str, name: str = "") -
 async def test_permitted_kubelets_are_approved_automatically(
     server: ApiServer, http: Http, group: str, role: str
 ) -> None:
-    await bind(http, "system:node-bootstrapper", "Group", group, name="may-ask")
+    await bind(http, "system:node-bootstrapper", "Group", group, name="may-request")
     await bind(http, role, "Group", group)
     pem, key = signing_request("system:node:n1", "system:nodes")
     async with Caller(server, **user_certificate(server, "system:node:n1", group)) as caller:
@@ -231,7 +231,7 @@ async def test_permitted_kubelets_are_approved_automatically(
 
 async def test_kubelets_that_may_not_wait_for_somebody(server: ApiServer, http: Http) -> None:
     """Renewing is for one's own name only."""
-    await bind(http, "system:node-bootstrapper", "Group", "renewers", name="may-ask")
+    await bind(http, "system:node-bootstrapper", "Group", "renewers", name="may-request")
     await bind(http, "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "Group", "renewers")
     pem, _ = signing_request("system:node:other", "system:nodes")
     own, _ = signing_request("system:node:n1", "system:nodes")

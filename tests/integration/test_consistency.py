@@ -1,4 +1,4 @@
-"""What must stay right when writes fail, race, or are told late."""
+"""What must stay right when writes fail, race, or are delivered late."""
 
 from __future__ import annotations
 

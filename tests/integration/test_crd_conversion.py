@@ -98,7 +98,7 @@ async def test_what_is_written_in_one_version_is_read_in_the_other(http: Http, c
     assert made.json()["spec"] == {"hostPort": "h:80"}
     read = (await http("GET", f"{NEW}/a")).json()
     assert (read["apiVersion"], read["spec"]) == (f"{GROUP}/v2", {"host": "h", "port": "80"})
-    request = converter.requests[-1]  # the garbage collector may have asked, too
+    request = converter.requests[-1]  # the garbage collector may have sent one, too
     assert request["desiredAPIVersion"] == f"{GROUP}/v2"
     assert request["objects"][0]["apiVersion"] == f"{GROUP}/v1"
     assert request["uid"]

@@ -1,4 +1,4 @@
-"""What a stranger, or somebody with few rights, cannot do to the server."""
+"""What an anonymous client, or one with few rights, cannot do to the server."""
 
 from __future__ import annotations
 

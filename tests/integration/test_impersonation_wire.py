@@ -112,7 +112,7 @@ async def test_with_the_right_one_is_somebody_else(
     await allow(http, *rules)
     code, body = await proxy.acting(*headers)
     if name == "system:anonymous":
-        assert code == 403, "nobody may ask who he is"
+        assert code == 403, "not even a self review"
         assert 'User "system:anonymous"' in body["message"]
         return
     assert code == 201, body

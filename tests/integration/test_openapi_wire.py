@@ -50,7 +50,7 @@ SHIRT = {
 
 
 class Plain(Http):
-    """Documents as they are, not compressed unless asked for."""
+    """Documents as they are, not compressed unless requested."""
 
     async def __call__(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, **kwargs: Any

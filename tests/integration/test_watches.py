@@ -1,4 +1,4 @@
-"""Watches over the wire: where they start, what they tell, in which order, and how they end."""
+"""Watches over the wire: where they start, what they deliver, in which order, and how they end."""
 
 from __future__ import annotations
 

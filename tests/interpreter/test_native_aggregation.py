@@ -35,7 +35,7 @@ def template(gvk: GVK, status: Obj | None = None, spec: Obj | None = None, gener
 
 
 def items(*statuses: Obj | None) -> list[Obj]:
-    """Of clusters m1, m2, …; None is a cluster that has not told."""
+    """Of clusters m1, m2, …; None is a cluster that has not reported."""
     return [
         {"clusterName": f"m{index}", "applied": True, "health": "Unknown"}
         | ({} if status is None else {"status": status})

@@ -1,4 +1,4 @@
-"""A fake API server for the client and runtime rooms, and the clock their tests turn."""
+"""A fake API server for the client and runtime packages, and their fake clock."""
 
 from __future__ import annotations
 

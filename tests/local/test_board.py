@@ -1,4 +1,4 @@
-"""Progress: drawn over on a terminal, told line by line elsewhere."""
+"""Progress: drawn over on a terminal, printed line by line elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
         return True
 
     def picture(self) -> list[str]:
-        """What one sees: lines, with the cursor moved up where that was asked for."""
+        """What one sees: lines, with the cursor moved up where requested."""
         lines: list[str] = [""]
         row = 0
         for token in re.findall(r"\x1b\[\d*[A-Za-z]|\n|\r|[^\x1b\n\r]+", self.getvalue()):

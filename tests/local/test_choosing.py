@@ -1,4 +1,4 @@
-"""What a start does, from what is asked for now and what was asked for before."""
+"""What a start does, from the flags now and those of the last start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of a local environment: heard when they serve and when they end, stopped, found again, not left behind."""
+"""Programs of a local environment: noticed when they serve and when they end, stopped, found again, not left behind."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a process that its parent has ended")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux signals the end of a parent")
 @pytest.mark.parametrize("mode", ["attached", "detached"])
 def test_a_program_ends_with_a_parent_that_is_killed_unless_it_is_detached(folder: Folder, mode: str) -> None:
     command = [sys.executable, "-c", PARENT, str(folder.root), SERVES, mode]

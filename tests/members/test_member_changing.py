@@ -26,7 +26,7 @@ CONFIG_MAPS = GVR("", "v1", "configmaps")
 
 @dataclass
 class Site:
-    """An API server that has one kind, knows what it was asked, and keeps its watches open."""
+    """An API server that has one kind, records its requests, and keeps its watches open."""
 
     url: str = ""
     requests: list[str] = field(default_factory=list)

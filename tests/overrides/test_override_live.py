@@ -1,4 +1,4 @@
-"""Override policies in a running control plane: seen as they change, told of in events, and what they wake up."""
+"""Override policies in a running control plane: seen as they change, reported in events, and what they trigger."""
 
 from __future__ import annotations
 

@@ -47,12 +47,12 @@ def binding(template: Obj, *clusters: str, required_in: Iterable[str] = ()) -> O
 
 
 class World:
-    """Informers that know what they are told, without a server."""
+    """Informers with objects of the test, without a server."""
 
     def __init__(
         self, *objects: Obj, templates: Iterable[Obj] | None = (), bindings: GVR = ResourceBinding.gvr
     ) -> None:
-        """No `templates` at all (None) is nobody to ask for their labels."""
+        """No `templates` at all (None) means that their labels cannot be read."""
         self.informers = Informers(None)  # type: ignore[arg-type]
         self.overrides = Overrides(self.informers)
         self._templates = {key_of(template): template for template in templates or ()}

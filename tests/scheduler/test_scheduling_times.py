@@ -1,4 +1,4 @@
-"""What the algorithm tells of the time it takes. The clock goes on by one whenever somebody looks at it."""
+"""What the algorithm reports of the time it takes. The clock goes on by one with every reading."""
 
 from __future__ import annotations
 

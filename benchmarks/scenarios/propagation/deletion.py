@@ -15,7 +15,7 @@ class Deletion(Throughput):
         await space.make(objects)
         await space.until_there(objects)
 
-    async def ask(self, space: Space, objects: int) -> None:
+    async def request(self, space: Space, objects: int) -> None:
         async def one(number: int) -> None:
             await space.plane.control.delete(space.kind, numbered(number), space.namespace)
 

@@ -11,7 +11,7 @@ WIDE_DEPLOYMENTS = 1_000
 
 
 class Rollout(Throughput):
-    async def ask(self, space: Space, objects: int) -> None:
+    async def request(self, space: Space, objects: int) -> None:
         await space.make(objects)
 
     async def wait(self, space: Space, objects: int) -> None:

@@ -2,7 +2,7 @@
 
 A Work is one object on its way to one member. CPU is counted until the control plane is at rest again, since what comes
 after the arrival (conditions, aggregated status) is part of the cost; what it uses at rest anyway is looked at before.
-What the members use is told too: they do the same in every run, so it tells how fast the machine was just then.
+What the members use is reported too: they do the same in every run, so it shows how fast the machine was just then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def throughput_figures(
     """With the goals of the rate and of the memory."""
     return (
         Figure(name="Works", unit="/s", better="higher", goals=rate or {}),
-        Figure(name="all asked for", unit="s"),
+        Figure(name="all requested", unit="s"),
         Figure(name="all done", unit="s"),
         Figure(name="control plane, CPU per Work", unit="ms"),
         Figure(name="members, CPU per Work", unit="ms"),
@@ -55,8 +55,8 @@ class Throughput(ABC):
         """What must be there before the clock starts."""
 
     @abstractmethod
-    async def ask(self, space: Space, objects: int) -> None:
-        """Everything that the control plane is asked for."""
+    async def request(self, space: Space, objects: int) -> None:
+        """Make all requests to the control plane."""
 
     @abstractmethod
     async def wait(self, space: Space, objects: int) -> None:
@@ -79,15 +79,15 @@ class Throughput(ABC):
         always = 0.0 if space.plane.ours else await at_rest(control.values(), _LOOK_SECONDS)
         meter, began = Meter(pids), time.perf_counter()
         with place.looking_at(pids[CONTROL_PLANE]) if space.plane.ours else nullcontext():
-            await self.ask(space, objects)
-            asked = time.perf_counter() - began
+            await self.request(space, objects)
+            requested = time.perf_counter() - began
             await self.wait(space, objects)
         seconds = time.perf_counter() - began
         if control:
             await until_at_rest(control.values(), above=always, seconds=_REST_SECONDS)
         uses = meter.use()
         await self.check(space)
-        figures = {"Works": objects * members / seconds, "all asked for": asked, "all done": seconds}
+        figures = {"Works": objects * members / seconds, "all requested": requested, "all done": seconds}
         if control:
             busy = sum(uses[name].cpu_seconds for name in control)
             figures["control plane, CPU per Work"] = busy / (objects * members) * 1e3

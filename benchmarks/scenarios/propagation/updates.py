@@ -18,7 +18,7 @@ class Updates(Throughput):
         await space.until_there(objects)
         space.forget_changes()
 
-    async def ask(self, space: Space, objects: int) -> None:
+    async def request(self, space: Space, objects: int) -> None:
         async def one(number: int) -> None:
             patch = image_patch(_IMAGE)
             await space.plane.control.patch(space.kind, numbered(number), space.namespace, patch, type="strategic")

@@ -89,7 +89,7 @@ def _prepare_streams() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Nobody may be reading any more, which is no reason to complain; of a full disk it has been complained."""
+    """A closed pipe is no error; a full disk has been reported before."""
     try:
         sys.stdout.flush()
     except OSError:

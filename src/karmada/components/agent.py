@@ -2,7 +2,7 @@
 
 It registers its cluster (see joining/pull/own_cluster.py) and then runs the same controllers that the control plane
 runs for clusters in mode Push, for this one only: execution, with the status of what it applied, and the cluster's own.
-Of several copies one works and the others stand by. While the control plane is away it goes on with what it knows, and
+Of several copies one works and the others stand by. While the control plane is away it goes on with its caches, and
 a second lease, in the cluster, keeps a copy that can still reach the control plane from working beside it.
 """
 

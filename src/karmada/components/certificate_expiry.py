@@ -1,6 +1,6 @@
 """Reports in the log that the certificate of an agent has expired, and what to do about it.
 
-Without this, an expired certificate shows as refused connections. The agent itself goes on with what it knows, and uses
+Without this, an expired certificate shows as refused connections. The agent itself goes on with its caches, and uses
 a new certificate as soon as its kubeconfig has one.
 """
 

@@ -42,7 +42,7 @@ class Layer(Protocol):
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
         """Whether it implements this operation for this kind. Called on every request, so it must be a lookup.
 
-        A layer that cannot know yet raises InterpreterError, which ends the call.
+        A layer that is not synced yet raises InterpreterError, which ends the call.
         """
 
     async def get_replicas(self, obj: Obj) -> Replicas: ...

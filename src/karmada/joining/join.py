@@ -64,7 +64,7 @@ class Joining:
 
 
 def quiet(_step: str) -> None:
-    """Nobody watches."""
+    """No progress is shown."""
 
 
 async def join(

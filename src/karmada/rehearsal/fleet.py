@@ -2,7 +2,7 @@
 
 Time is the fleet's own: it stands still until `run` moves it, and then jumps from one due moment to the next, so an
 hour takes seconds. Between two moments everything that has something to do finishes it. It must run in asyncio's own
-event loop, whose list of what is ready tells when that is.
+event loop, whose list of what is ready shows when that is.
 """
 
 from __future__ import annotations

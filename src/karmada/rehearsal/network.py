@@ -21,7 +21,7 @@ from karmada.members.access import TIMEOUT
 class State(Enum):
     UP = "up"
     DOWN = "down"
-    """Nobody answers."""
+    """Unreachable."""
     HANGING = "hanging"
     """Connections are accepted, and nothing comes back."""
     FAILING = "failing"

@@ -1,4 +1,4 @@
-"""Who wants to know how long scheduling takes; usually nobody.
+"""Observer of how long scheduling takes; the default one does nothing.
 
 The algorithm reports the time of its steps and of the plug-ins that ran in them. What looks at clusters one by one is
 timed for all of them together, and not at all when its answers were known already.

@@ -12,14 +12,14 @@ import pytest
 from karmada.cli.commands import get_watch
 from karmada.cli.commands.get_watch import Change, Source
 from karmada.cli.targeting.resources import Target
-from karmada.cli.targeting.sources import Question, Trouble
+from karmada.cli.targeting.sources import ReadRequest, Trouble
 from karmada.kube.client.discovery import Mapping
 from karmada.kube.client.transport import Call, ConnectionFailed, WatchEvent
 from karmada.kube.objects.errors import ApiError, Expired, Forbidden
 from karmada.kube.objects.gvk import GVK, GVR
 
 PODS = Mapping(GVR("", "v1", "pods"), GVK("", "v1", "Pod"), True)
-QUESTION = Question(["pods"], "default", tables=False)
+REQUEST = ReadRequest(["pods"], "default", tables=False)
 
 
 def pod(name: str, version: int) -> dict[str, Any]:
@@ -57,12 +57,12 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def output(server: Server, count: int) -> tuple[list[tuple[str, str]], list[Trouble]]:
-    """What the first `count` news are about, after the first list."""
+    """What the first `count` events are about, after the first list."""
     session = SimpleNamespace(name="m1", client=SimpleNamespace(transport=server), config=SimpleNamespace(server="x"))
     source = Source(cast(Any, session), Target(PODS, "default"))
-    await get_watch._list(source, QUESTION)
+    await get_watch._list(source, REQUEST)
     queue: asyncio.Queue[Change | Trouble] = asyncio.Queue()
-    task = asyncio.create_task(get_watch._follow(source, QUESTION, queue))
+    task = asyncio.create_task(get_watch._follow(source, REQUEST, queue))
     changes: list[tuple[str, str]] = []
     troubles: list[Trouble] = []
     async with asyncio.timeout(30):

@@ -1,4 +1,4 @@
-"""interpret with files: nothing here has a server to ask."""
+"""interpret with files: nothing here needs a server."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def test_deleting_waits_for_finalizers(run: Commands) -> None:
 
 
 async def release(kubeconfig: Path, name: str) -> None:
-    """Take the finalizers away, once the object was asked to go."""
+    """Take the finalizers away, once deletion was requested."""
     async with connected(control_config(str(kubeconfig))) as client:
         async for event in await client.watch(CONFIG_MAPS, "default", field_selector=f"metadata.name={name}"):
             if event.object["metadata"].get("deletionTimestamp"):

@@ -1,4 +1,4 @@
-"""Log streams: what is asked of a server, and how what it sends becomes whole lines."""
+"""Log streams: the requests, and how the response becomes whole lines."""
 
 from __future__ import annotations
 

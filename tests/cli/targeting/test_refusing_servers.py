@@ -1,4 +1,4 @@
-"""A server that is there and says no, or that cannot be trusted: what commands tell of it."""
+"""A server that refuses, or that cannot be trusted: what commands report."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ async def test_a_cluster_that_comes_back_gets_a_new_work_once_the_old_one_is_gon
 
 
 async def _reported(found: Fleet, name: str, event: tuple[str, str, str]) -> Obj | None:
-    return {"told": True} if event in await found.events(name) else None
+    return {"emitted": True} if event in await found.events(name) else None
 
 
 async def test_a_graceful_eviction_keeps_the_work_and_does_not_refresh_it(two: Fleet) -> None:
@@ -381,7 +381,7 @@ async def test_a_changed_override_policy_refreshes_the_bindings_it_concerns(
     await painted.propagate(CONFIG_MAPS, config_map("two", labels={"n": "2"}), ["m1"])
     for name in ("one", "two"):
         await painted.until_applied(f"{name}-configmap")
-    # what only labels tell is known once their informer has listed
+    # labels are matched once their informer has synced
     informers = painted.plane.context.informers
     from karmada.controllers.light_templates import light_of
     from karmada.kube.objects.gvk import GVK

@@ -33,7 +33,7 @@ NAMESPACE = "karmada-cluster"
 
 
 class Gate:
-    """Answers chosen pages with a code of the test's, or not at all; counts what is asked."""
+    """Answers chosen pages with a code of the test's, or not at all; counts the requests."""
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
@@ -61,7 +61,7 @@ class Gate:
         """Watches go on."""
 
     def watching(self, request: Request, begins: bool) -> None:
-        """Nobody asks."""
+        """No requests."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Credentials that are broken, and mended: the Cluster's condition tells both, at once."""
+"""Credentials that are broken, and mended: the Cluster's condition shows both, at once."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_increments_give_what_a_recount_gives(history: list[tuple[str, Any]]) ->
             summary.pod_changed(old, slim_pod(value))
         elif what == "pod gone" and value["metadata"]["uid"] in pods:
             del pods[value["metadata"]["uid"]]
-            summary.pod_changed(slim_pod(value), None)  # its last state, which nobody was told of before
+            summary.pod_changed(slim_pod(value), None)  # its last state, not delivered before
         elif what == "models":
             models = value
             summary.grade_by(models)

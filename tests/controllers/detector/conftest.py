@@ -1,4 +1,4 @@
-"""One control plane for all tests of a module that ask for `plane`; each leaves it empty."""
+"""One control plane for all tests of a module that request `plane`; each leaves it empty."""
 
 from __future__ import annotations
 

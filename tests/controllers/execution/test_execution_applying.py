@@ -47,7 +47,7 @@ def is_applied(work: Obj) -> bool:
 
 async def emitted(two: Fleet, name: str, event: tuple[str, str, str], namespace: str = "default") -> None:
     async def look() -> Obj | None:
-        return {"told": True} if event in await two.events(name, namespace) else None
+        return {"emitted": True} if event in await two.events(name, namespace) else None
 
     await until(look)
 

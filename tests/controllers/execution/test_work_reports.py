@@ -31,7 +31,7 @@ def report(work: Obj) -> Obj:
 
 async def emitted(two: Fleet, name: str, event: tuple[str, str, str], namespace: str) -> None:
     async def look() -> Obj | None:
-        return {"told": True} if event in await two.events(name, namespace) else None
+        return {"emitted": True} if event in await two.events(name, namespace) else None
 
     await until(look)
 

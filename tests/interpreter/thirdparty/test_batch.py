@@ -188,7 +188,7 @@ def test_memory_of_spark_is_what_it_says_and_an_overhead(spec: str, memory: str)
         ("{enabled: true}", 1),
     ],
 )
-def test_executors_that_are_allocated_dynamically_start_with_the_most_that_is_asked_for(
+def test_executors_that_are_allocated_dynamically_start_with_the_most_that_is_requested(
     allocation: str, executors: int
 ) -> None:
     spec = {"type": "Java", "executor": {"instances": 1}, "dynamicAllocation": load(allocation)}

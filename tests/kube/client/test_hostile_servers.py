@@ -145,7 +145,7 @@ async def test_a_status_that_makes_no_sense_counts_by_its_code(
 async def busy_attempts(
     serve: Serve, connect: Open, clock: FakeClock, after: str, **config: Any
 ) -> tuple[list[float], Any]:
-    """When a server that always wants to be asked later was asked, and how that ended."""
+    """When requests to a server that always answers Retry-After were made, and how that ended."""
     requested: list[float] = []
 
     async def later(_request: web.Request) -> web.Response:

@@ -280,13 +280,13 @@ async def test_text_comes_back_as_text_and_nothing_as_none(serve: Serve, connect
 
 async def test_compressed_answers_are_understood_and_can_be_declined(serve: Serve, connect: Open) -> None:
     async def compressed(request: web.Request) -> web.Response:
-        response = web.json_response({"x": "y" * 10_000, "asked": request.headers["Accept-Encoding"]})
+        response = web.json_response({"x": "y" * 10_000, "accepted": request.headers["Accept-Encoding"]})
         response.enable_compression()
         return response
 
     server = await serve(compressed)
-    assert (await connect(server).call(GET))["asked"] == "gzip"
-    assert (await connect(server, disable_compression=True).call(GET))["asked"] == "identity"
+    assert (await connect(server).call(GET))["accepted"] == "gzip"
+    assert (await connect(server, disable_compression=True).call(GET))["accepted"] == "identity"
 
 
 # streams

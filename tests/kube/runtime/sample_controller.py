@@ -1,4 +1,4 @@
-"""The sample controller: keeps a Secret for every ConfigMap that asks for one.
+"""The sample controller: keeps a Secret for every ConfigMap that requests one.
 
 It is also a process of its own: `sample_controller.py KUBECONFIG`.
 """

@@ -28,7 +28,7 @@ def config_of(obj: Obj) -> Iterable[Key]:
 
 
 class Recorder(Reconciler):
-    """A reconciler that notes its keys and answers what it is told to."""
+    """A reconciler that records its keys and returns what the test sets."""
 
     name = "recorder"
 

@@ -27,7 +27,7 @@ def config_map(name: str, value: str = "1", namespace: str = "default", **labels
 
 
 class Seen:
-    """What a handler heard, as (verb, name, value)."""
+    """What a handler received, as (verb, name, value)."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
@@ -39,7 +39,7 @@ class Seen:
         assert obj is not None
         key = key_of(obj)
         if (old is None) != (key not in self.state):
-            self.errors.append(f"{key}: told {old is None=} but knows {key in self.state=}")
+            self.errors.append(f"{key}: delivered {old is None=} but has {key in self.state=}")
         verb = "update" if old is not None and new is not None else "add" if new is not None else "delete"
         self.events.append((verb, key.name, (obj.get("data") or {}).get("value", "")))
         if new is None:
@@ -345,11 +345,11 @@ def test_after_any_sequence_of_changes_and_faults_the_informer_equals_the_server
         await clock.advance(200)
         latest = fake.listed(CONFIG_MAPS)
         even = [obj for obj in latest if (obj["metadata"].get("labels") or {}).get("even") == "true"]
-        for follower, heard, wanted in ((informer, seen, latest), (picky, selected, even)):
+        for follower, received, wanted in ((informer, seen, latest), (picky, selected, even)):
             expected = {key_of(obj): obj for obj in wanted}
             assert {key_of(obj): obj for obj in follower.list()} == expected
-            assert heard.state == expected
-            assert heard.errors == []
+            assert received.state == expected
+            assert received.errors == []
         await informer.stop()
         await picky.stop()
 

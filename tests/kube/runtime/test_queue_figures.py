@@ -1,4 +1,4 @@
-"""What metrics tell of queues, and by which names."""
+"""The metrics of queues, and their names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_putting_in_for_later_is_a_retry_and_putting_in_now_is_none(clock:
 
 
 class Named(Reconciler):
-    """A reconciler with a name for its queue, which it wants to know."""
+    """A reconciler with a named queue, to which it is attached."""
 
     name = "named"
     queue_name = "its-queue"

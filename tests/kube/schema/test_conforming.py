@@ -1,4 +1,4 @@
-"""What is told to be all right needs nothing: no pruning, no default, no complaint. The rest may be anything."""
+"""What is found conforming needs nothing: no pruning, no default, no complaint. The rest may be anything."""
 
 from __future__ import annotations
 

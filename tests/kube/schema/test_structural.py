@@ -1,4 +1,4 @@
-"""Which schemas are structural, and what the others are told."""
+"""Which schemas are structural, and the errors of the others."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Cluster(Look):
         return await self.until_complete()
 
     async def scaled(self) -> list[str]:
-        """The steps told about, with the images of the sets in place of their names."""
+        """The steps of the events, with the images of the sets in place of their names."""
         images = {
             rs["metadata"]["name"]: rs["spec"]["template"]["spec"]["containers"][0]["image"] for rs in self.sets()
         }

@@ -1,4 +1,4 @@
-"""A bare API server in memory with the parts of a simulated cluster that a test asks for, on a clock of its own."""
+"""A bare API server in memory with the parts of a simulated cluster that a test requests, on a clock of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Harness:
     """As an administrator, to apply and look at things."""
 
     async def events(self, name: str, namespace: str = "default") -> list[tuple[str, str, str]]:
-        """(type, reason, message) of everything told about objects of this name so far, oldest first."""
+        """(type, reason, message) of all events about objects of this name so far, oldest first."""
         for recorder in self.context.recorders.values():
             await recorder.flush()
         emitted = (await self.client.list_all(EVENTS, namespace)).items

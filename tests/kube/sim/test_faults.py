@@ -302,11 +302,11 @@ async def test_an_informer_converges_after_its_watches_were_broken(whole: Whole,
 async def test_a_stalled_watch_says_nothing_while_others_work(whole: Whole) -> None:
     async with Followed(whole.client(user_agent="deaf")) as deaf, Followed(whole.client()) as other:
         await whole.sim.faults.inject(kinds.Watches(how="stall", agents="^deaf/"))
-        await whole.admin.create(CONFIG_MAPS, config_map("news"))
-        await other.sees("news")
-        assert not deaf.has("news")
+        await whole.admin.create(CONFIG_MAPS, config_map("fresh"))
+        await other.sees("fresh")
+        assert not deaf.has("fresh")
         await whole.sim.faults.heal()
-        await deaf.sees("news")
+        await deaf.sees("fresh")
 
 
 async def test_a_watch_that_expires_ends_with_gone(whole: Whole) -> None:

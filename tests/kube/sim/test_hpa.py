@@ -276,7 +276,7 @@ def test_selectors_are_printed_as_go_does() -> None:
 
 
 class Scripted:
-    """A transport with fixed answers; remembers what was asked."""
+    """A transport with fixed answers; records the requests."""
 
     def __init__(self, answers: dict[str, Obj]) -> None:
         self.answers = answers

@@ -451,7 +451,7 @@ async def test_an_image_changed_while_the_last_status_is_written_is_taken(
 def _before_a_ready_status(
     parts: Parts, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Awaitable[object]]
 ) -> asyncio.Event:
-    """Once, somebody acts just before the kubelet writes that a pod is ready; the event tells when."""
+    """Once, somebody acts just before the kubelet writes that a pod is ready; the event shows when."""
     client = parts.cluster.context.client("kubelet")
     real, acted = client.patch, asyncio.Event()
 

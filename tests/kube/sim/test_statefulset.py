@@ -106,7 +106,7 @@ class Cluster:
         return workload
 
     async def at_rest(self, replicas: int) -> Obj:
-        """Wait until all is as asked for and said so; the status."""
+        """Wait until the spec is observed and fulfilled; the status."""
 
         def done() -> bool:
             status, pods = self.status, self.pods

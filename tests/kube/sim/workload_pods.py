@@ -97,7 +97,7 @@ class Look:
         return sorted(self._informer(REPLICA_SETS).list(), key=lambda rs: int(rs["metadata"]["annotations"][REVISION]))
 
     def sizes(self) -> dict[str, int]:
-        """Replicas asked of each ReplicaSet, by its image."""
+        """Replicas wanted of each ReplicaSet, by its image."""
         return {rs["spec"]["template"]["spec"]["containers"][0]["image"]: rs["spec"]["replicas"] for rs in self.sets()}
 
     def deployment(self, name: str = "web") -> Obj:

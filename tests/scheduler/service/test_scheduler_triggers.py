@@ -188,9 +188,9 @@ async def test_with_groups_only_the_first_part_of_the_taken_one_counts(plane: Sc
     ]
     await plane.bind("web-deployment", deployment(1, placement(DYNAMIC, clusterAffinities=terms)))
     assert (await plane.get("web-deployment"))["status"]["schedulerObservingAffinityName"] == "g2"
-    for name, heard in (("m1", 0), ("m3", 0), ("m2", 1)):
+    for name, events in (("m1", 0), ("m3", 0), ("m2", 1)):
         await plane.label(name, touched="yes")
-        assert incoming(plane, "ClusterChanged") == heard, name
+        assert incoming(plane, "ClusterChanged") == events, name
     await plane.set_status("web-deployment", {"schedulerObservedGeneration": 0})
     await plane.label("m1", touched="again")
     assert incoming(plane, "ClusterChanged") == 2

@@ -22,7 +22,7 @@ from karmada.kube.objects.types import Obj
 if TYPE_CHECKING:
     from karmada.cli.output.rows import Look
     from karmada.cli.targeting.session import Session
-    from karmada.cli.targeting.sources import Findings, Part, Question, Trouble
+    from karmada.cli.targeting.sources import Findings, Part, ReadRequest, Trouble
 
 FORMATS = tuple(sorted((*printing.FORMATS, "wide")))
 _TABLES = ("", "wide")
@@ -220,16 +220,16 @@ async def _get(wish: Wish, kubeconfig: str, context: str, namespace: str) -> Non
     from karmada.cli.targeting.session import control_plane
 
     async with control_plane(kubeconfig, context, namespace) as control:
-        question = question_of(wish, control)
-        findings = await _look(wish, control, question)
-    _show(wish, question, findings)
+        request = request_of(wish, control)
+        findings = await _look(wish, control, request)
+    _show(wish, request, findings)
     report(findings.troubles)
 
 
-def question_of(wish: Wish, control: Session) -> Question:
-    from karmada.cli.targeting.sources import Question
+def request_of(wish: Wish, control: Session) -> ReadRequest:
+    from karmada.cli.targeting.sources import ReadRequest
 
-    return Question(
+    return ReadRequest(
         words=wish.words,
         namespace="" if wish.all_namespaces else control.namespace,
         selector=wish.selector,
@@ -238,15 +238,15 @@ def question_of(wish: Wish, control: Session) -> Question:
     )
 
 
-async def _look(wish: Wish, control: Session, question: Question) -> Findings:
+async def _look(wish: Wish, control: Session, request: ReadRequest) -> Findings:
     from karmada.cli.targeting import sources
 
-    understood, members, troubles = await where(wish, control, question)
+    understood, members, troubles = await where(wish, control, request)
     async with sources.opened(control, members) as sessions:
         findings = await sources.gather(
             control,
             sessions,
-            question,
+            request,
             understood,
             with_control_plane=wish.includes_control_plane,
             own_kinds_here_only=wish.lenient,
@@ -255,11 +255,11 @@ async def _look(wish: Wish, control: Session, question: Question) -> Findings:
     if wish.lenient:
         findings.forgive_absence()
     if wish.ignore_not_found:
-        findings.troubles = [t for t in findings.troubles if not (t.absent and question.named and t.key is not None)]
+        findings.troubles = [t for t in findings.troubles if not (t.absent and request.named and t.key is not None)]
     return findings
 
 
-async def where(wish: Wish, control: Session, question: Question) -> tuple[Any, list[str], list[Trouble]]:
+async def where(wish: Wish, control: Session, request: ReadRequest) -> tuple[Any, list[str], list[Trouble]]:
     """The targets as the control plane resolves them, and the members to read from; both are fetched concurrently.
 
     If members were not requested explicitly and may not be listed, that is reported and the rest is shown.
@@ -268,8 +268,8 @@ async def where(wish: Wish, control: Session, question: Question) -> tuple[Any, 
     from karmada.kube.objects.errors import Forbidden
 
     if not wish.includes_members:
-        return await sources.guess(control, question), [], []
-    guessing = asyncio.ensure_future(sources.guess(control, question))
+        return await sources.guess(control, request), [], []
+    guessing = asyncio.ensure_future(sources.guess(control, request))
     try:
         members = await sources.members_of(control, wish.clusters, optional=wish.lenient)
         return await guessing, members, []
@@ -284,7 +284,7 @@ async def where(wish: Wish, control: Session, question: Question) -> tuple[Any, 
 # output
 
 
-def _show(wish: Wish, question: Question, findings: Findings) -> None:
+def _show(wish: Wish, request: ReadRequest, findings: Findings) -> None:
     if not wish.for_people:
         click.echo(_documents(wish, findings), nl=False)
         return
@@ -298,16 +298,16 @@ def _show(wish: Wish, question: Question, findings: Findings) -> None:
             table.rows = sorted_by(wish.sort_by, table.rows, lambda row: row.object)
     text = render(tables, wish.look(kinds=len(tables) > 1))
     click.echo(text, nl=False)
-    if not text and not findings.troubles and not (wish.ignore_not_found and question.named):
-        click.echo(_nothing(wish, question, findings), err=True)
+    if not text and not findings.troubles and not (wish.ignore_not_found and request.named):
+        click.echo(_nothing(wish, request, findings), err=True)
 
 
-def _nothing(wish: Wish, question: Question, findings: Findings) -> str:
+def _nothing(wish: Wish, request: ReadRequest, findings: Findings) -> str:
     if wish.scope == scope.MEMBERS and not findings.members:
         return "No member Clusters found in Karmada control plane"
     namespaced = any(part.target.mapping.namespaced for part in findings.parts)
-    if namespaced and question.namespace:
-        return f"No resources found in {question.namespace} namespace."
+    if namespaced and request.namespace:
+        return f"No resources found in {request.namespace} namespace."
     return "No resources found"
 
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from karmada.cli.commands.get import question_of, report, where
+from karmada.cli.commands.get import report, request_of, where
 from karmada.cli.output.columns import Growing
 from karmada.cli.output.rows import Table
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.sources import (
     TABLE,
-    Question,
+    ReadRequest,
     Trouble,
     fetch,
     is_own,
@@ -69,14 +69,14 @@ async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> No
     from karmada.cli.targeting.session import control_plane
 
     async with control_plane(kubeconfig, context, namespace) as control:
-        requested = question_of(wish, control)
+        requested = request_of(wish, control)
         understood, clusters, refused = await where(wish, control, requested)
         async with opened(control, clusters) as members:
             found, troubles = await _sources(wish, control, members, requested, understood)
             troubles += refused
-            question = _by_fields(requested, found)
+            request = _by_fields(requested, found)
             writer = Writer(wish, found)
-            listed = await asyncio.gather(*(_list(source, question) for source in found), return_exceptions=True)
+            listed = await asyncio.gather(*(_list(source, request) for source in found), return_exceptions=True)
             alive: list[Source] = []
             first: list[Change] = []
             for source, answer in zip(found, listed, strict=True):
@@ -96,7 +96,7 @@ async def watch(wish: Wish, kubeconfig: str, context: str, namespace: str) -> No
                 report(troubles)
             for trouble in troubles:
                 click.echo(str(trouble), err=True)
-            await _follow_all(alive, question, writer)
+            await _follow_all(alive, request, writer)
     raise connect.failure("no source is left to watch")
 
 
@@ -104,14 +104,14 @@ async def _sources(
     wish: Wish,
     control: Session,
     members: list[Session],
-    question: Question,
+    request: ReadRequest,
     understood: list[Target] | connect.Failure,
 ) -> tuple[list[Source], list[Trouble]]:
     """The sources, each with its single target."""
     troubles: list[Trouble] = []
     found: list[Source] = []
     places = [control, *members] if wish.includes_control_plane else members
-    meanings = await asyncio.gather(*(_understood(session, control, question, understood) for session in places))
+    meanings = await asyncio.gather(*(_understood(session, control, request, understood) for session in places))
     for session, targets in zip(places, meanings, strict=True):
         if isinstance(targets, Trouble):
             troubles.append(targets)
@@ -137,7 +137,7 @@ def _reportable(troubles: list[Trouble], *, found: bool) -> list[Trouble]:
 
 
 async def _understood(
-    session: Session, control: Session, question: Question, by_control_plane: list[Target] | connect.Failure
+    session: Session, control: Session, request: ReadRequest, by_control_plane: list[Target] | connect.Failure
 ) -> list[Target] | Trouble:
     """What the words mean there: what they mean to the control plane, unless that does not know."""
     if not isinstance(by_control_plane, connect.Failure):
@@ -145,24 +145,24 @@ async def _understood(
     if session is control:
         return trouble_of(session, by_control_plane)
     try:
-        return await targets_at(session, question)
+        return await targets_at(session, request)
     except Exception as error:  # noqa: BLE001 - trouble_of raises what is not one of its own
         return trouble_of(session, error)
 
 
-def _by_fields(question: Question, sources: list[Source]) -> Question:
+def _by_fields(request: ReadRequest, sources: list[Source]) -> ReadRequest:
     """One object is a list with that name in it."""
     name = next((source.target.name for source in sources), "")
     for source in sources:
         source.target = replace(source.target, name="")
-    return replace(question, field_selector=f"metadata.name={name}") if name else question
+    return replace(request, field_selector=f"metadata.name={name}") if name else request
 
 
-def _check_named(question: Question, alive: list[Source], troubles: list[Trouble]) -> None:
+def _check_named(request: ReadRequest, alive: list[Source], troubles: list[Trouble]) -> None:
     """Failure when no source has the named object."""
-    if not question.named or any(source.known for source in alive):
+    if not request.named or any(source.known for source in alive):
         return
-    name = question.words[0].rpartition("/")[2] if "/" in question.words[0] else question.words[1]
+    name = request.words[0].rpartition("/")[2] if "/" in request.words[0] else request.words[1]
     for source in alive:
         gvr = source.target.mapping.gvr.group_resource
         troubles.append(Trouble(source.session.name, f'{gvr} "{name}" not found', True, key_of(source.target)))
@@ -173,10 +173,10 @@ def _check_named(question: Question, alive: list[Source], troubles: list[Trouble
 # following
 
 
-async def _follow_all(sources: list[Source], question: Question, writer: Writer) -> None:
+async def _follow_all(sources: list[Source], request: ReadRequest, writer: Writer) -> None:
     changes: asyncio.Queue[Change | Trouble] = asyncio.Queue(maxsize=1000)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_follow(source, question, changes)) for source in sources]
+        tasks = [group.create_task(_follow(source, request, changes)) for source in sources]
         left = len(tasks)
         while left:
             item = await changes.get()
@@ -187,7 +187,7 @@ async def _follow_all(sources: list[Source], question: Question, writer: Writer)
                 writer.write([item])
 
 
-async def _follow(source: Source, question: Question, changes: asyncio.Queue[Change | Trouble]) -> None:
+async def _follow(source: Source, request: ReadRequest, changes: asyncio.Queue[Change | Trouble]) -> None:
     from karmada.kube.client.transport import ConnectionFailed
     from karmada.kube.objects.errors import ApiError, Expired, Gone
 
@@ -195,7 +195,7 @@ async def _follow(source: Source, question: Question, changes: asyncio.Queue[Cha
     while True:
         failed: Exception | None = None
         try:
-            async for item in _changes(source, question):
+            async for item in _changes(source, request):
                 await changes.put(item)
                 pause = _FIRST_PAUSE
         except (Expired, Gone):
@@ -214,16 +214,16 @@ async def _follow(source: Source, question: Question, changes: asyncio.Queue[Cha
         await asyncio.sleep(pause)
 
 
-async def _changes(source: Source, question: Question) -> AsyncIterator[Change]:
+async def _changes(source: Source, request: ReadRequest) -> AsyncIterator[Change]:
     """What happens from where the source stands, until the stream ends."""
     from karmada.kube.client.client import JSON
     from karmada.kube.client.transport import Call
 
     if not source.version:
-        async for item in _caught_up(source, question):
+        async for item in _caught_up(source, request):
             yield item
-    query = {"watch": "true", "resourceVersion": source.version, **selection(question)}
-    call = Call("GET", path_of(source.target), query, accept=TABLE if question.tables else JSON)
+    query = {"watch": "true", "resourceVersion": source.version, **selection(request)}
+    call = Call("GET", path_of(source.target), query, accept=TABLE if request.tables else JSON)
     async for event in source.session.client.transport.watch(call):
         if event.type != "BOOKMARK":
             _remember(source, event)
@@ -239,26 +239,26 @@ def _remember(source: Source, event: WatchEvent) -> None:
             source.known[_key(item)] = item
 
 
-async def _list(source: Source, question: Question) -> Obj:
+async def _list(source: Source, request: ReadRequest) -> Obj:
     """Everything there is, which is what is known from now on."""
     from karmada.kube.objects.errors import NotFound
 
     try:
-        answer = await fetch(source.session, question, source.target)
+        answer = await fetch(source.session, request, source.target)
     except NotFound as error:
         if not not_served(error):
             raise
         source.target = await own_version(source.session, source.target)
-        answer = await fetch(source.session, question, source.target)
+        answer = await fetch(source.session, request, source.target)
     source.version = str((answer.get("metadata") or {}).get("resourceVersion") or "")
     source.known = {_key(item): item for item in _items(answer)}
     return answer
 
 
-async def _caught_up(source: Source, question: Question) -> AsyncIterator[Change]:
+async def _caught_up(source: Source, request: ReadRequest) -> AsyncIterator[Change]:
     """What is different now from what was known."""
     before = source.known
-    answer = await _list(source, question)
+    answer = await _list(source, request)
     changed: dict[str, list[Obj]] = {"ADDED": [], "MODIFIED": []}
     for key, item in source.known.items():
         if key not in before:

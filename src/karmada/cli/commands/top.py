@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from karmada.cli.targeting import connect
-from karmada.cli.targeting.usage import Amount, NodeUse, PodUse, Question, summed, usage_of_nodes, usage_of_pods
+from karmada.cli.targeting.usage import Amount, MetricsRequest, NodeUse, PodUse, summed, usage_of_nodes, usage_of_pods
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ALIASES = {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"}
@@ -62,7 +62,7 @@ def _one_name(names: Sequence[str], usage: str) -> str:
 
 
 def _check(labels: str, fields: str = "") -> None:
-    """Selectors that nobody understands need not be sent anywhere."""
+    """Invalid selectors are refused before any request."""
     if not (labels or fields):
         return
     from karmada.kube.objects.selectors import parse_fields, parse_labels
@@ -131,8 +131,8 @@ def pod(
     if name and (selector or field_selector):
         raise connect.failure("only one of NAME or selector can be provided")
     _check(selector, field_selector)
-    question = Question(name, "" if all_namespaces else namespace, selector, field_selector)
-    reading = usage_of_pods(question, clusters, all_namespaces, (kubeconfig, karmada_context, namespace))
+    request = MetricsRequest(name, "" if all_namespaces else namespace, selector, field_selector)
+    reading = usage_of_pods(request, clusters, all_namespaces, (kubeconfig, karmada_context, namespace))
     answers, where = connect.run(reading)
     if answers.pods:
         found = sorted_pods(answers.pods, sort_by)
@@ -177,8 +177,8 @@ def node(
     if name and selector:
         raise connect.failure("only one of NAME or --selector can be provided")
     _check(selector)
-    question = Question(name, labels=selector, capacity=show_capacity)
-    answers = connect.run(usage_of_nodes(question, clusters, (kubeconfig, karmada_context)))
+    request = MetricsRequest(name, labels=selector, capacity=show_capacity)
+    answers = connect.run(usage_of_nodes(request, clusters, (kubeconfig, karmada_context)))
     if answers.nodes:
         click.echo(node_table(sorted_nodes(answers.nodes, sort_by), headers=not no_headers), nl=False)
     elif not answers.failures:

@@ -29,8 +29,8 @@ TABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is looked for; `namespace` "" means all."""
+class ReadRequest:
+    """What to read from each source; `namespace` "" means all."""
 
     words: Sequence[str]
     namespace: str
@@ -100,7 +100,7 @@ async def opened(control: Session, clusters: Sequence[str]) -> AsyncIterator[lis
 
 
 async def members_of(control: Session, names: Sequence[str], *, optional: bool) -> list[str]:
-    """The members in question; with `optional` there may be no such thing as members."""
+    """The selected members; with `optional` there may be no such thing as members."""
     from karmada.kube.objects.errors import NotFound
 
     try:
@@ -111,10 +111,10 @@ async def members_of(control: Session, names: Sequence[str], *, optional: bool) 
         raise
 
 
-async def guess(control: Session, question: Question) -> list[Target] | connect.Failure:
+async def guess(control: Session, request: ReadRequest) -> list[Target] | connect.Failure:
     """The targets as the control plane understands the words, or what it does not understand."""
     try:
-        return await targets_at(control, question)
+        return await targets_at(control, request)
     except connect.Failure as failure:
         return failure
 
@@ -122,7 +122,7 @@ async def guess(control: Session, question: Question) -> list[Target] | connect.
 async def gather(
     control: Session,
     members: Sequence[Session],
-    question: Question,
+    request: ReadRequest,
     understood: list[Target] | connect.Failure,
     *,
     with_control_plane: bool,
@@ -131,11 +131,11 @@ async def gather(
     """The results and errors of all sources, in order."""
     lookups = []
     if with_control_plane:
-        lookups.append(_look(control, question, understood, trusted=True))
-    elsewhere = understood if isinstance(understood, list) and _plain(question, understood) else None
+        lookups.append(_look(control, request, understood, trusted=True))
+    elsewhere = understood if isinstance(understood, list) and _plain(request, understood) else None
     if own_kinds_here_only and elsewhere is not None:
         elsewhere = [target for target in elsewhere if not is_own(target.mapping)]
-    lookups += [_look(member, question, elsewhere, trusted=False) for member in members if elsewhere != []]
+    lookups += [_look(member, request, elsewhere, trusted=False) for member in members if elsewhere != []]
     findings = Findings(members=len(members))
     for found in await asyncio.gather(*lookups):
         for item in found:
@@ -151,42 +151,42 @@ def is_own(mapping: Mapping) -> bool:
     return mapping.gvr.group.endswith(".karmada.io")
 
 
-def _plain(question: Question, targets: list[Target]) -> bool:
+def _plain(request: ReadRequest, targets: list[Target]) -> bool:
     """Whether every word names one type, rather than a category."""
-    if any("/" in word for word in question.words):
+    if any("/" in word for word in request.words):
         return True
-    names = max(1, len(question.words) - 1)
-    return len(targets) == len(question.words[0].split(",")) * names
+    names = max(1, len(request.words) - 1)
+    return len(targets) == len(request.words[0].split(",")) * names
 
 
-async def targets_at(source: Session, question: Question) -> list[Target]:
+async def targets_at(source: Session, request: ReadRequest) -> list[Target]:
     """The targets as this server understands the words."""
-    return parse_targets(await source.client.mapper.catalog(), question.words, question.namespace)
+    return parse_targets(await source.client.mapper.catalog(), request.words, request.namespace)
 
 
 async def _look(
-    source: Session, question: Question, targets: list[Target] | connect.Failure | None, *, trusted: bool
+    source: Session, request: ReadRequest, targets: list[Target] | connect.Failure | None, *, trusted: bool
 ) -> list[Part | Trouble]:
     if isinstance(targets, connect.Failure):
         return [trouble_of(source, targets)]
     if targets is None:
         try:
-            targets = await targets_at(source, question)
+            targets = await targets_at(source, request)
         except Exception as error:  # noqa: BLE001 - connect.reason raises what is not one of its own
             return [trouble_of(source, error)]
         trusted = True
-    return await asyncio.gather(*(_one(source, question, target, trusted) for target in targets))
+    return await asyncio.gather(*(_one(source, request, target, trusted) for target in targets))
 
 
-async def _one(source: Session, question: Question, target: Target, trusted: bool) -> Part | Trouble:
+async def _one(source: Session, request: ReadRequest, target: Target, trusted: bool) -> Part | Trouble:
     try:
         try:
-            return Part(source.name, target, await fetch(source, question, target))
+            return Part(source.name, target, await fetch(source, request, target))
         except Exception as error:
             if trusted or not not_served(error):
                 raise
             target = await own_version(source, target)
-            return Part(source.name, target, await fetch(source, question, target))
+            return Part(source.name, target, await fetch(source, request, target))
     except Exception as error:  # noqa: BLE001 - connect.reason raises what is not one of its own
         return trouble_of(source, error, key_of(target))
 
@@ -233,18 +233,18 @@ async def own_version(source: Session, target: Target) -> Target:
 # requests
 
 
-async def fetch(source: Session, question: Question, target: Target) -> Obj:
+async def fetch(source: Session, request: ReadRequest, target: Target) -> Obj:
     from karmada.kube.client.client import JSON
 
-    accept = TABLE if question.tables else JSON
+    accept = TABLE if request.tables else JSON
     if target.name:
         from karmada.kube.objects.errors import NotFound
 
         try:
-            return await _get(source, question, target, accept)
+            return await _get(source, request, target, accept)
         except NotFound as error:
             raise await source.what_is_missing(error, target.namespace) from None
-    return await _list(source, question, target, accept)
+    return await _list(source, request, target, accept)
 
 
 def path_of(target: Target) -> str:
@@ -253,24 +253,24 @@ def path_of(target: Target) -> str:
     return resource_path(target.mapping.gvr, target.namespace, target.name)
 
 
-def selection(question: Question) -> dict[str, str]:
+def selection(request: ReadRequest) -> dict[str, str]:
     """The query of a list or a watch."""
-    query = {"labelSelector": question.selector, "fieldSelector": question.field_selector}
-    if question.whole_objects and question.tables:
+    query = {"labelSelector": request.selector, "fieldSelector": request.field_selector}
+    if request.whole_objects and request.tables:
         query["includeObject"] = "Object"
     return {key: value for key, value in query.items() if value}
 
 
-async def _get(source: Session, question: Question, target: Target, accept: str) -> Obj:
-    query = {"includeObject": "Object"} if question.whole_objects and question.tables else {}
+async def _get(source: Session, request: ReadRequest, target: Target, accept: str) -> Obj:
+    query = {"includeObject": "Object"} if request.whole_objects and request.tables else {}
     return await _call(source, target, query, accept)
 
 
-async def _list(source: Session, question: Question, target: Target, accept: str) -> Obj:
+async def _list(source: Session, request: ReadRequest, target: Target, accept: str) -> Obj:
     """All pages as one; from the start without pages when the snapshot they are of is gone."""
     from karmada.kube.objects.errors import Expired, Gone
 
-    query = selection(question)
+    query = selection(request)
     page = await _call(source, target, {**query, "limit": str(PAGE)}, accept)
     content = "rows" if page.get("kind") == "Table" else "items"
     found: list[Obj] = [*(page.get(content) or ())]

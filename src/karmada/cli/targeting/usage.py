@@ -64,7 +64,7 @@ def summed(amounts: Iterable[Amount]) -> Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MetricsRequest:
     """The request for every member. `namespace` is empty for all namespaces, and for nodes."""
 
     name: str = ""
@@ -87,7 +87,7 @@ class Answers:
 
 
 async def usage_of_pods(
-    question: Question, clusters: Sequence[str], everywhere: bool, way: tuple[str, str, str]
+    request: MetricsRequest, clusters: Sequence[str], everywhere: bool, way: tuple[str, str, str]
 ) -> tuple[Answers, str]:
     """The metrics, and the namespace that was read."""
     from dataclasses import replace
@@ -96,22 +96,22 @@ async def usage_of_pods(
 
     async with session.control_plane(*way) as control:
         if not everywhere:
-            question = replace(question, namespace=control.namespace)
-        found = await _from_each(control, clusters, question, lambda member: _pods_of(member, question))
+            request = replace(request, namespace=control.namespace)
+        found = await _from_each(control, clusters, request, lambda member: _pods_of(member, request))
     pods = [use for uses in found[0].values() for use in uses]
-    return Answers(pods=pods, failures=found[1]), question.namespace
+    return Answers(pods=pods, failures=found[1]), request.namespace
 
 
-async def usage_of_nodes(question: Question, clusters: Sequence[str], way: tuple[str, str]) -> Answers:
+async def usage_of_nodes(request: MetricsRequest, clusters: Sequence[str], way: tuple[str, str]) -> Answers:
     from karmada.cli.targeting import session
 
     async with session.control_plane(*way) as control:
-        found = await _from_each(control, clusters, question, lambda member: _nodes_of(member, question))
+        found = await _from_each(control, clusters, request, lambda member: _nodes_of(member, request))
     return Answers(nodes=[use for uses in found[0].values() for use in uses], failures=found[1])
 
 
 async def _from_each(
-    control: Session, clusters: Sequence[str], question: Question, work: Callable[[Session], Awaitable[list[T]]]
+    control: Session, clusters: Sequence[str], request: MetricsRequest, work: Callable[[Session], Awaitable[list[T]]]
 ) -> tuple[dict[str, list[T]], dict[str, str]]:
     """A member without the requested name is skipped, as long as another one has it."""
     from karmada.cli.targeting import session
@@ -123,7 +123,7 @@ async def _from_each(
         try:
             return await work(member)
         except NotFound as error:
-            if not question.name:
+            if not request.name:
                 raise
             missing[member.name] = error.message
             return []
@@ -136,17 +136,17 @@ async def _from_each(
     return results, failures
 
 
-async def _metrics(member: Session, resource: str, question: Question) -> list[Obj]:
+async def _metrics(member: Session, resource: str, request: MetricsRequest) -> list[Obj]:
     from karmada.kube.objects.errors import ApiError
     from karmada.kube.objects.gvk import GVR, GroupVersion
 
     version = GroupVersion("metrics.k8s.io", "v1beta1")
     gvr = GVR(*version, resource)
     try:
-        if question.name:
-            return [await member.client.get(gvr, question.name, question.namespace)]
+        if request.name:
+            return [await member.client.get(gvr, request.name, request.namespace)]
         listed = await member.client.list_all(
-            gvr, question.namespace, label_selector=question.labels, field_selector=question.fields
+            gvr, request.namespace, label_selector=request.labels, field_selector=request.fields
         )
         return listed.items
     except ApiError as error:
@@ -158,19 +158,19 @@ async def _metrics(member: Session, resource: str, question: Question) -> list[O
         raise
 
 
-async def _pods_of(member: Session, question: Question) -> list[PodUse]:
+async def _pods_of(member: Session, request: MetricsRequest) -> list[PodUse]:
     from karmada.kube.objects.errors import NotFound
 
     try:
-        measured = await _metrics(member, "pods", question)
+        measured = await _metrics(member, "pods", request)
     except NotFound:
         measured = []
     if not measured:
-        await _explain(member, question)
+        await _explain(member, request)
     return [_pod_use(member.name, metrics) for metrics in measured]
 
 
-async def _explain(member: Session, question: Question) -> None:
+async def _explain(member: Session, request: MetricsRequest) -> None:
     """Why there are no measurements; nothing is wrong when there are no pods."""
     import time
 
@@ -178,11 +178,11 @@ async def _explain(member: Session, question: Question) -> None:
     from karmada.kube.objects.times import format_duration, parse_time
 
     gvr = GVR("", "v1", "pods")
-    if question.name:
-        pods = [await member.client.get(gvr, question.name, question.namespace)]
+    if request.name:
+        pods = [await member.client.get(gvr, request.name, request.namespace)]
     else:
         listed = await member.client.list_all(
-            gvr, question.namespace, label_selector=question.labels, field_selector=question.fields
+            gvr, request.namespace, label_selector=request.labels, field_selector=request.fields
         )
         pods = listed.items
     for found in pods:
@@ -208,7 +208,7 @@ def _amount(resources: Obj | None) -> Amount:
     return Amount(*(Quantity.parse(found.get(name) or "0").nano for name in ("cpu", "memory")))
 
 
-async def _nodes_of(member: Session, question: Question) -> list[NodeUse]:
+async def _nodes_of(member: Session, request: MetricsRequest) -> list[NodeUse]:
     import asyncio
 
     from karmada.kube.objects.errors import NotFound
@@ -216,19 +216,19 @@ async def _nodes_of(member: Session, question: Question) -> list[NodeUse]:
 
     async def nodes() -> list[Obj]:
         gvr = GVR("", "v1", "nodes")
-        if question.name:
-            return [await member.client.get(gvr, question.name)]
-        return (await member.client.list_all(gvr, label_selector=question.labels)).items
+        if request.name:
+            return [await member.client.get(gvr, request.name)]
+        return (await member.client.list_all(gvr, label_selector=request.labels)).items
 
     async def measured() -> list[Obj]:
         try:
-            return await _metrics(member, "nodes", question)
+            return await _metrics(member, "nodes", request)
         except NotFound:
             return []
 
     there, metrics = await asyncio.gather(nodes(), measured())
     used = {one["metadata"]["name"]: _amount(one.get("usage")) for one in metrics}
-    has = "capacity" if question.capacity else "allocatable"
+    has = "capacity" if request.capacity else "allocatable"
     return [
         NodeUse(
             member.name,

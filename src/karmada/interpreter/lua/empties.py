@@ -1,4 +1,4 @@
-"""Empty tables: Lua cannot tell {} from [], so what a script returns has only [].
+"""Empty tables: Lua cannot distinguish {} from [], so what a script returns has only [].
 
 What an empty table was meant to be is looked up in the objects the script was given, by its path without indexes. What
 was empty in none of them goes: the script made it, or took the last thing out of it.

@@ -1,4 +1,4 @@
-"""What can be known of a kind: a function for each operation, None where the native layer or nobody has to know."""
+"""The operations of a kind: a function for each, None where it is left to the native layer or not supported."""
 
 from __future__ import annotations
 

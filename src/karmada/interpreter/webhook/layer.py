@@ -39,7 +39,7 @@ class Post(Protocol):
 
 
 class Webhooks:
-    """A Layer. Before `load` it cannot know what it is enabled for."""
+    """A Layer. Before `load` it raises InterpreterError."""
 
     def __init__(self, post: Post) -> None:
         self._post = post

@@ -1,7 +1,7 @@
 """The shape of a kubeconfig: what is text, what is a list, and what has fields of its own.
 
 A table of fields is held against a document before anybody reads it, so that the code that reads it need not check
-again. What is null counts as not there; fields that are not in the table are nobody's business. Texts never show a
+again. What is null counts as not there; fields that are not in the table are ignored. Texts never show a
 value: it may be a secret.
 """
 

@@ -125,7 +125,7 @@ class Place:
 class _Fields(dict[str, tuple[str, Place | None, bool]]):
     """A STRUCT's fields: name → (path element, place or None for a leaf, is it there in an empty object).
 
-    Any name can be looked up; only declared ones are kept, so that afterwards `name in fields` tells them apart.
+    Any name can be looked up; only declared ones are kept, so that afterwards `name in fields` distinguishes them.
     """
 
     __slots__ = ("place", "root")

@@ -1,4 +1,4 @@
-"""An indexed set of objects: what an informer knows, by key and by any value computed from an object.
+"""An indexed set of objects: what an informer caches, by key and by any value computed from an object.
 
 A `Cache` keeps the very objects it is given; an `OnDemandCache` keeps their bytes and parses an object when it is
 read, which holds thousands of large ones in a fifth of the memory. An index maps a value to the keys of the objects

@@ -2,7 +2,7 @@
 
 An informer lists once (any cached state will do), then watches from the list's resourceVersion. A stream that ends is
 resumed from the last version seen (events and bookmarks both move it). When the server no longer has that version
-(410), the informer lists again, not older than what it knows, and delivers the difference to the handlers; when even
+(410), the informer lists again, not older than its cache, and delivers the difference to the handlers; when even
 that version is unknown there (a restored or replaced server), it takes the latest state whatever its version.
 
 Handlers are plain functions `(old, new)`: an added object has no old, a deleted one no new. They run inside the

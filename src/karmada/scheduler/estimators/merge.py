@@ -1,4 +1,4 @@
-"""Several estimates become one: for each cluster the smallest, and the replicas wanted where nobody knows."""
+"""Several estimates become one: for each cluster the smallest, and the replicas wanted where there is no estimate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Estimate:
 
     room: Ints
     answers: list[tuple[str, Ints]] = field(default_factory=list)
-    """By estimator, for who wants to know."""
+    """By estimator; reported by `explain`."""
     failures: list[tuple[str, str]] = field(default_factory=list)
     """Estimators that were left out, and why."""
 
@@ -63,6 +63,6 @@ def by_slot(request: EstimateRequest, answer: Mapping[str, int]) -> Ints:
 
 
 def settle(estimate: Estimate, request: EstimateRequest) -> Estimate:
-    """Where nobody knows, there is room for all."""
+    """Where there is no estimate, all replicas fit."""
     estimate.room[estimate.room == MAX_REPLICAS] = request.workload.replicas
     return estimate

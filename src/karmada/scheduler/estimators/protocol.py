@@ -1,7 +1,7 @@
 """The interface of estimators.
 
 A `LocalEstimator` computes; a `RemoteEstimator` sends requests and is awaited. Both return a number for each
-cluster, `UNKNOWN` where they do not know. An answer is taken as a whole or not at all: who raises `EstimateError` is
+cluster, `UNKNOWN` without an estimate. A response is taken as a whole or not at all: one that raises `EstimateError` is
 left out for this request.
 """
 

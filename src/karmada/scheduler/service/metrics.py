@@ -47,7 +47,7 @@ class SchedulerMetrics:
         )
         self._steps = Histograms(
             f"{scheduler}_scheduling_algorithm_duration_seconds",
-            "The steps of a decision; selecting clusters includes estimating their room",
+            "The steps of a decision; selecting clusters includes estimating their available replicas",
             ["schedule_step"],
             _DECISIONS,
         )
@@ -66,10 +66,10 @@ class SchedulerMetrics:
             ["plugin", "extension_point", "result"],
             _PLUGINS,
         )
-        self._requests = Counters(f"{estimator}_request", "Estimates of room for replicas", ["result", "type"])
+        self._requests = Counters(f"{estimator}_request", "Estimates of available replicas", ["result", "type"])
         self._estimates = Histograms(
             f"{estimator}_algorithm_duration_seconds",
-            "An estimate of room, for all clusters in question",
+            "Estimating available replicas, for all candidate clusters",
             ["result", "type", "step"],
             _ESTIMATES,
         )

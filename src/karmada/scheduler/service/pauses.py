@@ -29,7 +29,7 @@ class Limits:
 
 
 class Pauses(ABC):
-    """Knows the failures of each binding, and what waits because of them."""
+    """Counts the failures of each binding, and holds those that back off."""
 
     def __init__(self) -> None:
         self._failures: dict[Key, int] = {}

@@ -1,4 +1,4 @@
-"""x-kubernetes-validations: which rules a schema may have, and what an object that breaks them is told."""
+"""x-kubernetes-validations: which rules a schema may have, and the errors of an object that breaks them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PORTS = (30000, 32767)
 
 
 class Services:
-    """A store of Services that tells the allocator of every change, as the watch cache does."""
+    """A store of Services that notifies the allocator of every change, as the watch cache does."""
 
     def __init__(self, *, cidr: str = "10.96.0.0/12", ports: tuple[int, int] = PORTS, reports: bool = True) -> None:
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}

@@ -31,7 +31,7 @@ Answer = Callable[[Obj], Any]
 
 
 class Hooks:
-    """A webhook server: one answer for each path, and what was asked there."""
+    """A webhook server: one answer for each path, and the requests it got."""
 
     def __init__(self, backend: TlsBackend, state: State) -> None:
         self.port = backend.port
@@ -150,7 +150,7 @@ async def refusal(plugin: MutatingWebhooks | ValidatingWebhooks, attributes: Att
     return caught.value
 
 
-# the question
+# the request
 
 
 async def test_a_review_has_everything_about_the_write(hooks: Hooks, validating: ValidatingWebhooks) -> None:

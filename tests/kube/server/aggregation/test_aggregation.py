@@ -99,7 +99,7 @@ class Toys:
         return response
 
     async def _upgrade(self, raw: web.BaseRequest) -> web.StreamResponse:
-        """SPDY as far as the proxy can tell: 101, a greeting, then everything comes back in capitals."""
+        """SPDY as far as the proxy sees: 101, a greeting, then everything comes back in capitals."""
         if raw.query.get("refuse"):
             return web.Response(status=403, text="no exec for you")
         transport = raw.transport

@@ -1,4 +1,4 @@
-"""Accounts and roles of another server: it is asked, remembered for a while, and its front proxy believed."""
+"""Accounts and roles of another server: its reviews are requested and cached, and its front proxy is trusted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LIST = AuthzAttributes("list", "cluster.karmada.io", "v1alpha1", "clusters")
 
 
 class Counting:
-    """A client that counts, and holds back what it is told to."""
+    """A client that counts, and holds back what the test sets."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -103,8 +103,8 @@ async def grant(client: Client, rule: Obj) -> None:
 async def test_access_reviews_have_everything_known_of_the_user(delegating: Any, clock: FakeClock) -> None:
     rights = DelegatedAuthorizer(delegating, clock)
     assert not (await rights.decide(JANE, LIST._replace(name="m1", subresource="proxy"))).allowed
-    [question] = delegating.requests
-    assert question["spec"] == {
+    [review] = delegating.requests
+    assert review["spec"] == {
         "user": "jane",
         "uid": "1",
         "groups": ["crew", "system:authenticated"],
@@ -186,7 +186,7 @@ async def test_a_bad_token_is_refused(delegating: Any, clock: FakeClock, authori
 
 
 async def test_a_token_that_cannot_be_reviewed_is_refused(delegating: Any, clock: FakeClock) -> None:
-    delegating.failure = Forbidden("you may not ask")
+    delegating.failure = Forbidden("you may not create reviews")
     with pytest.raises(Unauthorized):
         await DelegatedAuthenticator(delegating, clock).identify(headers(Authorization="Bearer sesame"), None, [])
 

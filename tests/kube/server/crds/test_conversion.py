@@ -1,4 +1,4 @@
-"""Conversion by webhook: the question, and which answers are believed."""
+"""Conversion by webhook: the request, and which responses are accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a definition to resources, and to the status that tells whether it is served."""
+"""From a definition to resources, and to the status that shows whether it is served."""
 
 from __future__ import annotations
 

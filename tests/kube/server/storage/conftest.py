@@ -34,7 +34,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    """One inside this process, which orders what one turn of the loop asks for and tells listeners first."""
+    """One inside this process, which orders the writes of one turn of the loop and notifies listeners first."""
     store = open_store(_url(request, tmp_path))
     await store.open()
     yield store

@@ -106,7 +106,7 @@ async def test_a_watch_requests_progress_only_when_a_newer_revision_was_reported
         [event] = await anext(watch)
     assert event.revision == 12
     waiting = asyncio.ensure_future(anext(watch))
-    await asyncio.sleep(0.3)  # longer than it would take to ask
+    await asyncio.sleep(0.3)  # longer than a request would take
     assert newer.progress_requests == 0
     assert (await store.range("\0")).revision == LATEST
     async with asyncio.timeout(30):

@@ -127,7 +127,7 @@ async def test_nothing_is_visible_before_it_is_durable(tmp_path: Path, monkeypat
         await asyncio.sleep(0)
     assert (await store.get("k"), (await store.range("")).items, store.revision, notified) == (None, [], 0, [])
     assert not first.done()
-    assert not conflicting.done()  # it would tell of a write that may be lost
+    assert not conflicting.done()  # it would report a write that may be lost
     sync.end()
     assert await first == 1
     assert (store.revision, notified) == (1, [1])

@@ -55,7 +55,7 @@ class Writer:
 
 
 class Remote:
-    """A store as seen over a network: nobody is told before the writer, and the connection may break."""
+    """A store as seen over a network: no watch is notified before the writer, and the connection may break."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.inner = store

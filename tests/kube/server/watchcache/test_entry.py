@@ -162,7 +162,7 @@ def test_the_detector_finds_who_changed_a_shared_object() -> None:
     held["metadata"]["labels"]["a"] = "c"
     with pytest.raises(AssertionError, match="shared objects were changed"):
         shared.assert_unmutated()
-    shared.assert_unmutated()  # told once
+    shared.assert_unmutated()  # reported once
     held["spec"] = {}
     del held
     with pytest.raises(AssertionError, match=r'"spec":\{\}'):

@@ -1,6 +1,6 @@
 """One watch on one member, and how it learns how far it is.
 
-A watch starts at the last revision that was delivered, not the one after it, and drops what it knows already: etcd then
+A watch starts at the last revision that was delivered, not the one after it, and drops that one: etcd then
 refuses exactly those starts whose history is not whole any more (after a compaction at C it would still accept a start
 at C, although a deletion at C is forgotten). A response is never split (no fragments), so a revision is delivered whole
 and the next watch can go on behind it.

@@ -35,6 +35,6 @@ class SharedRead:
 
 
 def _look(task: asyncio.Task[int]) -> None:
-    """A failure is everybody's who waits; if nobody is left, it is nobody's."""
+    """A failure is raised in every waiter; without waiters it is dropped."""
     if not task.cancelled():
         task.exception()

@@ -245,7 +245,7 @@ class Jobs(Reconciler):
                 await remove_finalizer(self._client, PODS, fresh, TRACKING)
 
     async def _until_untracked(self, pods: list[Obj]) -> None:
-        """Wait until the cache knows each pod without the finalizer, or not at all."""
+        """Wait until the cache has each pod without the finalizer, or not at all."""
 
         waiting = list(pods)
 

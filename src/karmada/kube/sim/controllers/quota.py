@@ -132,4 +132,4 @@ class ResourceQuotas(Reconciler):
 
 
 def _not_attached(key: Key) -> None:
-    raise RuntimeError(f"nobody to look at {key}: the reconciler was not given to a controller")
+    raise RuntimeError(f"{key} cannot be requeued: the reconciler is not attached to a controller")
