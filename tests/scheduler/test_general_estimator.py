@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from karmada.estimator.terms import MAX_REPLICAS, Assumption
 from karmada.scheduler.estimators.general import GeneralEstimator
-from karmada.scheduler.estimators.protocol import MAX_REPLICAS, EstimateRequest
+from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.fleet import Fleet
-from karmada.scheduler.request import Assumption, Request
+from karmada.scheduler.request import Request
 from tests.support.scheduling_cases import DYNAMIC, cluster, deployment, placement, pods, spread
 
 SUMMARY = {

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.clock import FakeClock
 from karmada.scheduler.algorithm import schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
-from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest
+from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.estimators.remote import FanOut
 from karmada.scheduler.explain import explain
 from karmada.scheduler.fleet import Fleet

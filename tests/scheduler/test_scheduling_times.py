@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from karmada.estimator.terms import EstimateError
 from karmada.scheduler.algorithm import Profile, schedule, schedule_remotely
-from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest
+from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import Meter
 from karmada.scheduler.plugins import SCORES, builtin, profile_of

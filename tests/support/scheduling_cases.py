@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from karmada.estimator.amounts import Ints
 from karmada.scheduler.algorithm import Profile, schedule
-from karmada.scheduler.capacity import Ints
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
 from karmada.scheduler.fleet import Fleet

@@ -12,10 +12,11 @@ import asyncio
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from karmada.estimator.amounts import Ints
+from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.assignment import NO_CLUSTERS, Division, assign
 from karmada.scheduler.candidates import FilterSet
-from karmada.scheduler.capacity import Ints
 from karmada.scheduler.decision import Attempt, Decision
 from karmada.scheduler.estimators.merge import (
     Estimate,
@@ -26,7 +27,7 @@ from karmada.scheduler.estimators.merge import (
     take,
     unlimited,
 )
-from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest, LocalEstimator, RemoteEstimator
+from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator, RemoteEstimator
 from karmada.scheduler.failures import Failure, error, no_fit
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import ERROR, NOBODY, SCORE, SUCCESS, UNSCHEDULABLE, Meter

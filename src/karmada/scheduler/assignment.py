@@ -13,9 +13,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from karmada.api.matching import cluster_matches
+from karmada.estimator.amounts import Ints
 from karmada.kube.objects.types import Obj
 from karmada.scheduler import division
-from karmada.scheduler.capacity import Ints
 from karmada.scheduler.division import Shares
 from karmada.scheduler.failures import TIERS_SHORTAGE, Failure, error
 from karmada.scheduler.fleet import Facet, Fleet

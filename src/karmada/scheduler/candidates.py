@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from karmada.scheduler.capacity import Bools, Ints
+from karmada.estimator.amounts import Bools, Ints
 from karmada.scheduler.filters.protocol import BindingFilter, ClusterFilter, Filter, Refusal
 from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.meter import FILTER, NOBODY, SUCCESS, UNSCHEDULABLE, Meter

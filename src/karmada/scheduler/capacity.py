@@ -13,28 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from karmada.estimator.amounts import PODS, Bools, Ints, amount, quantity
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
-CPU = "cpu"
-PODS = "pods"
-_MOST = 2**63 - 1
-
-
-def amount(name: str, quantity: Quantity) -> int:
-    """In the unit the resource is counted in."""
-    return min(quantity.milli() if name == CPU else quantity.value(), _MOST)
-
-
-def quantity(value: Any) -> Quantity:
-    """What cannot be read counts as nothing."""
-    try:
-        return Quantity.parse(value)
-    except ValueError:
-        return ZERO
 
 
 def left_over(summary: Obj, name: str) -> Quantity:

@@ -12,9 +12,9 @@ from karmada.kube.objects.types import Obj
 from karmada.scheduler.failures import Failure
 
 if TYPE_CHECKING:
+    from karmada.estimator.amounts import Ints
     from karmada.scheduler.assignment import Assignment
     from karmada.scheduler.candidates import Candidates
-    from karmada.scheduler.capacity import Ints
     from karmada.scheduler.estimators.merge import Estimate
     from karmada.scheduler.ranking import Ranking
     from karmada.scheduler.request import Request

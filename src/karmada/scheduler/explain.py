@@ -12,9 +12,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from karmada.estimator.terms import MAX_REPLICAS
 from karmada.scheduler.assignment import Divided
 from karmada.scheduler.decision import Attempt, Decision
-from karmada.scheduler.estimators.protocol import MAX_REPLICAS
 from karmada.scheduler.estimators.shortage import shortage
 from karmada.scheduler.placement import BY_DUPLICATION
 

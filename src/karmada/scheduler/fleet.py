@@ -14,9 +14,10 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from karmada.estimator.amounts import Bools, Ints
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.capacity import Bools, Capacity, Ints, summary_of
+from karmada.scheduler.capacity import Capacity, summary_of
 from karmada.scheduler.memo import Memo
 
 

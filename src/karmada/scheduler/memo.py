@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karmada.scheduler.capacity import Ints
+from karmada.estimator.amounts import Ints
 
 if TYPE_CHECKING:
     from karmada.scheduler.fleet import Facet, Fleet

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from karmada.api.matching import cluster_matches
+from karmada.estimator.amounts import Ints
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.capacity import Ints
 from karmada.scheduler.fleet import Facet, Fleet
 from karmada.scheduler.placement import LABEL, OUTSIDE, ZONE, Topology
 from karmada.scheduler.request import Request

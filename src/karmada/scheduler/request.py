@@ -8,22 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from karmada.estimator.terms import Assumption
 from karmada.kube.objects.hashing import fnv32a
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.placement import Plan, plan_of
-
-
-class Assumption(NamedTuple):
-    """Replicas that were given to a cluster a moment ago and that its reported usage does not show yet.
-
-    Components have the form of the binding's.
-    """
-
-    namespace: str
-    components: Sequence[Obj]
 
 
 class Peers(Protocol):

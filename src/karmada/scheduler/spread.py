@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from karmada.scheduler.capacity import Ints
+from karmada.estimator.amounts import Ints
 from karmada.scheduler.cover import Cover
 from karmada.scheduler.failures import Failure, error
 from karmada.scheduler.groups import Group, choose

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from karmada.estimator.terms import Assumption
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.scheduler.request import Assumption
 from karmada.scheduler.service.assumptions import Assumptions
 from tests.support.scheduling_cases import AGGREGATED, DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import BINDINGS, scheduling

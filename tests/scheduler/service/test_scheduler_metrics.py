@@ -11,12 +11,13 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from karmada.controllers.context import Context
+from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.metrics import Metrics
-from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest, RemoteEstimator
+from karmada.scheduler.estimators.protocol import EstimateRequest, RemoteEstimator
 from karmada.scheduler.meter import Meter
 from karmada.scheduler.service.families import Counters, Histograms, growing
 from karmada.scheduler.service.metrics import SchedulerMetrics

@@ -9,10 +9,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from karmada.estimator.terms import EstimateError
 from karmada.kube.objects import meta
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest
+from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.service.core import Options
 from karmada.scheduler.service.pauses import Limits
 from tests.support.eventually import eventually

@@ -172,7 +172,7 @@ def _number(value: int | None) -> str:
 
 
 def _room(value: int | None) -> str:
-    from karmada.scheduler.estimators.protocol import MAX_REPLICAS
+    from karmada.estimator.terms import MAX_REPLICAS
 
     return "any" if value is not None and value >= MAX_REPLICAS else _number(value)
 

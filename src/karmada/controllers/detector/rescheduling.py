@@ -20,6 +20,7 @@ from karmada.controllers.detector.kinds import Kinds
 from karmada.controllers.detector.replica_policies import precision
 from karmada.controllers.indexes import BY_CLUSTER, target_clusters
 from karmada.controllers.template_refs import ref_of_binding
+from karmada.estimator.amounts import quantity
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import parse_duration, rfc3339
@@ -28,7 +29,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.events import NORMAL
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
-from karmada.scheduler.capacity import left_over, quantity, summary_of
+from karmada.scheduler.capacity import left_over, summary_of
 from karmada.scheduler.placement import BY_AGGREGATION, BY_DYNAMIC_WEIGHT, plan_of
 
 COMPONENT: Final = "replica-rescheduling"

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from karmada.scheduler.capacity import Capacity, Ints, grades_of
-from karmada.scheduler.estimators.protocol import MAX_REPLICAS, EstimateRequest
-from karmada.scheduler.estimators.resources import Demand, demand_key, demand_of
+from karmada.estimator.amounts import Ints
+from karmada.estimator.resources import Demand, demand_key, demand_of
+from karmada.estimator.simulation import PODS_PER_NODE, nodes_of, on_node, place_one_set, replicas_on
+from karmada.estimator.terms import MAX_REPLICAS, Assumption
+from karmada.scheduler.capacity import Capacity, grades_of
+from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.estimators.sets import sets_in
-from karmada.scheduler.estimators.simulation import PODS_PER_NODE, nodes_of, on_node, place_one_set, replicas_on
 from karmada.scheduler.fleet import Facet, Fleet
-from karmada.scheduler.request import Assumption
 
 
 class GeneralEstimator:

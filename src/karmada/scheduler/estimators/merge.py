@@ -7,14 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from karmada.scheduler.capacity import Ints
-from karmada.scheduler.estimators.protocol import (
-    MAX_REPLICAS,
-    UNKNOWN,
-    EstimateError,
-    EstimateRequest,
-    LocalEstimator,
-)
+from karmada.estimator.amounts import Ints
+from karmada.estimator.terms import MAX_REPLICAS, EstimateError
+from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest, LocalEstimator
 from karmada.scheduler.meter import NOBODY, Meter
 
 

@@ -11,17 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from karmada.estimator.amounts import Ints
+from karmada.estimator.terms import Assumption
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.capacity import Ints
 from karmada.scheduler.fleet import Fleet
-from karmada.scheduler.request import Assumption, Request
+from karmada.scheduler.request import Request
 
 UNKNOWN = -1
-MAX_REPLICAS = 2**31 - 1
-
-
-class EstimateError(Exception):
-    """No estimate, for any cluster."""
 
 
 @dataclass(slots=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.waiting import with_timeout
-from karmada.scheduler.estimators.protocol import EstimateError, EstimateRequest
+from karmada.scheduler.estimators.protocol import EstimateRequest
 
 EstimateOne = Callable[[str, EstimateRequest], Awaitable[int]]
 """For one cluster by name: how many; raises EstimateError."""

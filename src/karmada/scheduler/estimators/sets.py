@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from karmada.estimator.amounts import PODS, quantity
+from karmada.estimator.simulation import Component, Simulation, nodes_of, place_one_set
+from karmada.estimator.terms import MAX_REPLICAS, Assumption
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.capacity import PODS, grades_of, left_over, quantity, summary_of
-from karmada.scheduler.estimators.protocol import MAX_REPLICAS
-from karmada.scheduler.estimators.simulation import Component, Simulation, nodes_of, place_one_set
-from karmada.scheduler.request import Assumption
+from karmada.scheduler.capacity import grades_of, left_over, summary_of
 
 
 def sets_in(cluster: Obj, components: Sequence[Obj], assumed: Sequence[Assumption], *, models: bool) -> int:

@@ -6,10 +6,11 @@ grade, which may be far below what it has. Other clusters count as one node with
 
 from __future__ import annotations
 
+from karmada.estimator.amounts import PODS, amount, quantity
+from karmada.estimator.resources import Demand, demand_of
+from karmada.estimator.simulation import on_node
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.capacity import PODS, amount, grades_of, left_over, quantity, summary_of
-from karmada.scheduler.estimators.resources import Demand, demand_of
-from karmada.scheduler.estimators.simulation import on_node
+from karmada.scheduler.capacity import grades_of, left_over, summary_of
 
 
 def shortage(cluster: Obj, requirements: Obj | None, *, models: bool = True) -> str:

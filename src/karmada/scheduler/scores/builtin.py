@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karmada.scheduler.capacity import Ints
+from karmada.estimator.amounts import Ints
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
 from karmada.scheduler.scores.protocol import MOST

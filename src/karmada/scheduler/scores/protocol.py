@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from karmada.scheduler.request import Request
 
 if TYPE_CHECKING:
-    from karmada.scheduler.capacity import Ints
+    from karmada.estimator.amounts import Ints
     from karmada.scheduler.fleet import Fleet
 
 MOST = 100

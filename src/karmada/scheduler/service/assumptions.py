@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from karmada.estimator.terms import Assumption
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.scheduler.request import Assumption
 
 SECONDS = 300.0
 _HEALTHY = "Healthy"

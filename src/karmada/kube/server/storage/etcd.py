@@ -28,8 +28,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import grpc  # type: ignore[import-untyped]
-
+from karmada.kube.client.grpc_library import grpc
 from karmada.kube.server.storage.encryption import AS_STORED, Encryption
 from karmada.kube.server.storage.etcd_connection import Backoff, Connection, Refused, Tls, Unanswered
 from karmada.kube.server.storage.etcd_messages import (

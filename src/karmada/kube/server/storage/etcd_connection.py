@@ -12,17 +12,12 @@ watches, instead of keeping its clients waiting.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # failures are exceptions, not lines on stderr
-
-import grpc  # type: ignore[import-untyped]
-import grpc.aio  # type: ignore[import-untyped]
-
 from karmada.kube.client import cluster_names
+from karmada.kube.client.grpc_library import grpc
 from karmada.kube.server.storage.etcd_messages import STATUS, Method, StatusRequest
 from karmada.kube.server.storage.interface import StoreUnavailable
 

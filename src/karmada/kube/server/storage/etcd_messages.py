@@ -1,16 +1,10 @@
-"""The few messages of etcd's v3 protocol that the store needs, as one table compiled at import.
-
-Each field is `type name number`; a `*` behind the type makes it repeated. protoc would turn the same facts into
-thousands of generated lines that are tied to one protobuf release. Members of a oneof stand as plain fields, which is
-the same on the wire. The pool is private, so another library that brings etcd's own definitions does not collide with
-it.
-"""
+"""The few messages of etcd's v3 protocol that the store needs, as a table."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from karmada.kube.client.protobuf_messages import compile_messages
 
 _PACKAGE = "karmada.etcd"
 _TABLE = {
@@ -54,29 +48,7 @@ DELETE = 1
 """Event.type; 0 is a put"""
 
 
-def _compile() -> dict[str, Any]:
-    field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="karmada/etcd.proto", package=_PACKAGE, syntax="proto3")
-    for name, fields in _TABLE.items():
-        message = file.message_type.add(name=name)
-        for text in filter(None, fields.split(", ")):
-            kind, label, number = text.split()
-            repeated = kind.endswith("*")
-            kind = kind.rstrip("*")
-            added = message.field.add(
-                name=label, number=int(number), label=field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
-            )
-            if kind in _TABLE:
-                added.type, added.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
-            else:
-                added.type = getattr(field, f"TYPE_{kind.upper()}")
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    find = pool.FindMessageTypeByName
-    return {name: message_factory.GetMessageClass(find(f"{_PACKAGE}.{name}")) for name in _TABLE}
-
-
-_classes = _compile()
+_classes = compile_messages(_PACKAGE, _TABLE)
 RangeRequest: Any = _classes["RangeRequest"]
 PutRequest: Any = _classes["PutRequest"]
 DeleteRangeRequest: Any = _classes["DeleteRangeRequest"]

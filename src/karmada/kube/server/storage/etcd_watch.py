@@ -20,8 +20,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-import grpc  # type: ignore[import-untyped]
-
+from karmada.kube.client.grpc_library import grpc
 from karmada.kube.server.storage.etcd_connection import Connection, Member, Unanswered
 from karmada.kube.server.storage.etcd_messages import (
     DELETE,

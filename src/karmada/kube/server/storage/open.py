@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from karmada.kube.client.grpc_extra import missing_grpc
 from karmada.kube.server.storage.encryption import AS_STORED, Encryption
 from karmada.kube.server.storage.interface import Store
 
@@ -56,9 +57,7 @@ def _etcd(url: str, parts: SplitResult, encryption: Encryption) -> Store:
     try:
         from karmada.kube.server.storage.etcd import DEFAULT_PREFIX, EtcdStore, TlsFiles
     except ModuleNotFoundError as error:
-        raise ValueError(
-            f'store "{url}" needs the Python package of {error.name}: pip install pykarmada[etcd]'
-        ) from error
+        raise ValueError(missing_grpc(f'store "{url}"', error, "etcd")) from error
 
     tls = None
     if "cacert" in options:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from karmada.estimator.resources import Demand, counts_on_node, demand_of
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.estimators.resources import Demand, counts_on_node, demand_of
 
 PODS_PER_NODE = 110
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karmada.scheduler.estimators.resources import counts_on_node, demand_of, is_extended
-from karmada.scheduler.estimators.simulation import Component, Node, Simulation, nodes_of, replicas_on
+from karmada.estimator.resources import counts_on_node, demand_of, is_extended
+from karmada.estimator.simulation import Component, Node, Simulation, nodes_of, replicas_on
 
 GI = 2**30
 

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import orjson
 
+from karmada.estimator.amounts import amount, quantity
 from karmada.kube.objects import names
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.capacity import amount, quantity
 
 _BASIC = ("cpu", "memory", "ephemeral-storage")
 _NATIVE = "kubernetes.io/"

@@ -1,0 +1,30 @@
+"""Quantities as the integers that estimates count in: thousandths for cpu, whole units for everything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from karmada.kube.objects.quantity import ZERO, Quantity
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+CPU = "cpu"
+PODS = "pods"
+_MOST = 2**63 - 1
+
+
+def amount(name: str, quantity: Quantity) -> int:
+    """In the unit the resource is counted in."""
+    return min(quantity.milli() if name == CPU else quantity.value(), _MOST)
+
+
+def quantity(value: Any) -> Quantity:
+    """What cannot be read counts as nothing."""
+    try:
+        return Quantity.parse(value)
+    except ValueError:
+        return ZERO
