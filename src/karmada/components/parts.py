@@ -22,6 +22,7 @@ from karmada.controllers.cluster.monitor import ClusterMonitor
 from karmada.controllers.cluster_api import ClusterApi
 from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.controllers.context import Context
+from karmada.controllers.cron_federated_hpa.controller import CronFederatedHPAs
 from karmada.controllers.dependencies import dependency_parts
 from karmada.controllers.detector.parts import detector_parts
 from karmada.controllers.execution.controller import Execution
@@ -41,7 +42,6 @@ from karmada.overrides.triggers import Triggers
 
 NOT_BUILT = frozenset(
     {
-        "cronFederatedHorizontalPodAutoscaler",
         "endpointSlice",
         "endpointsliceCollect",
         "endpointsliceDispatch",
@@ -124,6 +124,7 @@ CONTROLLERS: Sequence[Row] = (
     Row("applicationFailover", _application_failover),
     Row("remedy", lambda shared: [Remedies(shared.context)]),
     Row("workloadRebalancer", lambda shared: [WorkloadRebalancers(shared.context)]),
+    Row("cronFederatedHorizontalPodAutoscaler", lambda shared: [CronFederatedHPAs(shared.context)]),
     Row("hpaScaleTargetMarker", lambda shared: [HpaScaleTargetMarker(shared.context)], by_default=False),
     Row("deploymentReplicasSyncer", lambda shared: [DeploymentReplicasSyncer(shared.context)], by_default=False),
 )

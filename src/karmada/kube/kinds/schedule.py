@@ -1,6 +1,6 @@
 """Cron schedules: five fields of numbers, names, ranges, steps and lists, or one of the @ words.
 
-Only the syntax is parsed here; the CronJob controller computes when a schedule fires.
+Only the syntax is parsed here; `cron` computes when a schedule fires.
 """
 
 from __future__ import annotations

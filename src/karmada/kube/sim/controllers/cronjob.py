@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfoNotFoundError
 
+from karmada.kube.kinds.cron import MANY, missed, upcoming, zone_of
 from karmada.kube.kinds.schedule import Schedule, parse_schedule
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError, NotFound
@@ -25,7 +26,6 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
 from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.cron import MANY, missed, upcoming, zone_of
 from karmada.kube.sim.controllers.job import JOBS
 from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, index_by_controller, is_namespace_ending, owner_key
 

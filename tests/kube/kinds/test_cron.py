@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karmada.kube.kinds.cron import MANY, missed, next_time, upcoming
 from karmada.kube.kinds.schedule import parse_schedule
 from karmada.kube.objects.times import parse_time, rfc3339
-from karmada.kube.sim.controllers.cron import MANY, missed, next_time, upcoming
 
 
 def at(schedule: str, after: str, zone: str = "UTC") -> str | None:

@@ -8,15 +8,18 @@ between x and now" is true up to that time and false from it on. Moments are sec
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from karmada.kube.kinds.schedule import Schedule
 
 MANY = 100
 """From more missed times than this on, a warning is emitted."""
+_MACHINE = Path("/etc/localtime")
 _YEARS = 5
 """A schedule that does not fire within so many years (30 February) never does."""
 
@@ -32,6 +35,18 @@ class Missed(NamedTuple):
 def zone_of(name: str) -> tzinfo:
     """Raises what zoneinfo raises for a name it does not know."""
     return ZoneInfo(name) if name else UTC
+
+
+def local_zone() -> tzinfo:
+    """The time zone of this process: that of TZ, else of the machine, else UTC."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    try:
+        if name:
+            return ZoneInfo(name)
+        with _MACHINE.open("rb") as rules:
+            return ZoneInfo.from_file(rules, "local")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
 
 
 def next_time(schedule: Schedule, after: float, zone: tzinfo = UTC) -> float | None:

@@ -1,0 +1,1 @@
+"""CronFederatedHPA: scales by schedules."""
