@@ -1,4 +1,4 @@
-"""The commands of docs/propagation.md and docs/overrides.md work as it is written."""
+"""The commands of docs/propagation.md, docs/overrides.md and docs/rebalance.md work as they are written."""
 
 from __future__ import annotations
 
@@ -65,3 +65,18 @@ def test_the_page_on_overrides_can_be_pasted(three_members: Propagation) -> None
         assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
     for member in three_members.members.values():
         eventually_blocking(lambda member=member: member.get(DEPLOYMENTS, "myapp") is None)
+
+
+def test_the_page_on_rebalancing_can_be_pasted(three_members: Propagation) -> None:
+    said = paste(three_members, "rebalance.md")
+    for expected in (
+        "Now:        member1:3, member2:3",
+        "Then:       member1:2, member2:2, member3:2",
+        "Moves:      2",
+        "workloadrebalancer.apps.karmada.io/web condition met",
+        "resourcebinding.work.karmada.io/web-deployment condition met",
+        '[{"name":"member1","replicas":2},{"name":"member2","replicas":2},{"name":"member3","replicas":2}]',
+    ):
+        assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
+    for member in three_members.members.values():
+        member.until_gone(DEPLOYMENTS, "web")

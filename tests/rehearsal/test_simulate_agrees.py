@@ -10,9 +10,9 @@ from typing import Any
 from karmada.api.cluster import Cluster
 from karmada.api.policy import PropagationPolicy
 from karmada.api.work import ResourceBinding
-from karmada.cli.commands.simulate import Fleet, Trial, _changed, _decide
 from karmada.cli.prediction.failing import Failover
 from karmada.cli.prediction.scheduling import Scheduler, counts
+from karmada.cli.prediction.trials import Fleet, Trial, changed, decide
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.drill import DEAD_CLUSTERS
 from karmada.rehearsal.network import State
@@ -65,10 +65,10 @@ async def predict(history: History, name: str, failing: str) -> dict[str, int]:
     binding = await client.get(ResourceBinding.gvr, f"{name}-deployment", "default")
     failover = Failover([DEAD_CLUSTERS])
     trial = Trial(failing=frozenset({failing}))
-    clusters = [_changed(cluster, trial, failover) for cluster in (await client.list_all(Cluster.gvr)).items]
+    clusters = [changed(cluster, trial, failover) for cluster in (await client.list_all(Cluster.gvr)).items]
     spec: Any = binding["spec"]
     state = Fleet(clusters, failover, ())
-    outcome = _decide(Scheduler("*", ""), spec["resource"], "its binding", spec, binding, state, trial, [])
+    outcome = decide(Scheduler("*", ""), spec["resource"], "its binding", spec, binding, state, trial, [])
     return {} if outcome.decision.failure is not None else counts(outcome.decision.targets)
 
 

@@ -275,6 +275,64 @@ async def test_who_has_the_resource_now_is_reported(plane: Scheduling, trying: T
     assert "PropagationPolicy default/old has claimed it" in printed
 
 
+def reference(name: str) -> Obj:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": name}
+
+
+def rebalancer(*names: str) -> Obj:
+    head = {"apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer", "metadata": {"name": "again"}}
+    return {**head, "spec": {"workloads": [reference(name) for name in names]}}
+
+
+async def test_a_rebalance_shows_replicas_now_and_then_and_how_many_move(plane: Scheduling, trying: Trying) -> None:
+    await plane.bind("a-deployment", deployment(6, placement(DYNAMIC), resource=reference("a")))
+    await plane.bind("b-deployment", deployment(3, placement(AGGREGATED), resource=reference("b")))
+    assert await plane.targets("a-deployment") == {"m1": 4, "m2": 2}
+    assert await plane.targets("b-deployment") == {"m1": 3}
+    await plane.report("m1", 0)
+    before = await everything(plane)
+    printed = (await trying("--rebalance")).output
+    assert [line.split() for line in printed.splitlines()] == [
+        ["RESOURCE", "MOVES", "NOW", "THEN"],
+        ["Deployment", "default/a", "2", "m1:4,", "m2:2", "m1:2,", "m2:4"],
+        ["Deployment", "default/b", "3", "m1:3", "m2:3"],
+        [],
+        ["2", "of", "2", "would", "change."],
+        [],
+        ["CLUSTER", "NOW", "THEN", "CHANGE"],
+        ["m1", "7", "2", "-5"],
+        ["m2", "2", "7", "+5"],
+        [],
+        ["5", "replicas", "would", "move."],
+    ]
+    one = (await trying("--rebalance", "deployment/a")).output
+    assert "Now:        m1:4, m2:2" in one
+    assert "Moves:      2" in one
+    assert "fresh placement" in one
+    assert await trying.then(again=rebalancer("b", "b")) == {"m2": 3}
+    assert await trying.then("--rebalance", "deployment/a", "--cordon", "m2") == {"m1": 2, "m2": 4}
+    assert await everything(plane) == before
+
+
+async def test_a_rebalance_names_what_it_has_no_effect_on(plane: Scheduling, trying: Trying) -> None:
+    await plane.bind("a-deployment", deployment(6, placement(DYNAMIC), resource=reference("a")))
+    await plane.change("a-deployment", {"suspension": {"scheduling": True}})
+    assert (await trying(again=rebalancer("a", "b"))).output == (
+        "Note: Deployment default/b has no binding: its result would be Failed (ReferencedBindingNotFound).\n"
+        "Note: Deployment default/a would stay: its scheduling is suspended.\n"
+    )
+
+
+async def test_a_rebalance_of_nothing_known_is_refused(trying: Trying) -> None:
+    assert 'resource type "ship"' in (await trying("--rebalance", "ship/s")).output
+    assert '"a" does not name a workload: give it as TYPE/NAME' in (await trying("--rebalance", "a")).output
+    assert "only with --rebalance" in (await trying("deployment/a")).output
+    assert "no other resources or policies" in (await trying("--rebalance", workload=template())).output
+    assert "exclude each other" in (await trying("--rebalance", "--fresh")).output
+    assert "not both" in (await trying("--rebalance", "deployment/a", again=rebalancer("a"))).output
+    assert 'WorkloadRebalancer "again": ' in (await trying(again={**rebalancer(), "spec": {}})).output
+
+
 async def test_what_makes_no_sense_is_said(trying: Trying) -> None:
     assert (await trying("--fail", "m9")).output == 'error: cluster "m9" is not joined (known: m1, m2)\n'
     assert (await trying()).output == "error: there are no bindings: give resources and policies with -f\n"

@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from karmada.cli.prediction import intended_binding as intended
-from karmada.cli.prediction import scheduling
+from karmada.cli.prediction import rebalancing, scheduling
 from karmada.cli.prediction.failing import Failover, failover_of
+from karmada.cli.prediction.trials import Fleet, Outcome, Trial, changed, check, decide
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.client.config import RestConfig
-    from karmada.scheduler.decision import Decision
 
 _POLICY_GROUP = "policy.karmada.io/"
+
+
+class Simulation(NamedTuple):
+    outcomes: list[Outcome]
+    notes: list[str]
+    """On what is not among the outcomes."""
 
 
 class Given(NamedTuple):
@@ -34,30 +39,12 @@ class Given(NamedTuple):
 
     resources: list[Obj]
     policies: list[Obj]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """What is to be other than it is."""
-
-    failing: frozenset[str] = frozenset()
-    cordoned: frozenset[str] = frozenset()
-    replicas: int | None = None
-    anew: bool = False
-    with_failover: bool = False
-
-
-@dataclass(slots=True)
-class Outcome:
-    resource: Obj
-    policy: str
-    before: list[Obj]
-    """Where it is now."""
-    decision: Decision
-    notes: list[str] = field(default_factory=list)
+    rebalanced: list[Obj]
+    """The workloads of WorkloadRebalancers."""
 
 
 @click.command()
+@click.argument("names", nargs=-1, metavar="[TYPE/NAME]...")
 @click.option("-f", "--filename", "files", multiple=True, help="A file with resources and policies; - for stdin.")
 @connect.namespace_flag
 @click.option("--fail", "failing", multiple=True, metavar="CLUSTER", help="Treat this cluster as failed.")
@@ -72,9 +59,15 @@ class Outcome:
     "--with-failover", is_flag=True, help="Treat failover as enabled, even if the control plane runs without it."
 )
 @click.option("--fresh", is_flag=True, help="Schedule as if the resources were not scheduled yet.")
+@click.option(
+    "--rebalance",
+    is_flag=True,
+    help="Show what a WorkloadRebalancer would do: of the named resources, of one in the files, or of everything.",
+)
 @scheduling.algorithm_flags
 @connect.connection_flags
 def simulate(
+    names: tuple[str, ...],
     files: tuple[str, ...],
     namespace: str,
     failing: tuple[str, ...],
@@ -82,6 +75,7 @@ def simulate(
     replicas: int | None,
     with_failover: bool,
     fresh: bool,
+    rebalance: bool,
     plugins: str,
     feature_gates: str,
     output: str | None,
@@ -99,24 +93,43 @@ def simulate(
       karmadactl simulate -f deployment.yaml --replicas 20
       karmadactl simulate --fail member1
       karmadactl simulate -f policy.yaml --cordon member2 -o json
+      karmadactl simulate --rebalance deployment/web
     """
     given = read(files)
+    rebalance = rebalance or bool(given.rebalanced)
+    _check_rebalance(given, names, rebalance=rebalance, fresh=fresh)
     scheduler = scheduling.Scheduler(plugins, feature_gates)
     trial = Trial(
         failing=frozenset(failing),
         cordoned=frozenset(cordoned),
         replicas=replicas,
         anew=fresh,
+        rebalance=rebalance,
         with_failover=with_failover,
     )
     config = connect.control_config(kubeconfig, karmada_context)
-    outcomes = connect.run(_simulate(config, scheduler, given, trial, namespace or config.namespace))
+    outcomes, notes = connect.run(_simulate(config, scheduler, given, trial, namespace or config.namespace, names))
+    for note in notes:
+        click.echo(f"Note: {note}", err=True)
     if output:
-        click.echo(scheduling.as_json([_data(outcome) for outcome in outcomes]))
+        click.echo(scheduling.as_json([_data(outcome, moves=rebalance) for outcome in outcomes]))
+    elif not outcomes:
+        return
     elif len(outcomes) > 1 and not given.resources:
-        click.echo("\n".join(_overview(outcomes)))
+        click.echo("\n".join(_overview(outcomes, moves=rebalance)))
     else:
-        click.echo("\n\n".join("\n".join(_lines(outcome)) for outcome in outcomes))
+        click.echo("\n\n".join("\n".join(_lines(outcome, moves=rebalance)) for outcome in outcomes))
+
+
+def _check_rebalance(given: Given, names: Sequence[str], *, rebalance: bool, fresh: bool) -> None:
+    if names and not rebalance:
+        raise connect.failure("resources are named only with --rebalance; otherwise give them in files, with -f")
+    if rebalance and (given.resources or given.policies):
+        raise connect.failure("a rebalance is simulated with what is bound: no other resources or policies in files")
+    if rebalance and fresh:
+        raise connect.failure("--rebalance and --fresh exclude each other: a rebalance counts what is placed")
+    if names and given.rebalanced:
+        raise connect.failure("name resources or give a WorkloadRebalancer in a file, not both")
 
 
 # files
@@ -125,7 +138,7 @@ def simulate(
 def read(files: Iterable[str]) -> Given:
     from karmada.kube.client.manifests import load_manifests
 
-    given = Given([], [])
+    given = Given([], [], [])
     for name in files:
         try:
             objects = load_manifests(sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes())
@@ -136,6 +149,8 @@ def read(files: Iterable[str]) -> Given:
                 raise connect.failure(f"{name}: {obj['kind']} without a name")
             if obj["kind"] in intended.POLICY_KINDS and obj["apiVersion"].startswith(_POLICY_GROUP):
                 given.policies.append(obj)
+            elif rebalancing.is_rebalancer(obj):
+                given.rebalanced.extend(rebalancing.listed(obj))
             else:
                 given.resources.append(obj)
     return given
@@ -145,32 +160,32 @@ def read(files: Iterable[str]) -> Given:
 
 
 async def _simulate(
-    config: RestConfig, scheduler: scheduling.Scheduler, given: Given, trial: Trial, namespace: str
-) -> list[Outcome]:
+    config: RestConfig,
+    scheduler: scheduling.Scheduler,
+    given: Given,
+    trial: Trial,
+    namespace: str,
+    names: Sequence[str],
+) -> Simulation:
     from karmada.api.cluster import Cluster
 
     policies = [await intended.admitted(policy, namespace) for policy in given.policies]
     async with connect.connected(config) as client:
         await scheduler.follow(client)
         clusters = (await client.list_all(Cluster.gvr)).items
-        _check(clusters, trial.failing | trial.cordoned)
+        check(clusters, trial.failing | trial.cordoned)
         failover = await failover_of(client, scheduler.gates, assumed=trial.with_failover)
-        clusters = [_changed(cluster, trial, failover) for cluster in clusters]
+        clusters = [changed(cluster, trial, failover) for cluster in clusters]
         if not given.resources and not policies:
-            return await _of_bindings(client, scheduler, clusters, failover, trial)
+            workloads = [*given.rebalanced, *await rebalancing.named(client, names, namespace)]
+            return await _of_bindings(client, scheduler, clusters, failover, trial, workloads)
         resources = [await _placed(client, obj, namespace) for obj in given.resources]
         if not resources:
             resources = await _selected(client, policies)
         if not resources:
             raise connect.failure("no resource in the given files, and none that their policies select")
-        return [await _outcome(client, scheduler, one, policies, clusters, failover, trial) for one in resources]
-
-
-def _check(clusters: Sequence[Obj], names: Iterable[str]) -> None:
-    known = sorted(cluster["metadata"]["name"] for cluster in clusters)
-    for name in sorted(names):
-        if name not in known:
-            raise connect.failure(f'cluster "{name}" is not joined (known: {", ".join(known) or "none"})')
+        found = [await _outcome(client, scheduler, one, policies, clusters, failover, trial) for one in resources]
+        return Simulation(found, [])
 
 
 async def _placed(client: Client, obj: Obj, namespace: str) -> Obj:
@@ -229,86 +244,49 @@ async def _outcome(
     spec = await intended.with_replica_policy(client, resource, spec)
     others = await scheduler.others(client, resource["metadata"].get("namespace", ""))
     state = Fleet(clusters, failover, others)
-    return _decide(scheduler, resource, intended.title(policy), spec, binding, state, trial, notes)
+    return decide(scheduler, resource, intended.title(policy), spec, binding, state, trial, notes)
 
 
 async def _of_bindings(
-    client: Client, scheduler: scheduling.Scheduler, clusters: Sequence[Obj], failover: Failover, trial: Trial
-) -> list[Outcome]:
+    client: Client,
+    scheduler: scheduling.Scheduler,
+    clusters: Sequence[Obj],
+    failover: Failover,
+    trial: Trial,
+    workloads: Sequence[Obj],
+) -> Simulation:
+    """Of the bindings of these workloads, or of all."""
+    needs_all = not workloads or scheduler.gates.enabled("WorkloadAffinity")
+    everything = await _all_bindings(client) if needs_all else []
+    if workloads:
+        bindings, notes = await rebalancing.affected(client, workloads)
+    elif trial.rebalance:
+        bindings, notes = rebalancing.not_suspended(_with_placement(everything))
+    else:
+        bindings, notes = _with_placement(everything), []
+    if not bindings and not notes:
+        raise connect.failure("there are no bindings: give resources and policies with -f")
+    state = Fleet(clusters, failover, everything if scheduler.gates.enabled("WorkloadAffinity") else ())
+    return Simulation([_of_binding(scheduler, binding, state, trial) for binding in bindings], notes)
+
+
+async def _all_bindings(client: Client) -> list[Obj]:
     from karmada.api.work import ClusterResourceBinding, ResourceBinding
 
-    found: list[Outcome] = []
-    everything: list[Obj] = []
-    for kind in (ResourceBinding, ClusterResourceBinding):
-        everything += (await client.list_all(kind.gvr)).items
-    for binding in everything:
-        spec = binding["spec"]
-        if spec.get("placement") is None or spec.get("resource") is None:
-            continue
-        if trial.replicas is not None and spec.get("replicas"):
-            spec = {**spec, "replicas": trial.replicas}
-        resource = {**spec["resource"], "metadata": spec["resource"]}
-        others = everything if scheduler.gates.enabled("WorkloadAffinity") else []
-        state = Fleet(clusters, failover, others)
-        found.append(_decide(scheduler, resource, "its binding", spec, binding, state, trial, []))
-    if not found:
-        raise connect.failure("there are no bindings: give resources and policies with -f")
-    return found
+    kinds = (ResourceBinding.gvr, ClusterResourceBinding.gvr)
+    return [binding for kind in kinds for binding in (await client.list_all(kind)).items]
 
 
-class Fleet(NamedTuple):
-    """The clusters as they would be, how failures are handled, and the bindings that matter for affinity."""
-
-    clusters: Sequence[Obj]
-    failover: Failover
-    others: Sequence[Obj]
+def _with_placement(bindings: Iterable[Obj]) -> list[Obj]:
+    return [one for one in bindings if one["spec"].get("placement") is not None and one["spec"].get("resource")]
 
 
-def _decide(
-    scheduler: scheduling.Scheduler,
-    resource: Obj,
-    policy: str,
-    spec: Obj,
-    binding: Obj | None,
-    state: Fleet,
-    trial: Trial,
-    notes: list[str],
-) -> Outcome:
-    from karmada.scheduler.fleet import Fleet as Clusters
-
-    before = ((binding or {}).get("spec") or {}).get("clusters") or []
-    status = (binding or {}).get("status") or {}
-    tasks = ((binding or {}).get("spec") or {}).get("gracefulEvictionTasks") or []
-    staying = _staying(spec, before, state, trial)
-    leaving = {target["name"] for target in before if target["name"] in trial.failing} - staying.keys()
-    kept = [] if trial.anew else [target for target in before if target["name"] not in leaving]
-    tasks = [*tasks, *({"fromCluster": name} for name in sorted(leaving))]
-    spec = {**spec, "clusters": kept, "gracefulEvictionTasks": tasks}
-    notes = [*notes, *dict.fromkeys(staying.values())]
-    name = "" if trial.anew else status.get("schedulerObservingAffinityName") or ""
-    decision = scheduler.decide(spec, Clusters.of(state.clusters), state.others, affinity_name=name, fresh=False)
-    return Outcome(resource, policy, list(before), decision, notes)
-
-
-def _staying(spec: Obj, before: Sequence[Obj], state: Fleet, trial: Trial) -> dict[str, str]:
-    """The failed clusters that it does not leave, and why."""
-    there = {target["name"] for target in before} & trial.failing
-    failed = {cluster["metadata"]["name"]: cluster for cluster in state.clusters}
-    reasons = {name: state.failover.reason_to_stay(spec, failed[name]) for name in sorted(there)}
-    return {name: reason for name, reason in reasons.items() if reason}
-
-
-def _changed(cluster: Obj, trial: Trial, failover: Failover) -> Obj:
-    """A cluster as it would be."""
-    from karmada.api.well_known import NO_SCHEDULE, TAINT_UNSCHEDULABLE
-
-    name = cluster["metadata"]["name"]
-    if name in trial.failing:
-        cluster = failover.failed(cluster)
-    if name in trial.cordoned:
-        taints = [*(cluster["spec"].get("taints") or ()), {"key": TAINT_UNSCHEDULABLE, "effect": NO_SCHEDULE}]
-        cluster = {**cluster, "spec": {**cluster["spec"], "taints": taints}}
-    return cluster
+def _of_binding(scheduler: scheduling.Scheduler, binding: Obj, state: Fleet, trial: Trial) -> Outcome:
+    spec = binding["spec"]
+    if trial.replicas is not None and spec.get("replicas"):
+        spec = {**spec, "replicas": trial.replicas}
+    resource = {**spec["resource"], "metadata": spec["resource"]}
+    return decide(scheduler, resource, "its binding", spec, binding, state, trial, [])
 
 
 # output
@@ -326,7 +304,7 @@ def _summary(outcome: Outcome) -> str:
     return scheduling.in_words(decision.targets, replicas=decision.attempts[0].request.divides_replicas)
 
 
-def _lines(outcome: Outcome) -> list[str]:
+def _lines(outcome: Outcome, *, moves: bool) -> list[str]:
     from karmada.scheduler.explain import explain
 
     replicas = outcome.decision.attempts[0].request.divides_replicas
@@ -335,6 +313,7 @@ def _lines(outcome: Outcome) -> list[str]:
         ["By:", outcome.policy],
         ["Now:", scheduling.in_words(outcome.before, replicas=replicas)],
         ["Then:", _summary(outcome)],
+        *([["Moves:", str(rebalancing.moves(outcome))]] if moves else []),
     ]
     lines = [*scheduling.table(rows), *(f"Note:     {note}" for note in outcome.notes)]
     now = {name: str(count) for name, count in scheduling.counts(outcome.before).items()}
@@ -344,24 +323,25 @@ def _lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _overview(outcomes: Sequence[Outcome]) -> list[str]:
-    """One line for each resource."""
-    rows = [["RESOURCE", "NOW", "THEN"]]
-    changed = 0
+def _overview(outcomes: Sequence[Outcome], *, moves: bool) -> list[str]:
+    """One line for each resource; `moves`: also how many replicas move."""
+    rows = [["RESOURCE", *(["MOVES"] if moves else []), "NOW", "THEN"]]
+    altered = 0
     for outcome in outcomes:
         replicas = outcome.decision.attempts[0].request.divides_replicas
         now, then = scheduling.in_words(outcome.before, replicas=replicas), _summary(outcome)
         same = scheduling.counts(outcome.before) == scheduling.counts(outcome.decision.targets)
-        changed += not same
-        rows.append(
-            [f"{outcome.resource['kind']} {intended.name_of(outcome.resource)}", now, "the same" if same else then]
-        )
+        altered += not same
+        moved = [str(rebalancing.moves(outcome))] if moves else []
+        title = f"{outcome.resource['kind']} {intended.name_of(outcome.resource)}"
+        rows.append([title, *moved, now, "the same" if same else then])
     notes = dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
-    summary = f"{changed} of {len(outcomes)} would change."
-    return [*scheduling.table(rows), "", *(f"Note: {note}" for note in notes), summary]
+    summary = f"{altered} of {len(outcomes)} would change."
+    lines = [*scheduling.table(rows), "", *(f"Note: {note}" for note in notes), summary]
+    return [*lines, "", *rebalancing.sums(outcomes)] if moves else lines
 
 
-def _data(outcome: Outcome) -> Obj:
+def _data(outcome: Outcome, *, moves: bool) -> Obj:
     resource = outcome.resource
     metadata = resource["metadata"]
     return {
@@ -375,4 +355,5 @@ def _data(outcome: Outcome) -> Obj:
         "now": outcome.before,
         "notes": outcome.notes,
         "then": scheduling.as_data(outcome.decision),
+        **({"moves": rebalancing.moves(outcome)} if moves else {}),
     }

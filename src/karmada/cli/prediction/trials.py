@@ -1,0 +1,109 @@
+"""Scheduling on trial: a binding decided with clusters that fail or are cordoned, by the control plane's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from karmada.cli.prediction import scheduling
+from karmada.cli.prediction.failing import Failover
+from karmada.cli.targeting import connect
+from karmada.kube.objects.types import Obj
+
+if TYPE_CHECKING:
+    from karmada.scheduler.decision import Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is to be other than it is."""
+
+    failing: frozenset[str] = frozenset()
+    cordoned: frozenset[str] = frozenset()
+    replicas: int | None = None
+    anew: bool = False
+    rebalance: bool = False
+    """Whether a WorkloadRebalancer lists what is scheduled."""
+    with_failover: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    resource: Obj
+    policy: str
+    before: list[Obj]
+    """Where it is now."""
+    decision: Decision
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def after(self) -> list[Obj]:
+        """Where it is then: what cannot be scheduled stays, unless no cluster fits it any more."""
+        failure = self.decision.failure
+        return self.before if failure is not None and failure.reason != "NoClusterFit" else self.decision.targets
+
+
+def check(clusters: Sequence[Obj], names: Iterable[str]) -> None:
+    """Failure for a cluster that is not joined."""
+    known = sorted(cluster["metadata"]["name"] for cluster in clusters)
+    for name in sorted(names):
+        if name not in known:
+            raise connect.failure(f'cluster "{name}" is not joined (known: {", ".join(known) or "none"})')
+
+
+class Fleet(NamedTuple):
+    """The clusters as they would be, how failures are handled, and the bindings that matter for affinity."""
+
+    clusters: Sequence[Obj]
+    failover: Failover
+    others: Sequence[Obj]
+
+
+def decide(
+    scheduler: scheduling.Scheduler,
+    resource: Obj,
+    policy: str,
+    spec: Obj,
+    binding: Obj | None,
+    state: Fleet,
+    trial: Trial,
+    notes: list[str],
+) -> Outcome:
+    """What the scheduler would decide on a binding's spec, with the clusters as they would be."""
+    from karmada.scheduler.fleet import Fleet as Clusters
+
+    before = ((binding or {}).get("spec") or {}).get("clusters") or []
+    status = (binding or {}).get("status") or {}
+    tasks = ((binding or {}).get("spec") or {}).get("gracefulEvictionTasks") or []
+    staying = _staying(spec, before, state, trial)
+    leaving = {target["name"] for target in before if target["name"] in trial.failing} - staying.keys()
+    kept = [] if trial.anew else [target for target in before if target["name"] not in leaving]
+    tasks = [*tasks, *({"fromCluster": name} for name in sorted(leaving))]
+    spec = {**spec, "clusters": kept, "gracefulEvictionTasks": tasks}
+    notes = [*notes, *dict.fromkeys(staying.values())]
+    name = "" if trial.anew else status.get("schedulerObservingAffinityName") or ""
+    fresh = trial.rebalance and bool(status.get("lastScheduledTime"))
+    decision = scheduler.decide(spec, Clusters.of(state.clusters), state.others, affinity_name=name, fresh=fresh)
+    return Outcome(resource, policy, list(before), decision, notes)
+
+
+def _staying(spec: Obj, before: Sequence[Obj], state: Fleet, trial: Trial) -> dict[str, str]:
+    """The failed clusters that it does not leave, and why."""
+    there = {target["name"] for target in before} & trial.failing
+    failed = {cluster["metadata"]["name"]: cluster for cluster in state.clusters}
+    reasons = {name: state.failover.reason_to_stay(spec, failed[name]) for name in sorted(there)}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def changed(cluster: Obj, trial: Trial, failover: Failover) -> Obj:
+    """A cluster as it would be."""
+    from karmada.api.well_known import NO_SCHEDULE, TAINT_UNSCHEDULABLE
+
+    name = cluster["metadata"]["name"]
+    if name in trial.failing:
+        cluster = failover.failed(cluster)
+    if name in trial.cordoned:
+        taints = [*(cluster["spec"].get("taints") or ()), {"key": TAINT_UNSCHEDULABLE, "effect": NO_SCHEDULE}]
+        cluster = {**cluster, "spec": {**cluster["spec"], "taints": taints}}
+    return cluster
