@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from karmada.kube.objects.errors import Conflict, NotFound
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import is_ready, is_terminal, node_name
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler, Watch
@@ -13,7 +14,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.daemonset_pods import target_node
 from karmada.kube.sim.controllers.podcontrol import PODS
-from karmada.kube.sim.controllers.podstate import is_ready, is_terminal, node_name
 
 
 class PodLife(Reconciler):

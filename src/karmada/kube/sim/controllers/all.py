@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from karmada.kube.autoscaling.metrics import MetricsClient, NamedMetrics
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.cronjob import CronJobs
@@ -10,7 +11,7 @@ from karmada.kube.sim.controllers.deployment import Deployments
 from karmada.kube.sim.controllers.disruption import DisruptionBudgets
 from karmada.kube.sim.controllers.endpoints import LegacyEndpoints
 from karmada.kube.sim.controllers.endpointslice import EndpointSlices
-from karmada.kube.sim.controllers.hpa import HorizontalPodAutoscalers, MetricsClient
+from karmada.kube.sim.controllers.hpa import HorizontalPodAutoscalers
 from karmada.kube.sim.controllers.job import Jobs
 from karmada.kube.sim.controllers.loadbalancer import IngressAddresses, LoadBalancers
 from karmada.kube.sim.controllers.mirroring import EndpointMirroring
@@ -41,5 +42,5 @@ def member_controllers(context: Context) -> list[Reconciler]:
         DisruptionBudgets(context),
         PodGarbage(context),
         TaintEviction(context),
-        HorizontalPodAutoscalers(context, MetricsClient(context.client())),
+        HorizontalPodAutoscalers(context, NamedMetrics(MetricsClient(context.client()))),
     ]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from karmada.kube.objects.errors import ApiError, Forbidden, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import node_name, phase
 from karmada.kube.objects.selectors import LabelSelector, labels_from
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -47,7 +48,6 @@ from karmada.kube.sim.controllers.podcontrol import (
     owner_key,
     slow_start,
 )
-from karmada.kube.sim.controllers.podstate import node_name, phase
 from karmada.kube.sim.controllers.resting import Resting
 from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS, REVISION_LABEL, Revisions, name
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import available_in, is_available, is_ready, is_terminal, node_name
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.amounts import amount
 from karmada.kube.sim.controllers.daemonset_pods import hash_of_pod, target_node
 from karmada.kube.sim.controllers.nodefit import Fit
-from karmada.kube.sim.controllers.podstate import available_in, is_available, is_ready, is_terminal, node_name
 
 
 @dataclass(slots=True)

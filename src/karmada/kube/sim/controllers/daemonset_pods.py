@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from karmada.kube.objects.podstate import node_name
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.podcontrol import pod_from
-from karmada.kube.sim.controllers.podstate import node_name
 from karmada.kube.sim.controllers.revisions import REVISION_LABEL
 
 GENERATION_LABEL = "pod-template-generation"

@@ -14,6 +14,7 @@ from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.meta import controller_of, generation, is_deleting, set_condition
+from karmada.kube.objects.podstate import is_ready
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
@@ -27,7 +28,6 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.amounts import amount
 from karmada.kube.sim.controllers.pod_selection import PodSelection
 from karmada.kube.sim.controllers.podcontrol import PODS
-from karmada.kube.sim.controllers.podstate import is_ready
 
 BUDGETS = GVR("policy", "v1", "poddisruptionbudgets")
 DELETION_SECONDS = 120.0

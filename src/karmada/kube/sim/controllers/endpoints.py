@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Conflict
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import is_ready, node_name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
@@ -20,7 +21,6 @@ from karmada.kube.runtime.writes import delete_if_exists
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pacing import Pacing
 from karmada.kube.sim.controllers.podcontrol import PODS, is_namespace_ending
-from karmada.kube.sim.controllers.podstate import is_ready, node_name
 from karmada.kube.sim.controllers.service_pods import (
     HEADLESS,
     SERVICES,

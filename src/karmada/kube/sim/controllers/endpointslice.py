@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import is_ready, node_name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
@@ -18,7 +19,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pacing import Pacing
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node, is_namespace_ending
-from karmada.kube.sim.controllers.podstate import is_ready, node_name
 from karmada.kube.sim.controllers.service_pods import (
     HEADLESS,
     NODES,

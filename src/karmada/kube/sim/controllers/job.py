@@ -16,6 +16,7 @@ from karmada.kube.kinds.batch import JOB_NAME
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of, creation_time, get_condition, is_deleting, labels
+from karmada.kube.objects.podstate import is_ready, phase, restarts
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import NORMAL, WARNING
@@ -53,7 +54,6 @@ from karmada.kube.sim.controllers.podcontrol import (
     selector_of,
     slow_start,
 )
-from karmada.kube.sim.controllers.podstate import is_ready, phase, restarts
 from karmada.kube.sim.controllers.resting import Resting
 
 JOBS = GVR("batch", "v1", "jobs")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from karmada.kube.objects.meta import creation_time
+from karmada.kube.objects.podstate import is_ready, node_name, phase
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.job_indexes import INDEX, index_of
 from karmada.kube.sim.controllers.job_rules import FAILURES, TRACKING, counts_after, index_try, replaces_failed_only
 from karmada.kube.sim.controllers.job_tally import Tally, is_indexed, limits_per_index
 from karmada.kube.sim.controllers.podcontrol import pod_from
-from karmada.kube.sim.controllers.podstate import is_ready, node_name, phase
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 

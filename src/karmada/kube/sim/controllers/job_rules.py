@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import phase, restarts
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.job_indexes import parse_indexes
-from karmada.kube.sim.controllers.podstate import phase, restarts
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"

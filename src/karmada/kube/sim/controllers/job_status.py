@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karmada.kube.objects.meta import get_condition, is_deleting, set_condition
+from karmada.kube.objects.podstate import is_ready
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.job_indexes import format_indexes
 from karmada.kube.sim.controllers.job_rules import Verdict
 from karmada.kube.sim.controllers.job_tally import Tally, is_indexed, limits_per_index
-from karmada.kube.sim.controllers.podstate import is_ready
 
 
 def uncounted_uids(status: Obj) -> set[str]:

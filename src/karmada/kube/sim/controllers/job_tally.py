@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from karmada.kube.objects.meta import has_condition, is_deleting
+from karmada.kube.objects.podstate import is_active, is_ready, phase
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.job_indexes import index_of, parse_indexes
@@ -26,7 +27,6 @@ from karmada.kube.sim.controllers.job_rules import (
     reaction_to,
     restarted_too_often,
 )
-from karmada.kube.sim.controllers.podstate import is_active, is_ready, phase
 
 MAX_UNCOUNTED = 500
 """The number of ended pods that are recorded in one write."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
+from karmada.kube.objects.podstate import is_ready, is_terminal
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -21,7 +22,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import any_of, field_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
-from karmada.kube.sim.controllers.podstate import is_ready, is_terminal
 from karmada.kube.sim.controllers.tainteviction import TaintEviction
 from karmada.kube.sim.kubelet.heartbeats import Liveness
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import creation_time, has_condition, is_deleting
+from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -23,7 +24,6 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
-from karmada.kube.sim.controllers.podstate import is_terminal, node_name
 
 NODES = GVR("", "v1", "nodes")
 MISSING_SECONDS = 40.0

@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import controller_of, generation, get_condition, is_deleting, set_condition, uid
+from karmada.kube.objects.podstate import available_in, is_active, is_ready, is_terminal, ready_since
 from karmada.kube.objects.selectors import labels_from_map
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
@@ -32,7 +33,6 @@ from karmada.kube.sim.controllers.podcontrol import (
     selector_of,
     slow_start,
 )
-from karmada.kube.sim.controllers.podstate import available_in, is_active, is_ready, is_terminal, ready_since
 from karmada.kube.sim.controllers.replicaset_victims import victims
 from karmada.kube.sim.controllers.resting import Resting
 

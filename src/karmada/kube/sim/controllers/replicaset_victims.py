@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from karmada.kube.objects import meta
+from karmada.kube.objects.podstate import node_name, phase, ready_since, restarts
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.controllers.podstate import node_name, phase, ready_since, restarts
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1}

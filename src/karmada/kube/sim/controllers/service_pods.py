@@ -12,26 +12,21 @@ from functools import lru_cache
 
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import creation_time, is_deleting
+from karmada.kube.objects.podstate import is_terminal
 from karmada.kube.objects.selectors import labels_from_map
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.label_index import BY_LABEL, index_by_label
 from karmada.kube.sim.controllers.podcontrol import PODS
-from karmada.kube.sim.controllers.podstate import is_terminal
 
 SERVICES = GVR("", "v1", "services")
 NODES = GVR("", "v1", "nodes")
 HEADLESS = "service.kubernetes.io/headless"
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 ZONE = "topology.kubernetes.io/zone"
-_BY_LABEL, _BY_SELECTOR = "label", "selector pair"
-
-
-def index_by_label(obj: Obj) -> Iterable[str]:
-    metadata = obj["metadata"]
-    namespace, labels = metadata.get("namespace", ""), metadata.get("labels")
-    return [f"{namespace}/{key}={value}" for key, value in labels.items()] if labels else ()
+_BY_SELECTOR = "selector pair"
 
 
 def index_by_selector_pair(service: Obj) -> Iterable[str]:
@@ -54,7 +49,7 @@ class ServicePods:
 
     def __init__(self, informers: Informers) -> None:
         self.services: Informer = informers.of(SERVICES, indexes={_BY_SELECTOR: index_by_selector_pair})
-        self.pods: Informer = informers.of(PODS, indexes={_BY_LABEL: index_by_label})
+        self.pods: Informer = informers.of(PODS, indexes={BY_LABEL: index_by_label})
 
     def services_of(self, pod: Obj) -> Iterator[Key]:
         labels = pod["metadata"].get("labels") or {}
@@ -68,7 +63,7 @@ class ServicePods:
         namespace, selector = service["metadata"]["namespace"], selector_of(service)
         if not selector:
             return []
-        pairs = (self.pods.by_index(_BY_LABEL, f"{namespace}/{key}={value}") for key, value in selector.items())
+        pairs = (self.pods.by_index(BY_LABEL, f"{namespace}/{key}={value}") for key, value in selector.items())
         fewest = min(pairs, key=len)
         matches = labels_from_map(selector).matches
         found = [pod for pod in fewest if matches(pod["metadata"].get("labels")) and is_reachable(pod)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from karmada.kube.objects.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import phase
 from karmada.kube.objects.selectors import LabelSelector, labels_from
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -31,7 +32,6 @@ from karmada.kube.sim.controllers.podcontrol import (
     owner_key,
     slow_start,
 )
-from karmada.kube.sim.controllers.podstate import phase
 from karmada.kube.sim.controllers.revisions import (
     CONTROLLER_REVISIONS,
     REVISION_LABEL,

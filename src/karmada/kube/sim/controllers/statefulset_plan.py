@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import is_available, is_terminal, phase
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.amounts import amount
-from karmada.kube.sim.controllers.podstate import is_available, is_terminal, phase
 from karmada.kube.sim.controllers.revisions import REVISION_LABEL
 from karmada.kube.sim.controllers.statefulset_identity import first_ordinal, ordinal_of, replicas_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import available_in, is_ready, phase
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.controllers.podstate import available_in, is_ready, phase
 from karmada.kube.sim.controllers.statefulset_identity import replicas_of
 from karmada.kube.sim.controllers.statefulset_plan import revision_of
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import has_condition, is_deleting
+from karmada.kube.objects.podstate import node_name
 from karmada.kube.objects.times import parse_time, rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -22,7 +23,6 @@ from karmada.kube.runtime.predicates import field_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.nodefit import NO_EXECUTE, tolerates
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
-from karmada.kube.sim.controllers.podstate import node_name
 
 NODES = GVR("", "v1", "nodes")
 _OWN_CONTROLLER_SINCE = 29

@@ -5,6 +5,7 @@ from __future__ import annotations
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import AlreadyExists, ApiError
 from karmada.kube.objects.meta import make_owner
+from karmada.kube.objects.podstate import is_active
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import WARNING
@@ -12,7 +13,6 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.predicates import added, all_of, matching
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import PODS, is_namespace_ending
-from karmada.kube.sim.controllers.podstate import is_active
 from karmada.kube.sim.controllers.volumes_model import CLAIMS
 
 

@@ -12,6 +12,7 @@ from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest, InternalError, MethodNotAllowed
 from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.podstate import is_terminal, node_name, phase
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.addresses.service_routing import SERVICE_NAME
@@ -20,7 +21,6 @@ from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import RawResult, Result
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.podcontrol import PODS
-from karmada.kube.sim.controllers.podstate import is_terminal, node_name, phase
 from karmada.kube.sim.kubelet.access import TEXT, PodAccess
 from karmada.kube.sim.kubelet.answers import Answers
 from karmada.kube.sim.kubelet.channels import Wanted

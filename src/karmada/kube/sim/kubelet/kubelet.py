@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting
+from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
 from karmada.kube.runtime.events import WARNING
@@ -24,7 +25,6 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.sim.behaviours import Behaviours, Outcome
 from karmada.kube.sim.context import KUBELET, Context
 from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
-from karmada.kube.sim.controllers.podstate import is_terminal, node_name
 from karmada.kube.sim.kubelet import mounts
 from karmada.kube.sim.kubelet.container_environment import sub_path_problem
 from karmada.kube.sim.kubelet.courses import Courses, Known

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from karmada.kube.kinds.pod_amounts import pod_resources
+from karmada.kube.objects.podstate import is_terminal
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.nodefit import matches_node
-from karmada.kube.sim.controllers.podstate import is_terminal
 from karmada.kube.sim.scheduler.pods import host_ports
 
 _RESERVED = 2

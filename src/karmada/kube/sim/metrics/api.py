@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import BadRequest, MethodNotAllowed, NotFound
 from karmada.kube.objects.gvk import GroupResource, GroupVersion
+from karmada.kube.objects.podstate import phase
 from karmada.kube.objects.selectors import parse_fields, parse_labels
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
@@ -21,7 +22,6 @@ from karmada.kube.server.http.request import Query, Request
 from karmada.kube.server.http.results import Result
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.podcontrol import PODS
-from karmada.kube.sim.controllers.podstate import phase
 from karmada.kube.sim.metrics.custom import CustomMetrics, missing
 from karmada.kube.sim.metrics.load import NODES, LoadModel
 from karmada.kube.sim.metrics.reading import Reading

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from karmada.kube.objects import meta
+from karmada.kube.objects.podstate import is_active, is_ready, node_name, phase
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.selectors import EVERYTHING, LabelSelector
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.controllers.podcontrol import BY_CONTROLLER, BY_NODE
-from karmada.kube.sim.controllers.podstate import is_active, is_ready, node_name, phase
 from karmada.kube.sim.metrics.amounts import (
     ANNOTATION,
     NANO,

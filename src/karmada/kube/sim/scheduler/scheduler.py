@@ -16,13 +16,13 @@ from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.errors import ApiError, NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import is_deleting, labels
+from karmada.kube.objects.podstate import is_terminal, node_name
 from karmada.kube.objects.selectors import Labels
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.sim.context import SCHEDULER, Context
-from karmada.kube.sim.controllers.podstate import is_terminal, node_name
 from karmada.kube.sim.scheduler import messages, preemption
 from karmada.kube.sim.scheduler.algorithm import Algorithm, Choice, Diagnosis
 from karmada.kube.sim.scheduler.binding import Binder

@@ -3,32 +3,32 @@
 Replicas are proportional to usage over target, unless that is within the tolerance. Pods without a reliable value are
 estimated: when the others recommend fewer replicas, pods without metrics count as fully busy; when more, they count as
 idle, as do pods that are not ready yet. If the estimate reverses the direction, nothing changes.
+
+Pods and their metrics have the same keys: names in one cluster, clusters and names in a federation. `Rules` has what
+differs between autoscalers; `calibration` scales what is computed from the pods that can be seen to all pods.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
+from karmada.kube.autoscaling.metrics import MetricsError, PodMetric
 from karmada.kube.objects.meta import get_condition, is_deleting
+from karmada.kube.objects.podstate import is_ready, phase
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.controllers.hpa_metrics import MetricsError, PodMetric
-from karmada.kube.sim.controllers.podstate import is_ready, phase
 
-CPU_INITIALIZATION = 300.0
-"""Seconds after its start during which a pod's CPU usage counts only if it is ready."""
-INITIAL_READINESS = 30.0
-"""A pod that has not been ready later than this after its start has never been ready."""
-
-Values: TypeAlias = Mapping[str, int]
-Retry: TypeAlias = Callable[[Values], tuple[float, int]]
-"""From values assumed for further pods to the ratio with them, and how many pods that is made of."""
+K = TypeVar("K", bound=Hashable)
+_NO_PODS = "no pods returned by selector while calculating replica count"
 
 
 class Tolerances(NamedTuple):
+    """Of a HorizontalPodAutoscaler, by direction."""
+
     down: float = 0.1
     up: float = 0.1
 
@@ -36,13 +36,34 @@ class Tolerances(NamedTuple):
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
-class Groups(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How replicas are computed."""
+
+    tolerates: Callable[[float], bool] = Tolerances().allow
+    """Whether a ratio of usage to target is near enough to 1."""
+    calibration: float = 1.0
+    """The part of all replicas that the pods are of."""
+    cpu_initialization: float = 300.0
+    """Seconds after its start during which a pod's CPU usage counts only if it is ready."""
+    initial_readiness: float = 30.0
+    """A pod that has not been ready later than this after its start has never been ready."""
+    no_values: str = "did not receive metrics for targeted pods (pods might be unready)"
+    """What is reported when no pod has a value that counts."""
+
+    def replicas(self, ratio: float, pods: int) -> int:
+        """So many times the pods that were measured, of all clusters."""
+        return math.ceil(ratio * pods / self.calibration)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(Generic[K]):
     """Pods by whether their metrics can be used."""
 
     ready: int
-    unready: frozenset[str]
-    missing: frozenset[str]
-    ignored: frozenset[str]
+    unready: frozenset[K]
+    missing: frozenset[K]
+    ignored: frozenset[K]
 
 
 class Proposal(NamedTuple):
@@ -53,24 +74,28 @@ class Proposal(NamedTuple):
     average: int = 0
 
 
-def group_pods(pods: Iterable[Obj], metrics: Mapping[str, PodMetric], resource: str, now: float) -> Groups:
-    ready, unready, missing, ignored = 0, set(), set(), set()
-    for pod in pods:
-        name = pod["metadata"]["name"]
+def group_pods(
+    pods: Mapping[K, Obj], metrics: Mapping[K, PodMetric], resource: str, now: float, rules: Rules
+) -> Groups[K]:
+    ready = 0
+    unready: set[K] = set()
+    missing: set[K] = set()
+    ignored: set[K] = set()
+    for key, pod in pods.items():
         if is_deleting(pod) or phase(pod) == "Failed":
-            ignored.add(name)
+            ignored.add(key)
         elif phase(pod) == "Pending":
-            unready.add(name)
-        elif name not in metrics:
-            missing.add(name)
-        elif resource == "cpu" and _is_starting(pod, metrics[name], now):
-            unready.add(name)
+            unready.add(key)
+        elif key not in metrics:
+            missing.add(key)
+        elif resource == "cpu" and _is_starting(pod, metrics[key], now, rules):
+            unready.add(key)
         else:
             ready += 1
     return Groups(ready, frozenset(unready), frozenset(missing), frozenset(ignored))
 
 
-def _is_starting(pod: Obj, metric: PodMetric, now: float) -> bool:
+def _is_starting(pod: Obj, metric: PodMetric, now: float, rules: Rules) -> bool:
     status = pod.get("status") or {}
     condition = get_condition(status.get("conditions"), "Ready")
     if condition is None or not status.get("startTime"):
@@ -78,9 +103,9 @@ def _is_starting(pod: Obj, metric: PodMetric, now: float) -> bool:
     started = parse_time(status["startTime"])
     changed = parse_time(condition["lastTransitionTime"]) if condition.get("lastTransitionTime") else started
     unready = bool(condition.get("status") == "False")
-    if started + CPU_INITIALIZATION > now:
+    if started + rules.cpu_initialization > now:
         return unready or metric.timestamp < changed + metric.window
-    return unready and started + INITIAL_READINESS > changed
+    return unready and started + rules.initial_readiness > changed
 
 
 def request_of(pod: Obj, resource: str, container: str = "") -> int:
@@ -107,92 +132,100 @@ def request_of(pod: Obj, resource: str, container: str = "") -> int:
 
 def by_utilization(
     current: int,
-    pods: Collection[Obj],
-    metrics: Mapping[str, PodMetric],
+    pods: Mapping[K, Obj],
+    metrics: Mapping[K, PodMetric],
     resource: str,
     container: str,
     target: int,
-    tolerances: Tolerances,
+    rules: Rules,
     now: float,
 ) -> Proposal:
     """`target` is the wanted percentage of what the pods request."""
-    groups, values = _reliable(pods, metrics, resource, now)
-    requests = {pod["metadata"]["name"]: request_of(pod, resource, container) for pod in pods}
+    groups, values = _reliable(pods, metrics, resource, now, rules)
+    requests = {key: request_of(pod, resource, container) for key, pod in pods.items()}
 
-    def utilization(of: Values) -> tuple[float, int, int]:
-        known = [name for name in of if name in requests]
-        requested = sum(requests[name] for name in known)
+    def utilization(of: Mapping[K, int]) -> tuple[float, int, int]:
+        known = [key for key in of if key in requests]
+        requested = sum(requests[key] for key in known)
         if not requested:
             raise MetricsError("no metrics returned matched known pods")
-        used = sum(of[name] for name in known)
+        used = sum(of[key] for key in known)
         percent = used * 100 // requested
         return percent / target, percent, used // len(known)
 
     ratio, percent, average = utilization(values)
-    fallback = {name: requests[name] * max(100, target) // 100 for name in groups.missing}
+    fallback = {key: requests[key] * max(100, target) // 100 for key in groups.missing}
 
-    def retry(more: Values) -> tuple[float, int]:
+    def ratio_with(more: Mapping[K, int]) -> tuple[float, int]:
         filled = {**values, **more}
         return utilization(filled)[0], len(filled)
 
-    replicas = _in_proportion(current, ratio, groups, fallback, retry, tolerances)
+    replicas = _in_proportion(current, ratio, groups, fallback, ratio_with, rules)
     return Proposal(replicas, percent, average)
 
 
 def by_average(
     current: int,
-    pods: Collection[Obj],
-    metrics: Mapping[str, PodMetric],
+    pods: Mapping[K, Obj],
+    metrics: Mapping[K, PodMetric],
     resource: str,
     target: int,
-    tolerances: Tolerances,
+    rules: Rules,
     now: float,
 ) -> Proposal:
     """`target` is the wanted value per pod."""
-    groups, values = _reliable(pods, metrics, resource, now)
+    groups, values = _reliable(pods, metrics, resource, now, rules)
     average = sum(values.values()) // len(values)
 
-    def retry(more: Values) -> tuple[float, int]:
+    def ratio_with(more: Mapping[K, int]) -> tuple[float, int]:
         filled = {**values, **more}
         return sum(filled.values()) // len(filled) / target, len(filled)
 
     fallback = dict.fromkeys(groups.missing, target)
-    replicas = _in_proportion(current, average / target, groups, fallback, retry, tolerances)
+    replicas = _in_proportion(current, average / target, groups, fallback, ratio_with, rules)
     return Proposal(replicas, average, average)
 
 
 def _reliable(
-    pods: Collection[Obj], metrics: Mapping[str, PodMetric], resource: str, now: float
-) -> tuple[Groups, dict[str, int]]:
+    pods: Mapping[K, Obj], metrics: Mapping[K, PodMetric], resource: str, now: float, rules: Rules
+) -> tuple[Groups[K], dict[K, int]]:
     if not pods:
-        raise MetricsError("no pods returned by selector while calculating replica count")
-    groups = group_pods(pods, metrics, resource, now)
+        raise MetricsError(_NO_PODS)
+    groups = group_pods(pods, metrics, resource, now, rules)
     left_out = groups.unready | groups.ignored
-    values = {name: metric.value for name, metric in metrics.items() if name not in left_out}
+    values = {key: metric.value for key, metric in metrics.items() if key not in left_out}
     if not values:
-        raise MetricsError("did not receive metrics for targeted pods (pods might be unready)")
+        raise MetricsError(rules.no_values)
     return groups, values
 
 
 def _in_proportion(
-    current: int, ratio: float, groups: Groups, busy: Values, retry: Retry, tolerances: Tolerances
+    current: int,
+    ratio: float,
+    groups: Groups[K],
+    busy: Mapping[K, int],
+    ratio_with: Callable[[Mapping[K, int]], tuple[float, int]],
+    rules: Rules,
 ) -> int:
-    """`busy`: what pods without metrics are taken to use when there should be fewer."""
+    """`busy`: what pods without metrics are taken to use when there should be fewer.
+
+    `ratio_with` turns values assumed for further pods into the ratio with them, and the number of pods it is made of.
+    """
     counts_unready = bool(groups.unready) and ratio > 1.0
     if not counts_unready and not groups.missing:
-        return current if tolerances.allow(ratio) else math.ceil(ratio * groups.ready)
-    assumed: dict[str, int] = {}
+        return current if rules.tolerates(ratio) else rules.replicas(ratio, groups.ready)
+    assumed: dict[K, int] = {}
     if ratio < 1.0:
         assumed.update(busy)
     elif ratio > 1.0:
         assumed.update(dict.fromkeys(groups.missing, 0))
     if counts_unready:
         assumed.update(dict.fromkeys(groups.unready, 0))
-    careful, number = retry(assumed)
+    careful, number = ratio_with(assumed)
     turned = (ratio < 1.0 < careful) or (careful < 1.0 < ratio)
-    if tolerances.allow(careful) or turned:
+    if rules.tolerates(careful) or turned:
         return current
-    replicas = math.ceil(careful * number)
+    replicas = rules.replicas(careful, number)
     against = (careful < 1.0 and replicas > current) or (careful > 1.0 and replicas < current)
     return current if against else replicas
 
@@ -202,23 +235,23 @@ def _in_proportion(
 
 def ready_pods(pods: Collection[Obj]) -> int:
     if not pods:
-        raise MetricsError("no pods returned by selector while calculating replica count")
+        raise MetricsError(_NO_PODS)
     return sum(1 for pod in pods if phase(pod) == "Running" and is_ready(pod))
 
 
-def by_value(current: int, pods: Collection[Obj], usage: int, target: int, tolerances: Tolerances) -> Proposal:
+def by_value(current: int, pods: Collection[Obj], usage: int, target: int, rules: Rules) -> Proposal:
     """One value for all pods together, which falls as they become more."""
     ratio = usage / target
     if not current:
         return Proposal(math.ceil(ratio), usage)
-    replicas = current if tolerances.allow(ratio) else math.ceil(ratio * ready_pods(pods))
+    replicas = current if rules.tolerates(ratio) else rules.replicas(ratio, ready_pods(pods))
     return Proposal(replicas, usage)
 
 
-def by_share(existing: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
+def by_share(existing: int, usage: int, target: int, rules: Rules) -> Proposal:
     """One value, of which each pod is to have a share; `existing` are the replicas that there are."""
-    needed = math.ceil(usage / target)
+    needed = rules.replicas(usage / target, 1)
     if not existing:
         return Proposal(needed, 0)
-    replicas = existing if tolerances.allow(usage / (target * existing)) else needed
+    replicas = existing if rules.tolerates(usage / (target * existing)) else needed
     return Proposal(replicas, math.ceil(usage / existing))

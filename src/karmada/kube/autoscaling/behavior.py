@@ -1,9 +1,9 @@
 """From the replicas that metrics recommend to those an autoscaler sets: stabilisation, rates, limits.
 
-Without `behavior` the highest recommendation of the last five minutes wins, and replicas at most double (or become
-four) at a time. With it, both directions have a window of their own, and policies bound how much may change per period;
-`History` remembers the recommendations and changes that this needs. Percentages are exact: up they round up, down they
-round down.
+Without `behavior` the highest recommendation of a window, by default of five minutes, wins, and replicas at most double
+(or become four) at a time. With it, both directions have a window of their own, and policies bound how much may change
+per period; `History` remembers the recommendations and changes that this needs. Percentages are exact: up they round
+up, down they round down.
 """
 
 from __future__ import annotations
@@ -76,14 +76,25 @@ def _since(moments: Iterable[Moment], at: float) -> list[Moment]:
     return [moment for moment in moments if moment.at > at]
 
 
-def decide(history: History, current: int, wanted: int, bounds: Bounds, behavior: Obj | None, now: float) -> Decision:
-    """The replicas to set for those that the metrics recommend; the recommendation is added to the history."""
+def decide(
+    history: History,
+    current: int,
+    wanted: int,
+    bounds: Bounds,
+    behavior: Obj | None,
+    now: float,
+    down_window: float = DOWN_WINDOW,
+) -> Decision:
+    """The replicas to set for those that the metrics recommend; the recommendation is added to the history.
+
+    `down_window` is in seconds, for autoscalers that do not set their own.
+    """
     history.begin(current, now)
     if behavior is None:
-        stable, able = _highest(history, wanted, now)
+        stable, able = _highest(history, wanted, now, down_window)
         replicas, limit = _doubling(current, stable, bounds)
         return Decision(replicas, able, limit)
-    stable, able = _stabilised(history, current, wanted, behavior, now)
+    stable, able = _stabilised(history, current, wanted, behavior, now, down_window)
     replicas, limit = _by_policies(history, current, stable, bounds, behavior, now)
     return Decision(replicas, able, limit)
 
@@ -91,8 +102,9 @@ def decide(history: History, current: int, wanted: int, bounds: Bounds, behavior
 # --- without behavior
 
 
-def _highest(history: History, wanted: int, now: float) -> tuple[int, tuple[str, str]]:
-    recent = _since(history.recommendations, now - DOWN_WINDOW)
+def _highest(history: History, wanted: int, now: float, window: float) -> tuple[int, tuple[str, str]]:
+    """A recommendation that is exactly as old as the window still counts here."""
+    recent = [moment for moment in history.recommendations if moment.at >= now - window]
     history.recommendations = [*recent, Moment(now, wanted)]
     stable = max(wanted, *(moment.replicas for moment in recent)) if recent else wanted
     return stable, STEADY if stable == wanted else ("ScaleDownStabilized", _HIGHER)
@@ -111,11 +123,13 @@ def _doubling(current: int, wanted: int, bounds: Bounds) -> tuple[int, tuple[str
 # --- with behavior
 
 
-def _stabilised(history: History, current: int, wanted: int, behavior: Obj, now: float) -> tuple[int, tuple[str, str]]:
+def _stabilised(
+    history: History, current: int, wanted: int, behavior: Obj, now: float, down_window: float
+) -> tuple[int, tuple[str, str]]:
     """Up only as far as all recent recommendations went, down only as far as none went beyond."""
     up = float((behavior.get("scaleUp") or {}).get("stabilizationWindowSeconds") or 0)
     down = (behavior.get("scaleDown") or {}).get("stabilizationWindowSeconds")
-    down = DOWN_WINDOW if down is None else float(down)
+    down = down_window if down is None else float(down)
     known = history.recommendations
     lowest = min([wanted, *(moment.replicas for moment in _since(known, now - up))])
     highest = max([wanted, *(moment.replicas for moment in _since(known, now - down))])
