@@ -49,8 +49,9 @@ COLUMNS = (
 class Fake:
     """A layer that answers everything with its own name."""
 
-    def __init__(self, name: str, *operations: str, fails: bool = False) -> None:
+    def __init__(self, name: str, *operations: str, fails: bool = False, remote: bool = False) -> None:
         self.name = name
+        self.remote = remote
         self._operations = operations
         self._fails = fails
 
@@ -193,3 +194,19 @@ def test_a_kind_is_read_from_its_object() -> None:
     assert gvk_of(thing(kinds.INGRESS)) == kinds.INGRESS
     assert gvk_of(thing(kinds.POD)) == kinds.POD
     assert gvk_of({}) == GVK("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("layers", "remote"),
+    [
+        ([], False),
+        ([Fake("lua", "*")], False),
+        ([Fake("webhook", "*", remote=True)], True),
+        ([Fake("lua", "InterpretStatus"), Fake("webhook", "InterpretHealth", remote=True)], True),
+        ([Fake("lua", "InterpretHealth"), Fake("webhook", "InterpretHealth", remote=True)], False),
+        ([Fake("webhook", "InterpretReplica", remote=True)], False),
+    ],
+)
+def test_an_operation_is_remote_if_the_layer_that_answers_it_is(layers: list[Fake], remote: bool) -> None:
+    assert Interpreter(layers).remote(thing(), ("InterpretStatus", "InterpretHealth")) is remote
+    assert Interpreter(layers).remote(thing(kinds.POD), ("InterpretStatus", "InterpretHealth")) is False

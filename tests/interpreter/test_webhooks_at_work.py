@@ -6,7 +6,8 @@ import asyncio
 import base64
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from aiohttp import web
 
 from examples.interpreter_webhook.server import PATH, interpret
 from karmada.api.config import ResourceInterpreterWebhookConfiguration
+from karmada.controllers.execution.controller import Execution
+from karmada.interpreter.operations import OPERATIONS
 from karmada.interpreter.webhook_server import answer
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth.pki import SERVER_USAGES
-from tests.interpreter.workloads import CUSTOMIZATIONS, WORKLOADS, CustomKinds, customization, played, workload
+from tests.interpreter.workloads import CUSTOMIZATIONS, MEMBERS, WORKLOADS, CustomKinds, customization, played, workload
 from tests.support.eventually import eventually
 from tests.support.propagation import CONFIG_MAPS, config_map
 from tests.support.tls_backend import TlsBackend, authority
@@ -162,7 +165,8 @@ class Misbehaving:
 
     def __init__(self) -> None:
         self.operations: set[tuple[str, str]] = set()
-        self.how = "well"
+        self.how = "correct"
+        self.hangs: Container[str] = OPERATIONS
         self.waiting = 0
         self.answering = asyncio.Event()
 
@@ -172,11 +176,9 @@ class Misbehaving:
         self.operations.add((request["kind"]["kind"], request["operation"]))
         made = orjson.loads(await answer(interpret, body, "application/json"))
         response = made["response"]
-        if self.how == "hanging":
+        if self.how == "hanging" and request["operation"] in self.hangs:
             self.waiting += 1
             await self.answering.wait()
-        elif self.how == "late":
-            await asyncio.sleep(3)
         elif self.how == "wrong uid":
             response["uid"] = "other"
         elif self.how == "unsuccessful":
@@ -188,7 +190,7 @@ class Misbehaving:
 
 
 FAILURES = {
-    "late": ("GetReplicasFailed", "context deadline exceeded"),
+    "hanging": ("GetReplicasFailed", "context deadline exceeded"),
     "wrong uid": ("GetReplicasFailed", 'got "other"'),
     "unsuccessful": ("GetReplicasFailed", "webhook call failed, get status code: 403, msg: no"),
     "bad patch": ("SyncWorkFailed", "the patch that webhook"),
@@ -207,7 +209,8 @@ def test_a_webhook_that_fails_is_reported_and_loses_nothing(tmp_path: Path) -> N
                 await kinds.client.patch(WORKLOADS, "app", "default", {"spec": {"replicas": 2 * share}})
                 await until_message(kinds, reason, text)
                 assert await replicas_in(kinds, "m1") == share - 1, "the copy stays as it was"
-                hook.how = "well"
+                hook.how = "correct"
+                hook.answering.set()
                 await until_replicas(kinds, share)
 
             await kinds.report("m1", {"readyReplicas": 5})
@@ -215,14 +218,14 @@ def test_a_webhook_that_fails_is_reported_and_loses_nothing(tmp_path: Path) -> N
             hook.how = "unsuccessful"
             await kinds.report("m1", {"readyReplicas": 1})
             await until_message(kinds, "ReflectStatusFailed", "msg: no", "karmada-es-m1")
-            hook.how = "well"
+            hook.how = "correct"
             await until(kinds, lambda: _has_health(kinds, "Unhealthy"))
 
     played(tmp_path, scenario)
 
 
-async def _has_health(kinds: CustomKinds, health: str) -> bool:
-    return (await kinds.health()).get("m1") == health
+async def _has_health(kinds: CustomKinds, health: str, name: str = "app") -> bool:
+    return (await kinds.health(name)).get("m1") == health
 
 
 def test_a_script_has_precedence_and_only_matching_kinds_are_sent(tmp_path: Path) -> None:
@@ -263,5 +266,31 @@ def test_a_webhook_that_is_slow_does_not_hold_up_other_kinds(tmp_path: Path) -> 
             assert await kinds.in_member("m1", "plain", CONFIG_MAPS)
             hook.answering.set()
             await until(kinds, lambda: _is(replicas_in(kinds, "m1", f"app-{2 * workers - 1}"), 2))
+
+    played(tmp_path, scenario)
+
+
+def test_the_status_of_other_kinds_in_a_cluster_is_reported_while_a_webhook_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Execution, "workers", 4)
+    works = 8
+
+    async def scenario(kinds: CustomKinds) -> None:
+        async with TlsBackend() as backend:
+            backend.handler = hook = Misbehaving()
+            hook.how, hook.hangs = "hanging", ("InterpretStatus", "InterpretHealth")
+            await kinds.client.create(CONFIGURATIONS, configuration(backend.port, timeoutSeconds=30))
+            for number in range(works):
+                await kinds.propagate(workload(f"app-{number}"))
+            await eventually(lambda: hook.waiting == len(MEMBERS))
+            await kinds.propagate(config_map("plain"), CONFIG_MAPS)
+            await until(kinds, lambda: _is(kinds.health("plain", "configmap"), dict.fromkeys(MEMBERS, "Healthy")))
+            assert hook.waiting == len(MEMBERS), "one of four workers in each cluster"
+            hook.answering.set()
+            for number in range(works):
+                await kinds.report("m1", {"readyReplicas": 2}, f"app-{number}")
+            for number in range(works):
+                await until(kinds, partial(_has_health, kinds, "Healthy", f"app-{number}"))
 
     played(tmp_path, scenario)

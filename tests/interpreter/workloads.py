@@ -144,8 +144,8 @@ class CustomKinds:
         await client.patch(gvr, name, "default", {"status": status}, subresource="status")
         await self.fleet.run(3)
 
-    async def health(self, name: str = "app") -> dict[str, str]:
-        binding = await self.binding(name)
+    async def health(self, name: str = "app", kind: str = "workload") -> dict[str, str]:
+        binding = await self.binding(name, kind)
         return {item["clusterName"]: item["health"] for item in binding["status"].get("aggregatedStatus") or ()}
 
     async def reasons(self, name: str = "app") -> dict[str, str]:

@@ -69,6 +69,8 @@ def installed() -> list[Any]:
 class Plugins:
     """A Layer."""
 
+    remote = False
+
     def __init__(self, plugins: Iterable[Any]) -> None:
         self._functions: dict[tuple[GVK, Operation], Callable[..., Any]] = {}
         for plugin in plugins:

@@ -10,7 +10,17 @@ from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Conflict, ServiceUnavailable
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Controller, Done, Reconciler, Result, Retry, Terminal, Watch, requeue
+from karmada.kube.runtime.controller import (
+    Controller,
+    Done,
+    Reconciler,
+    Result,
+    Retry,
+    SetAside,
+    Terminal,
+    Watch,
+    requeue,
+)
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.metrics import Metrics
@@ -120,6 +130,26 @@ async def test_a_failure_is_tried_again_with_back_off_until_it_works(
     assert controller.queue.retries(Key("ns", "a")) == 0
     await clock.advance(10_000)
     assert len(recorder.keys) == 5
+
+
+async def test_a_key_that_is_set_aside_is_not_tried_again_and_keeps_its_back_off(
+    client: Client, run: Any, clock: FakeClock
+) -> None:
+    def answer(key: Key, count: int) -> Result | None:
+        if count == 1:
+            raise ServiceUnavailable("down")
+        return SetAside if count == 2 else Done
+
+    recorder = Recorder(Watch(PODS), answer=answer)
+    controller = await run(recorder)
+    await client.create(PODS, pod("a"))
+    await eventually(lambda: len(recorder.keys) == 1)
+    await clock.advance(10_000)
+    assert len(recorder.keys) == 2
+    assert controller.queue.retries(Key("ns", "a")) == 1
+    controller.add(Key("ns", "a"))
+    await eventually(lambda: len(recorder.keys) == 3)
+    assert controller.queue.retries(Key("ns", "a")) == 0
 
 
 async def test_a_terminal_failure_is_not_tried_again(client: Client, run: Any, clock: FakeClock) -> None:

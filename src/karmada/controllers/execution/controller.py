@@ -3,6 +3,7 @@
 One reconcile of a Work does everything: apply, correct drift, report health and status. A changed Work and a changed or
 deleted object in a member both trigger it, so that these never race, and one write of the status is enough. Every
 cluster has a lane of its own (see kube/runtime/lanes); Works of a cluster that is not ready are set aside until it is.
+Those of a kind that a webhook interprets have a part of the lane's workers (see kube/runtime/turns).
 While the control plane does not respond (to an agent), objects are kept as the Works were last seen; what is to be
 reported is set aside and written when it is back.
 
@@ -17,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
+from karmada.api.interpreter_context import Operation
 from karmada.api.work import Work
 from karmada.controllers.cluster_state import is_push, is_ready
 from karmada.controllers.context import Context
@@ -29,18 +31,20 @@ from karmada.controllers.execution.reflection import Reflection, Reflector, iden
 from karmada.controllers.execution.status import APPLIED, Draft
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.interpreter.interpreter import Interpreter
-from karmada.interpreter.operations import InterpreterError
+from karmada.interpreter.operations import INTERPRET_HEALTH, INTERPRET_STATUS, RETAIN, InterpreterError, gvk_of
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthorized
+from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, Watch, requeue
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, SetAside, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.kube.runtime.predicates import generation_or_deletion_changed
+from karmada.kube.runtime.turns import Turns
 from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import remove_finalizer
 from karmada.members.access import TIMEOUT, NoAccess
@@ -56,6 +60,9 @@ CONTROL_PLANE: Final = ""
 _AWAY = (ConnectionFailed, ServiceUnavailable, Unauthorized)
 """The control plane could not be reached, or did not let us in: nothing was written."""
 _BACKLOG = -100
+_INTERPRETED: tuple[Operation, ...] = (RETAIN, INTERPRET_STATUS, INTERPRET_HEALTH)
+_SHARE = 4
+"""A kind that a webhook interprets may have so large a part of a cluster's workers: one fourth."""
 _FAILURES = (ApiError, ConnectionFailed, NoAccess, NoMatch, InterpreterError, TimeoutError)
 """Errors that concern one manifest and not the others."""
 log = get_logger("execution")
@@ -110,6 +117,7 @@ class Execution(Reconciler):
     ) -> None:
         """`handles` selects Clusters."""
         self._client = context.client
+        self._interpreter = interpreter
         self._clock = context.clock
         self._sync_timeout = context.settings.cluster_cache_sync_timeout
         self._handles = handles
@@ -124,6 +132,7 @@ class Execution(Reconciler):
         self._applied: dict[Key, tuple[str, int]] = {}
         self._set_aside: dict[str, set[Key]] = {}
         self._queue: Lanes[Key]
+        self._turns: Turns[Key, tuple[str, GVK]]
         self.watches: Sequence[Watch] = (
             Watch(Work.gvr, when=generation_or_deletion_changed),
             *reinterpretation(self._works_of_kinds),
@@ -136,6 +145,7 @@ class Execution(Reconciler):
 
     def follow_queue(self, queue: Lanes[Key]) -> None:
         self._queue = queue
+        self._turns = Turns(max(1, queue.limit // _SHARE), queue.add)
         self._informer.add_handler(self._spaces.count)
         self._clusters.add_handler(self._cluster_changed)
         self._members.gone.append(self._cluster_gone)
@@ -172,6 +182,7 @@ class Execution(Reconciler):
     def _cluster_gone(self, name: str) -> None:
         self._spaces.drop(name)
         self._set_aside.pop(name, None)
+        self._turns.drop(lambda group: group[0] == name)
         namespace = well_known.execution_namespace(name)
         self._queue.drop(namespace)
         for key in self._informer.keys(namespace):
@@ -181,6 +192,12 @@ class Execution(Reconciler):
     # a Work
 
     async def reconcile(self, key: Key) -> Result:
+        try:
+            return await self._reconcile(key)
+        finally:
+            self._turns.give_up(key)
+
+    async def _reconcile(self, key: Key) -> Result:
         work = self._works.get(key)
         if work is None:
             self._applied.pop(key, None)
@@ -199,10 +216,19 @@ class Execution(Reconciler):
         try:
             if meta.is_deleting(work):
                 return await self._finish(work, cluster)
+            if not self._has_turn(key, work, name):
+                return SetAside
             return await self._sync(key, work, cluster)
         except _ControlPlaneAway as away:
             self._wait_for(CONTROL_PLANE, key)
             return requeue(away.pause)
+
+    def _has_turn(self, key: Key, work: Obj, cluster: str) -> bool:
+        """A slow webhook holds up its own kind, not the others in the cluster."""
+        for manifest in manifests_of(work):
+            if self._interpreter.remote(manifest, _INTERPRETED):
+                return self._turns.take(key, (cluster, gvk_of(manifest)))
+        return True
 
     def _wait_for(self, cluster: str, key: Key) -> Result:
         self._set_aside.setdefault(cluster, set()).add(key)

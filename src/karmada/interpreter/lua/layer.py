@@ -44,6 +44,8 @@ _QUICK = 0.01
 class Declarative:
     """A Layer. Each operation on a kind it is not enabled for is a KeyError."""
 
+    remote = False
+
     def __init__(
         self, customizations: Iterable[Obj] = (), *, library: Library | None = None, pool: Pool | None = None
     ) -> None:

@@ -64,6 +64,8 @@ _FUNCTIONS: Final[dict[tuple[GVK, Operation], Callable[..., Any]]] = {
 class ThirdParty:
     """A Layer. An operation on a kind that it is not enabled for is a KeyError."""
 
+    remote = False
+
     def __init__(self, clock: Clock = SYSTEM, gates: FeatureGates | None = None) -> None:
         self._clock = clock
         self._gates = gates or default_gates()

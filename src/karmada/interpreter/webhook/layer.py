@@ -51,6 +51,10 @@ class Webhooks:
         self.hooks = compile_hooks(configurations)
         self._chosen = {}
 
+    @property
+    def remote(self) -> bool:
+        return bool(self.hooks)
+
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
         return self._hook(gvk, operation) is not None
 

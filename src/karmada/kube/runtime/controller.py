@@ -40,11 +40,15 @@ Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`after`: requeue in so many seconds, with `priority`; `backoff`: requeue after the key's back-off."""
+    """`after`: requeue in so many seconds, with `priority`; `backoff`: requeue after the key's back-off.
+
+    `forget`: the key's next failure starts the back-off anew.
+    """
 
     after: float | None = None
     backoff: bool = False
     priority: int = 0
+    forget: bool = True
 
 
 Done: Final = Result()
@@ -55,6 +59,8 @@ def requeue(after: float, priority: int = 0) -> Result:
 
 
 Retry: Final = Result(backoff=True)
+SetAside: Final = Result(forget=False)
+"""Nothing was done: the reconciler queues the key again when what it waits for is there."""
 
 
 class Terminal(Exception):
@@ -269,7 +275,8 @@ class Controller:
         if result.backoff:
             self.queue.add_rate_limited(key)
             return "requeue"
-        self.queue.forget(key)
+        if result.forget:
+            self.queue.forget(key)
         if result.after is not None:
             self.queue.add_after(key, result.after, result.priority)
             return "requeue_after"
