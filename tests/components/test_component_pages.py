@@ -48,7 +48,7 @@ def test_every_event_is_explained() -> None:
 
 def _events() -> set[str]:
     found: set[str] = set()
-    for room in ("controllers", "overrides", "scheduler"):
+    for room in ("controllers", "descheduler", "overrides", "scheduler"):
         for source in (SOURCES / room).rglob("*.py"):
             for pair in _EVENT.findall(source.read_text()):
                 event = pair[0] or pair[1]
