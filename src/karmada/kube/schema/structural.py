@@ -93,13 +93,13 @@ _BOUNDS = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=2048)
 def _regexp_problem(error: Exception) -> str:
     """RE2's complaint as text: the binding gives it as bytes."""
     given = error.args[0] if error.args else ""
     return given.decode("utf-8", "replace") if isinstance(given, bytes) else str(given)
 
 
+@lru_cache(maxsize=2048)
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """Whether a text has it in it. Words that come again and again (reasons, types) are looked up, not searched.
 
