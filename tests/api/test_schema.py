@@ -26,7 +26,8 @@ from karmada.api.common import (
 from karmada.api.schema import definition, place_schema, struct_schema
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.defaulting import apply_defaults, prune
-from karmada.kube.schema.structural import compile_schema, structural_errors
+from karmada.kube.schema.structural import compile_schema
+from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import validate
 
 EITHER = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}

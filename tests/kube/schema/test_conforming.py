@@ -13,7 +13,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.schema.conforming import conforming
 from karmada.kube.schema.decode import normalize
 from karmada.kube.schema.defaulting import apply_defaults, prune
-from karmada.kube.schema.structural import compile_schema, structural_errors
+from karmada.kube.schema.structural import compile_schema
+from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import validate
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from karmada.kube.schema.node import UNSET
-from karmada.kube.schema.structural import compile_schema, structural_errors
+from karmada.kube.schema.structural import compile_schema
+from karmada.kube.schema.structural_rules import structural_errors
 
 Obj = dict[str, Any]
 STRING: Obj = {"type": "string"}

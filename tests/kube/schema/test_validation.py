@@ -8,7 +8,8 @@ import pytest
 
 from karmada.kube.objects.errors import Invalid
 from karmada.kube.objects.gvk import GroupKind
-from karmada.kube.schema.structural import compile_schema, structural_errors
+from karmada.kube.schema.structural import compile_schema
+from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import UNCHECKED, validate
 
 Obj = dict[str, Any]

@@ -32,7 +32,8 @@ from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.defaulting import apply_defaults, prune
 from karmada.kube.schema.node import UNSET, Node
-from karmada.kube.schema.structural import compile_schema, structural_errors
+from karmada.kube.schema.structural import compile_schema
+from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import validate_value
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

@@ -13,7 +13,8 @@ from karmada.kube.schema.cel.declarations import declare
 from karmada.kube.schema.cel.program import Program
 from karmada.kube.schema.cel.rule_check import rule_errors
 from karmada.kube.schema.cel.rules import rule_variables
-from karmada.kube.schema.structural import compile_schema, structural_errors
+from karmada.kube.schema.structural import compile_schema
+from karmada.kube.schema.structural_rules import structural_errors
 
 Obj = dict[str, Any]
 Make = Callable[[int | None], Obj]
