@@ -15,6 +15,8 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
+from karmada.kube.server.admission.pod_security.baseline import SECCOMP_CONTAINER_ANNOTATION, SECCOMP_POD_ANNOTATION
+from karmada.kube.server.admission.pod_security.pod import Violation
 from karmada.kube.server.admission.pod_security.policy import (
     Configuration,
     LevelVersion,
@@ -22,13 +24,7 @@ from karmada.kube.server.admission.pod_security.policy import (
     is_labelled,
     policy_of,
 )
-from karmada.kube.server.admission.pod_security.standards import (
-    PRIVILEGED,
-    SECCOMP_CONTAINER_ANNOTATION,
-    SECCOMP_POD_ANNOTATION,
-    Violation,
-    violations,
-)
+from karmada.kube.server.admission.pod_security.standards import PRIVILEGED, violations
 
 NAMESPACES, PODS = GroupResource("", "namespaces"), GroupResource("", "pods")
 TEMPLATES: Mapping[GroupResource, tuple[str, ...]] = {
