@@ -1,40 +1,26 @@
 """CustomResourceDefinition: defaults, validation, and the finalizer that keeps it until its objects are deleted.
 
-A version's schema is validated in three steps, each only if the one before found nothing: is it structural, do its
-defaults fit it, do its rules compile. That is expensive, so an update validates only the schemas it changed, which also
-keeps definitions valid that were accepted under laxer rules. A schema that this process found valid before, in any
-definition, is recognised by its digest. Definitions are served by kube/server/crds.
+An update validates only the schemas it changed (see definition_schemas), which also keeps definitions valid that were
+accepted under laxer rules. Definitions are served by kube/server/crds.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from typing import Any, Final
 from urllib.parse import urlsplit
 
-import orjson
-
+from karmada.kube.kinds.definition_schemas import compile_error, schema_errors
 from karmada.kube.kinds.resource import Strategy
 from karmada.kube.objects import meta, names
-from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import (
     FieldError,
-    duplicate,
     forbidden_field,
     invalid,
     not_supported,
     required,
-    too_many,
 )
-from karmada.kube.objects.jsonpath import compile_path
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
-from karmada.kube.schema.defaulting import apply_defaults, prune
-from karmada.kube.schema.node import UNSET, Node
-from karmada.kube.schema.structural import compile_schema
-from karmada.kube.schema.structural_rules import structural_errors
-from karmada.kube.schema.validation import validate_value
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 APPROVED_ANNOTATION = "api-approved.kubernetes.io"
@@ -42,11 +28,7 @@ _APPROVAL_HELP = "see https://github.com/kubernetes/enhancements/pull/1111"
 _SCOPES = ("Cluster", "Namespaced")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_SELECTABLE_LIMIT = 8
 IMMUTABLE = "field is immutable"
-_ACCEPTED: Final[dict[bytes, None]] = {}
-"""The digests of schemas without errors, oldest first."""
-_REMEMBERED: Final = 512
 
 
 def storage_version(crd: Obj) -> str:
@@ -346,17 +328,6 @@ def _scale_errors(scale: Obj, path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.{key}", value, message)
 
 
-def compile_error(path: str) -> str:
-    """Why a JSON path is no path; empty when it is one."""
-    if not path.startswith("."):
-        return "must start with a dot"
-    try:
-        compile_path(path)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 def _column_errors(column: Obj, path: str) -> Iterator[FieldError]:
     if not column.get("name"):
         yield required(f"{path}.name")
@@ -373,112 +344,6 @@ def _column_errors(column: Obj, path: str) -> Iterator[FieldError]:
         yield required(f"{path}.jsonPath")
     elif error := compile_error(json_path):
         yield invalid(f"{path}.jsonPath", json_path, error)
-
-
-def schema_errors(version: Obj, at: str, path: str) -> list[FieldError]:
-    """What is wrong with a version's schema, which is `at` that place, and what refers to it."""
-    schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    if not schema:
-        return [required(at)]
-    selectable = version.get("selectableFields") or []
-    digest = _digest([schema, selectable])
-    if digest in _ACCEPTED:
-        return []
-    errors = _judge(schema, selectable, at, path)
-    if not errors and digest is not None:
-        if len(_ACCEPTED) == _REMEMBERED:
-            del _ACCEPTED[next(iter(_ACCEPTED))]
-        _ACCEPTED[digest] = None
-    return errors
-
-
-def _digest(value: Any) -> bytes | None:
-    """None for what JSON does not carry; that is for the judgement to report."""
-    try:
-        return hashlib.sha256(orjson.dumps(value)).digest()
-    except TypeError:
-        return None
-
-
-def _judge(schema: Obj, selectable: list[Obj], at: str, path: str) -> list[FieldError]:
-    errors = structural_errors(schema, at)
-    if errors:
-        return errors
-    node = compile_schema(schema)
-    errors = list(_default_errors(node, at))
-    if node.checks.has_rules:
-        from karmada.kube.schema.cel.rule_check import rule_errors
-
-        errors.extend(rule_errors(node, at))
-    errors.extend(_selectable_errors(selectable, node, f"{path}.selectableFields"))
-    return errors
-
-
-def _default_errors(node: Node, path: str) -> Iterator[FieldError]:
-    """A default must fit the schema it stands in."""
-    if node.checks is None or not node.checks.has_defaults:
-        return
-    if node.default is not UNSET:
-        yield from _unfit_default(node, f"{path}.default")
-    for name, child in node.properties.items():
-        yield from _default_errors(child, f"{path}.properties[{name}]")
-    if node.values is not None:
-        yield from _default_errors(node.values, f"{path}.additionalProperties")
-    if node.items is not None:
-        yield from _default_errors(node.items, f"{path}.items")
-
-
-def _unfit_default(node: Node, path: str) -> Iterator[FieldError]:
-    if isinstance(node.default, dict | list):
-        holder = Node(type="object", properties={"default": node}, checks=node.checks)
-        value: Any = {"default": copy_json(node.default)}
-        if prune(holder, value):
-            yield invalid(path, node.default, "must not have unknown fields")
-            return
-        apply_defaults(holder, value)
-        value = value["default"]
-    else:
-        value = node.default
-    yield from validate_value(node, value, path)
-
-
-def _selectable_errors(fields: list[Obj], node: Node, path: str) -> Iterator[FieldError]:
-    if len(fields) > _SELECTABLE_LIMIT:
-        yield too_many(path, len(fields), _SELECTABLE_LIMIT)
-    seen: set[str] = set()
-    for index, field in enumerate(fields):
-        at, json_path = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
-        if not json_path:
-            yield required(at)
-            continue
-        if json_path in seen:
-            yield duplicate(at, json_path)
-        seen.add(json_path)
-        steps = None if compile_error(json_path) else compile_path(json_path).fields
-        if steps is None:
-            yield invalid(at, json_path, "is an invalid path: must be a path of plain fields")
-            continue
-        if steps[:1] == ("metadata",):
-            yield invalid(at, json_path, "must not point to fields in metadata")
-            continue
-        place = _follow(node, steps)
-        if place is None:
-            yield invalid(at, json_path, "is an invalid path: does not refer to a valid field")
-        elif place.type not in ("string", "boolean", "integer"):
-            message = (
-                "must point to a field of type string, boolean or integer. "
-                "Enum string fields and strings with formats are allowed."
-            )
-            yield invalid(at, json_path, message)
-
-
-def _follow(node: Node, steps: tuple[str, ...]) -> Node | None:
-    place: Node | None = node
-    for step in steps:
-        if place is None:
-            return None
-        place = place.properties.get(step)
-    return place
 
 
 def _stored_errors(crd: Obj) -> Iterator[FieldError]:
