@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from karmada.kube.sim.behaviours import OK, Outcome, parse_outcome
 from karmada.kube.sim.kubelet.images import container_id, full_name, image_id
-from karmada.kube.sim.kubelet.podlifecycle import pause_before
+from karmada.kube.sim.kubelet.restarting import pause_before
 from karmada.kube.sim.kubelet.run import NEVER
 from tests.kube.sim.pod_steps import PROBED, Life, pod_of
 

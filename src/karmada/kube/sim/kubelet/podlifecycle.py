@@ -20,6 +20,13 @@ from karmada.kube.sim.kubelet.images import full_name, image_size
 from karmada.kube.sim.kubelet.node_context import NodeContext, PodEvent
 from karmada.kube.sim.kubelet.podstatus import end_of
 from karmada.kube.sim.kubelet.predicted_runs import PredictedRun, runs_until_stopped, words_of
+from karmada.kube.sim.kubelet.restarting import (
+    FIRST_PAUSE,
+    is_meant_to_end,
+    pause_before,
+    restarts,
+    restarts_on_resize,
+)
 from karmada.kube.sim.kubelet.run import (
     COMPLETED,
     CONFIG_ERROR,
@@ -42,9 +49,6 @@ JOB_SECONDS = 1.0
 INIT_SECONDS = 0.1
 SHOWN_SECONDS = 1.0
 """Seconds for which a failure is shown before the back-off that follows it."""
-FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
-CALM_SECONDS = 600.0
-"""A container that ran this long starts with a short back-off again."""
 KILLED = 137
 KILL_SECONDS = 5.0
 """How long after its grace period a process that was killed may still be there."""
@@ -71,13 +75,6 @@ def set_course(
 def _has_course(container: Container) -> bool:
     words = words_of(container.spec)
     return bool(words) and is_simulated(words[0])
-
-
-def pause_before(restarts: int, ran: float) -> float:
-    """Seconds from a container's end to its next start, when it was restarted so often before."""
-    if restarts == 0 or ran >= CALM_SECONDS:
-        return 0.0
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(restarts - 1, 10))
 
 
 class _Turn:
@@ -218,7 +215,7 @@ class _Turn:
             self._plan_exit(container)
             self._plan_ready(container, since=container.started_at)
         elif container.state == "terminated":
-            if self._restarts(container):
+            if restarts(self.pod, container):
                 self._plan_restart(container)
         elif container.reason in _PULL_REASONS:
             if self._concerned(container, "image-pull-error"):
@@ -243,10 +240,7 @@ class _Turn:
             return self.outcome.after, self.outcome.code
         if self.around.runs(container.spec):
             return NEVER, 0
-        meant_to_end = container.role == "init" or (container.role == "main" and self._policy(container) != "Always")
-        if not meant_to_end:
-            return NEVER, 0
-        if runs_until_stopped(container.spec):
+        if not is_meant_to_end(self.pod, container) or runs_until_stopped(container.spec):
             return NEVER, 0
         if not container.course_set and _has_course(container):
             container.course_due = True
@@ -254,17 +248,6 @@ class _Turn:
         if container.course is not None:
             return container.course
         return (INIT_SECONDS if container.role == "init" else JOB_SECONDS), 0
-
-    def _policy(self, container: Container) -> str:
-        return str(container.spec.get("restartPolicy") or self.pod["spec"].get("restartPolicy") or "Always")
-
-    def _restarts(self, container: Container) -> bool:
-        if container.role == "ephemeral":
-            return False
-        policy = self._policy(container)
-        if container.role == "init":
-            return container.exit_code != 0 and policy != "Never"
-        return policy == "Always" or (policy == "OnFailure" and container.exit_code != 0)
 
     def _plan_ready(self, container: Container, *, since: float) -> None:
         if container.role not in ("main", "sidecar"):
@@ -348,7 +331,7 @@ class _Turn:
         """Its process is over by itself."""
         self._end(container, code, reason or (ERROR if code else COMPLETED))
         container.message = message
-        if self._restarts(container) and not self.pod["metadata"].get("deletionTimestamp"):
+        if restarts(self.pod, container) and not self.pod["metadata"].get("deletionTimestamp"):
             self._plan_restart(container)
 
     def _turn_ready(self, container: Container) -> None:
@@ -376,7 +359,7 @@ class _Turn:
         elif full_name(image) != full_name(container.image):
             self._replace(container, image)
         elif self.around.resizes and container.resize_due == NEVER and self._resized(container):
-            if _restarts_on_resize(container):
+            if restarts_on_resize(container):
                 self._replace(container, image)
             else:
                 container.resize_due = self.tick + self._draw(self.around.latencies.start)
@@ -498,20 +481,6 @@ class _Turn:
         container.plan("")
 
 
-def _restarts_on_resize(container: Container) -> bool:
-    """Whether a resource that changed is one whose change the container does not survive."""
-    policies = {p["resourceName"]: p["restartPolicy"] for p in container.spec.get("resizePolicy") or ()}
-    if "RestartContainer" not in policies.values():
-        return False
-    before, after = container.resources or {}, container.spec.get("resources") or {}
-    return any(
-        policy == "RestartContainer"
-        and any((before.get(kind) or {}).get(name) != (after.get(kind) or {}).get(name) for kind in _RESOURCE_KINDS)
-        for name, policy in policies.items()
-    )
-
-
-_RESOURCE_KINDS = ("limits", "requests")
 _STEPS: Mapping[str, Callable[[_Turn, Container], None]] = {
     "start": _Turn._start,
     "pull-failed": _Turn._pull_failed,
