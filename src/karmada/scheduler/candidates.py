@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from karmada.scheduler.request import Request
 
 _SELECTION = (Facet.FACTS, Facet.APIS, Facet.SELECTION)
 _PASS, _FAIL_BUT_SPARED, _FAIL = 0, 1, 2
+Answers = list[tuple[Filter, Callable[[int, str], str]]]
+"""For each filter, in order, why it refuses a cluster by slot and name."""
 
 
 @dataclass(slots=True)
@@ -127,22 +130,29 @@ class Candidates:
 
     def reasons(self) -> Iterator[tuple[str, str, str]]:
         """Of each cluster that did not pass, unless it is being deleted: its name, the filter, the reason."""
+        for name, refusals in self.obstacles():
+            for filter_name, reason in islice(refusals, 1):
+                yield name, filter_name, reason
+
+    def obstacles(self) -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
+        """Of each cluster that did not pass, unless it is being deleted: all filters that refuse it, and why."""
         fleet, passed, found = self.fleet, set(self.slots.tolist()), self._answers()
         for slot in fleet.by_name.tolist():
-            if slot in passed or fleet.deleting[slot]:
-                continue
-            name = fleet.names[slot]
-            here = name in self.request.previous
-            for one, answer in found:
-                reason = "" if one.spares_targets and here else answer(slot, name)
-                if reason:
-                    yield name, one.name, reason
-                    break
+            if slot not in passed and not fleet.deleting[slot]:
+                yield fleet.names[slot], self._refusing(slot, found)
 
-    def _answers(self) -> list[tuple[Filter, Callable[[int, str], str]]]:
+    def _refusing(self, slot: int, answers: Answers) -> Iterator[tuple[str, str]]:
+        name = self.fleet.names[slot]
+        here = name in self.request.previous
+        for one, answer in answers:
+            reason = "" if one.spares_targets and here else answer(slot, name)
+            if reason:
+                yield one.name, reason
+
+    def _answers(self) -> Answers:
         """What each filter, in order, says of a cluster by slot and name."""
         refusals = {one.name: refusal for one, refusal in self.refusals}
-        found: list[tuple[Filter, Callable[[int, str], str]]] = []
+        found: Answers = []
         for one in self.filters.filters:
             if isinstance(one, ClusterFilter):
                 found.append((one, self._by_number(one)))

@@ -16,7 +16,8 @@ from karmada.scheduler.request import Request
 NO_API = "cluster(s) did not have the API resource"
 NO_AFFINITY = "cluster(s) did not match the placement cluster affinity constraint"
 _EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
-_PROPERTIES = {"provider": "provider", "region": "region", "zone": "zones"}
+PROPERTIES = {"provider": "provider", "region": "region", "zone": "zones"}
+"""The field of a Cluster's spec for each field that clusters can be spread by."""
 
 
 class ApiEnablement:
@@ -83,7 +84,7 @@ class SpreadConstraint:
     def check(self, request: Request, cluster: Obj) -> str:
         spec = cluster.get("spec") or {}
         for field in request.plan.fields:
-            wanted = _PROPERTIES.get(field)
+            wanted = PROPERTIES.get(field)
             if wanted is not None and not spec.get(wanted):
                 return f"cluster(s) did not have {wanted} property"
         return PASSES

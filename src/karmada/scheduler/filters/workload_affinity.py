@@ -7,13 +7,13 @@ already, it stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from karmada.api.well_known import binding_name
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.filters.protocol import Refusal
-from karmada.scheduler.request import Request
+from karmada.scheduler.request import Peers, Request
 
 NOT_TOGETHER = "ResourceBinding with the same affinity group does not target this cluster"
 NOT_APART = "cluster already has workload with the same anti-affinity group"
@@ -36,15 +36,15 @@ def _group(spec: Obj, which: str) -> str:
     return (spec.get("workloadAffinityGroups") or {}).get(which) or ""
 
 
-def _others(bindings: Iterable[Obj], request: Request, which: str) -> Iterator[set[str]]:
-    """The clusters of every other member of the request's group."""
+def members(request: Request, peers: Peers, which: str) -> Iterator[tuple[Obj, set[str]]]:
+    """Every other member of the request's group, and the clusters it is in."""
     resource = request.resource
     group, namespace = _group(request.spec, which), resource.get("namespace") or ""
     own = binding_name(resource.get("kind") or "", resource.get("name") or "")
-    for binding in bindings:
+    for binding in peers.affinity(group) if which == AFFINITY else peers.anti_affinity(group):
         spec = binding.get("spec") or {}
         if meta.namespace(binding) == namespace and meta.name(binding) != own and _group(spec, which) == group:
-            yield {target["name"] for target in spec.get("clusters") or ()}
+            yield binding, {target["name"] for target in spec.get("clusters") or ()}
 
 
 class WorkloadAffinity:
@@ -58,7 +58,7 @@ class WorkloadAffinity:
         if request.peers is None:
             return Refusal(NO_PEERS, (), others=True)
         try:
-            others = [clusters for clusters in _others(request.peers.affinity(group), request, AFFINITY) if clusters]
+            others = [clusters for _, clusters in members(request, request.peers, AFFINITY) if clusters]
         except (NotComparable, NotListed) as wrong:
             return _failed(wrong)
         return Refusal(NOT_TOGETHER, set.intersection(*others), others=True) if others else None
@@ -75,7 +75,7 @@ class WorkloadAntiAffinity:
         if request.peers is None:
             return Refusal(NO_PEERS, (), others=True)
         try:
-            taken = set().union(*_others(request.peers.anti_affinity(group), request, ANTI_AFFINITY))
+            taken = set().union(*(clusters for _, clusters in members(request, request.peers, ANTI_AFFINITY)))
         except (NotComparable, NotListed) as wrong:
             return _failed(wrong)
         return Refusal(NOT_APART, taken) if taken else None

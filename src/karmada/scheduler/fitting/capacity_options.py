@@ -1,0 +1,161 @@
+"""Changes of amounts: resources and nodes of clusters, quotas, replicas and what they request.
+
+How much at most is worth trying is a generous bound; how much is needed is found by trying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from karmada.kube.objects import meta
+from karmada.kube.objects.quantity import ZERO, Quantity
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.capacity import PODS, amount, grades_of, left_over, quantity, summary_of
+from karmada.scheduler.estimators.protocol import UNKNOWN
+from karmada.scheduler.estimators.resources import demand_of
+from karmada.scheduler.estimators.simulation import on_node
+from karmada.scheduler.fitting.amounts import of_steps, steps_in
+from karmada.scheduler.fitting.changes import (
+    LessRequested,
+    MoreEstimated,
+    MoreNodes,
+    MoreQuota,
+    MoreResources,
+    Replicas,
+    Reschedule,
+    Sort,
+)
+from karmada.scheduler.fitting.knobs import Knob, Option, fixed
+from karmada.scheduler.fitting.situation import Situation
+from karmada.scheduler.request import Request
+
+_NODES = 10_000
+
+
+# what is to be placed
+
+
+def _pods(request: Request, cluster: str) -> list[tuple[int, Obj]]:
+    """Numbers of Pods with what each of them requests: all of the workload, and what was just placed in a cluster."""
+    assumed = [part for one in request.assumed.get(cluster, ()) for part in one.components]
+    parts = [{"replicas": request.replicas, "replicaRequirements": request.requirements}, *request.components, *assumed]
+    return [(part.get("replicas") or 0, part.get("replicaRequirements") or {}) for part in parts]
+
+
+def _needed(request: Request, cluster: str) -> dict[str, Quantity]:
+    """By resource, more than everything together requests."""
+    total: dict[str, Quantity] = {}
+    for count, requirements in _pods(request, cluster):
+        for name, value in (requirements.get("resourceRequest") or {}).items():
+            total[name] = total.get(name, ZERO) + quantity(value) * (count + 1)
+        total[PODS] = total.get(PODS, ZERO) + Quantity.of(count + 1)
+    return {name: needed for name, needed in total.items() if needed > ZERO}
+
+
+# clusters
+
+
+def of_clusters(situation: Situation, names: Sequence[str], *, alone: bool) -> Iterator[Option]:
+    if not situation.request.replicas and not situation.request.components:
+        return
+    for name in names:
+        cluster = situation.cluster(name)
+        resources = tuple(_resources(situation.request, cluster))
+        estimated = tuple(_estimated(situation, name))
+        yield Option(Sort.ESTIMATE if estimated else Sort.RESOURCES, name, (*estimated, *resources), alone)
+        nodes = _nodes(situation.request, cluster)
+        if nodes is not None:
+            yield Option(Sort.NODES, name, (nodes, *estimated), alone)
+
+
+def _resources(request: Request, cluster: Obj) -> Iterator[Knob]:
+    name = meta.name(cluster)
+    summary = summary_of(cluster) or {}
+    for resource, needed in _needed(request, name).items():
+        had = resource in (summary.get("allocatable") or {})
+        left = left_over(summary, resource) if had else ZERO
+        limit = steps_in(resource, needed + (-left if left < ZERO else ZERO))
+        yield Knob(partial(_more_resources, name, resource), limit)
+
+
+def _more_resources(cluster: str, resource: str, steps: int) -> MoreResources:
+    return MoreResources(cluster, resource, of_steps(resource, steps))
+
+
+def _estimated(situation: Situation, cluster: str) -> Iterator[Knob]:
+    request = situation.request
+    for estimator, answers in situation.answers.items():
+        reported = answers.get(cluster, UNKNOWN)
+        if reported != UNKNOWN:
+            limit = max(request.replicas, 1)
+            yield Knob(partial(MoreEstimated, cluster, estimator, reported), limit)
+
+
+def _nodes(request: Request, cluster: Obj) -> Knob | None:
+    """Nodes of the lowest grade that is enough for each of the Pods."""
+    if grades_of(cluster) is None:
+        return None
+    demands = [on_node(demand_of(requirements)) for count, requirements in _pods(request, meta.name(cluster)) if count]
+    for model in sorted(cluster["spec"]["resourceModels"], key=lambda one: one.get("grade") or 0):
+        least = {part["name"]: part["min"] for part in model["ranges"]}
+        if all(
+            amount(name, quantity(least.get(name, 0))) >= need for demand in demands for name, need in demand.items()
+        ):
+            texts = tuple((name, str(value)) for name, value in least.items())
+            limit = min(sum(count for count, _ in _pods(request, meta.name(cluster))) + 1, _NODES)
+            return Knob(partial(MoreNodes, meta.name(cluster), model.get("grade") or 0, texts), limit)
+    return None
+
+
+# quotas
+
+
+def of_quotas(situation: Situation) -> Iterator[Option]:
+    for quota in situation.quotas:
+        knobs = tuple(_quota(situation, quota))
+        if knobs:
+            yield Option(Sort.QUOTA, "", knobs)
+
+
+def _quota(situation: Situation, quota: Obj) -> Iterator[Knob]:
+    used = (quota.get("status") or {}).get("overallUsed") or {}
+    overall = (quota.get("spec") or {}).get("overall") or {}
+    for resource, needed in _needed(situation.request, "").items():
+        if resource in overall:
+            most = quantity(used.get(resource, ZERO)) + needed * max(situation.fleet.count, 1)
+            yield Knob(partial(_more_quota, meta.name(quota), resource), steps_in(resource, most))
+
+
+def _more_quota(name: str, resource: str, steps: int) -> MoreQuota:
+    return MoreQuota(name, resource, of_steps(resource, steps))
+
+
+# the workload
+
+
+def of_workload(situation: Situation, *, alone: bool) -> Iterator[Option]:
+    request = situation.request
+    if not request.divides_replicas:
+        return
+    if request.previous and not request.fresh:
+        yield Option(Sort.RESCHEDULING, "", (fixed(Reschedule()),), alone)
+    if request.replicas > 1:
+        yield Option(Sort.REPLICAS, "", (Knob(partial(_fewer, request.replicas), request.replicas - 1),), alone)
+    for knob in _less_requested(request):
+        yield Option(Sort.REQUEST, "", (knob,), alone)
+
+
+def _fewer(replicas: int, size: int) -> Replicas:
+    return Replicas(replicas - size)
+
+
+def _less_requested(request: Request) -> Iterable[Knob]:
+    for name, value in ((request.requirements or {}).get("resourceRequest") or {}).items():
+        steps = steps_in(name, quantity(value))
+        if steps > 1:
+            yield Knob(partial(_request_of, name, steps), steps - 1)
+
+
+def _request_of(name: str, steps: int, size: int) -> LessRequested:
+    return LessRequested(name, of_steps(name, steps - size))

@@ -1,0 +1,107 @@
+"""Whether a situation fits: the scheduler's own algorithm decides, on a fleet of its own.
+
+Trials follow one another on one line of fleets, since kept arrays are only valid along one: the next trial's fleet is
+the last one's with what it changed put back. So a trial costs a decision and a few rows, however many clusters there
+are. Trials are limited in number, and in time, for fleets on which a single decision is slow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.algorithm import Profile, default_profile, schedule
+from karmada.scheduler.capacity import Ints
+from karmada.scheduler.decision import Decision
+from karmada.scheduler.estimators.merge import by_slot, estimate_locally, settle
+from karmada.scheduler.estimators.protocol import LocalEstimator, Question
+from karmada.scheduler.fitting.situation import Situation
+from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.meter import NOBODY
+
+TRIALS = 800
+SECONDS = 1.0
+
+
+class OutOfTrials(Exception):
+    """No more trials: what was found so far is all there is."""
+
+
+class Answered:
+    """An estimator whose answers are known already."""
+
+    def __init__(self, name: str, answers: Mapping[str, int]) -> None:
+        self.name = name
+        self._answers = answers
+
+    def estimate(self, question: Question) -> Ints:
+        return by_slot(question, self._answers)
+
+
+class Judge:
+    def __init__(
+        self,
+        estimators: Sequence[LocalEstimator],
+        profile: Profile | None = None,
+        *,
+        trials: int = TRIALS,
+        seconds: float = SECONDS,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._estimators = estimators
+        self._profile = replace(profile or default_profile(), meter=NOBODY)
+        self.trials = trials
+        """How many are left."""
+        self._now = now
+        self._end = now() + seconds
+        self._base: Fleet | None = None
+        self._fleet = Fleet()
+        self._changed: Mapping[str, Obj] = {}
+
+    def fits(self, situation: Situation) -> bool:
+        """Whether it can be scheduled and no quota refuses the result. Raises OutOfTrials."""
+        if not self.trials or self._now() > self._end:
+            raise OutOfTrials
+        self.trials -= 1
+        decision = self.decide(situation)
+        return decision.failure is None and not exceeded(situation, decision.targets)
+
+    def decide(self, situation: Situation) -> Decision:
+        known = [Answered(name, answers) for name, answers in situation.answers.items()]
+        return schedule(situation.request, self._following(situation), [*self._estimators, *known], self._profile)
+
+    def estimate(self, situation: Situation, slots: Ints) -> Ints:
+        """How many more replicas there is capacity for, in any clusters, be they refused by filters or not."""
+        question = Question(situation.request, self._following(situation), slots)
+        known = [Answered(name, answers) for name, answers in situation.answers.items()]
+        return settle(estimate_locally(question, [*self._estimators, *known]), question).room
+
+    def _following(self, situation: Situation) -> Fleet:
+        if self._base is not situation.fleet:
+            self._base, self._changed = situation.fleet, {}
+            self._fleet = Fleet.of(cluster for cluster in situation.fleet.clusters if cluster is not None)
+        wanted, had = situation.changed, self._changed
+        changes: dict[str, Obj | None] = {name: situation.cluster(name) for name in had if name not in wanted}
+        changes.update({name: cluster for name, cluster in wanted.items() if had.get(name) is not cluster})
+        if changes:
+            self._fleet, self._changed = self._fleet.updated(changes), wanted
+        return self._fleet
+
+
+def exceeded(situation: Situation, targets: Sequence[Obj]) -> str:
+    """What the first quota that refuses the result says; "" if none does."""
+    if not situation.quotas:
+        return ""
+    from karmada.admission.binding_quota import difference, usage, used_with
+    from karmada.admission.context import Refusal
+
+    spec = situation.request.spec
+    change = difference(usage({"spec": {**spec, "clusters": list(targets)}}), usage({"spec": spec}))
+    for quota in situation.quotas:
+        try:
+            used_with(quota, change)
+        except Refusal as refusal:
+            return str(refusal)
+    return ""

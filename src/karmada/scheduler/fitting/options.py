@@ -1,0 +1,218 @@
+"""Which changes are worth trying when a resource does not fit: by what refused which cluster, and what is short.
+
+A fleet may have thousands of clusters, so of each sort only a few are tried: those with the fewest obstacles first,
+then the best of every region, then by capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+from karmada.api.taints import is_tolerated
+from karmada.api.well_known import NO_EXECUTE, NO_SCHEDULE
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.decision import Attempt, Decision
+from karmada.scheduler.filters import workload_affinity
+from karmada.scheduler.filters.builtin import (
+    PROPERTIES,
+    ApiEnablement,
+    ClusterAffinity,
+    SpreadConstraint,
+    TaintToleration,
+)
+from karmada.scheduler.filters.eviction import ClusterEviction
+from karmada.scheduler.fitting import capacity_options
+from karmada.scheduler.fitting.admission import admit
+from karmada.scheduler.fitting.changes import EnableApi, EndEviction, Groups, Locate, MovePeers, Sort, Tolerate
+from karmada.scheduler.fitting.judge import Judge
+from karmada.scheduler.fitting.knobs import Knob, Option, distinct, fixed
+from karmada.scheduler.fitting.situation import Situation
+
+TRIED = 6
+"""Clusters that are tried for each sort of change."""
+ATTEMPTS = 3
+"""Groups of clusters that are looked at."""
+_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A cluster that filters refuse."""
+
+    attempt: Attempt
+    name: str
+    filters: tuple[str, ...]
+
+
+def options(situation: Situation, decision: Decision, judge: Judge) -> list[Option]:
+    """The cheapest first."""
+    found: list[Option] = []
+    attempts = decision.attempts[:ATTEMPTS]
+    open_to_some = any(len(attempt.candidates.slots) for attempt in attempts)
+    for attempt in attempts:
+        refused = _refused(situation, attempt, judge)
+        found += _by_filter(situation, refused)
+        names = [one.name for one in refused]
+        for alone, clusters in ((True, _candidates(situation, attempt)), (False, names)):
+            found += capacity_options.of_clusters(situation, clusters[:TRIED], alone=alone)
+    found += _spread(situation, alone=open_to_some)
+    found += capacity_options.of_quotas(situation)
+    found += capacity_options.of_workload(situation, alone=open_to_some)
+    return sorted(distinct(found), key=lambda option: (option.sort, not option.alone))
+
+
+def _candidates(situation: Situation, attempt: Attempt) -> list[str]:
+    """The clusters that passed the filters, best first."""
+    ranking = attempt.ranking
+    if ranking is None:
+        return attempt.candidates.fleet.named[attempt.candidates.slots].tolist()  # type: ignore[no-any-return]
+    return _mixed(situation, ranking.names(np.arange(len(ranking.slots))))
+
+
+def _mixed(situation: Situation, names: Sequence[str]) -> list[str]:
+    """First the first of every region, then the second of each, and so on."""
+    places: dict[str, int] = {}
+    order: list[tuple[int, str]] = []
+    for name in names:
+        region = (situation.cluster(name).get("spec") or {}).get("region") or ""
+        places[region] = places.get(region, 0) + 1
+        order.append((places[region], name))
+    return [name for _, name in sorted(order, key=lambda entry: entry[0])]
+
+
+# spread constraints
+
+
+def _spread(situation: Situation, *, alone: bool) -> Iterator[Option]:
+    if situation.request.plan.spread_ignored:
+        return
+    for place, constraint in enumerate(situation.placement["spreadConstraints"]):
+        by = constraint.get("spreadByField") or f"label {constraint.get('spreadByLabel')}"
+        least, most = constraint.get("minGroups") or 0, constraint.get("maxGroups") or 0
+        if least > 1:
+            yield Option(Sort.SPREAD, "", (Knob(partial(_fewer, place, by, least), least - 1),), alone)
+        if 0 < most < situation.fleet.count:
+            limit = situation.fleet.count - most
+            yield Option(Sort.SPREAD, "", (Knob(partial(_more, place, by, most), limit),), alone)
+
+
+def _fewer(place: int, by: str, least: int, size: int) -> Groups:
+    return Groups(place, by, "minGroups", least - size)
+
+
+def _more(place: int, by: str, most: int, size: int) -> Groups:
+    return Groups(place, by, "maxGroups", most + size)
+
+
+# clusters that are refused
+
+
+def _refused(situation: Situation, attempt: Attempt, judge: Judge) -> list[Refused]:
+    """The most promising first."""
+    found = {
+        name: Refused(attempt, name, tuple(filter_name for filter_name, _ in refusals))
+        for name, refusals in attempt.candidates.obstacles()
+    }
+    if not found:
+        return []
+    slots = np.array([situation.fleet.slots[name] for name in found], np.int64)
+    room = dict(zip(found, judge.estimate(situation, slots).tolist(), strict=True))
+    by_room = sorted(found, key=lambda name: (-room[name], name))
+    return sorted((found[name] for name in _mixed(situation, by_room)), key=lambda one: len(one.filters))
+
+
+def _by_filter(situation: Situation, refused: Sequence[Refused]) -> Iterator[Option]:
+    for filter_name, (sort, make) in _MAKERS.items():
+        made = (
+            Option(sort, one.name, knobs, alone=len(one.filters) == 1)
+            for one in refused
+            if filter_name in one.filters
+            for knobs in make(situation, one)
+        )
+        yield from islice(distinct(made), TRIED)
+
+
+def _tolerate(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
+    taints = (situation.cluster(one.name).get("spec") or {}).get("taints") or ()
+    tolerations = situation.request.plan.tolerations
+    yield tuple(
+        fixed(Tolerate(taint.get("key") or "", taint.get("value") or "", taint["effect"]))
+        for taint in taints
+        if taint.get("effect") in _EFFECTS and not is_tolerated(taint, tolerations)
+    )
+
+
+def _admit(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
+    found = admit(situation.placement, situation.cluster(one.name), one.attempt.index)
+    if found is not None:
+        yield (fixed(found),)
+
+
+def _locate(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
+    """A value that other clusters have, or a new one."""
+    spec = situation.cluster(one.name).get("spec") or {}
+    fields = [PROPERTIES[by] for by in situation.request.plan.fields if by in PROPERTIES]
+    missing = [field for field in fields if not spec.get(field)]
+    for value in (partial(_known_value, situation), _new_value):
+        yield tuple(fixed(Locate(one.name, field, value(field))) for field in missing)
+
+
+def _known_value(situation: Situation, field: str) -> str:
+    for slot in situation.fleet.by_name.tolist():
+        here = (situation.fleet.cluster(slot).get("spec") or {}).get(field)
+        if here:
+            return str(here[0] if isinstance(here, list) else here)
+    return _new_value(field)
+
+
+def _new_value(field: str) -> str:
+    return f"another-{field.removesuffix('s')}"
+
+
+def _enable(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
+    resource = situation.request.resource
+    yield (fixed(EnableApi(one.name, resource.get("apiVersion") or "", resource.get("kind") or "")),)
+
+
+def _end_eviction(_situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
+    yield (fixed(EndEviction(one.name)),)
+
+
+def _apart(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
+    yield from _peers(situation, one, workload_affinity.ANTI_AFFINITY, there=False)
+
+
+def _together(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:
+    yield from _peers(situation, one, workload_affinity.AFFINITY, there=True)
+
+
+def _peers(situation: Situation, one: Refused, which: str, *, there: bool) -> Iterator[tuple[Knob, ...]]:
+    """The members of its group that are in the wrong place."""
+    request = situation.request
+    if request.peers is None:
+        return
+    try:
+        members: list[tuple[Obj, set[str]]] = list(workload_affinity.members(request, request.peers, which))
+    except (workload_affinity.NotComparable, workload_affinity.NotListed):
+        return
+    wrong = [meta.name(binding) for binding, clusters in members if clusters and (one.name in clusters) is not there]
+    if wrong:
+        yield (fixed(MovePeers(one.name, tuple(wrong), there)),)
+
+
+_Make = Callable[[Situation, Refused], Iterator[tuple[Knob, ...]]]
+_MAKERS: dict[str, tuple[Sort, _Make]] = {
+    TaintToleration.name: (Sort.TOLERATION, _tolerate),
+    ClusterAffinity.name: (Sort.AFFINITY, _admit),
+    SpreadConstraint.name: (Sort.LOCATION, _locate),
+    ApiEnablement.name: (Sort.API, _enable),
+    ClusterEviction.name: (Sort.EVICTION, _end_eviction),
+    workload_affinity.WorkloadAntiAffinity.name: (Sort.PEER, _apart),
+    workload_affinity.WorkloadAffinity.name: (Sort.PEER, _together),
+}

@@ -1,0 +1,93 @@
+"""Everything a decision depends on that a change can reach, as a value; what is not changed is shared.
+
+A `Situation` never changes; the `with_…` methods make the next one. Clusters are kept as the fleet has them, plus the
+few that are different on trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.request import Peers, Request
+
+Answers = Mapping[str, Mapping[str, int]]
+"""By estimator and cluster, how many more replicas there is capacity for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    request: Request
+    fleet: Fleet
+    answers: Answers = field(default_factory=dict)
+    """Of estimators that cannot be called again and again: what they returned, taken as given."""
+    quotas: Sequence[Obj] = ()
+    """The FederatedResourceQuotas that the result must not exceed."""
+    changed: Mapping[str, Obj] = field(default_factory=dict)
+    """Clusters that are different from those of the fleet, by name."""
+
+    def cluster(self, name: str) -> Obj:
+        return self.changed.get(name) or self.fleet.cluster(self.fleet.slots[name])
+
+    def clusters(self) -> list[Obj]:
+        """All of them, in the order of names."""
+        return [self.cluster(self.fleet.names[slot]) for slot in self.fleet.by_name.tolist()]
+
+    @property
+    def placement(self) -> Obj:
+        return self.request.spec.get("placement") or {}
+
+    def with_cluster(self, name: str, cluster: Obj) -> Situation:
+        return replace(self, changed={**self.changed, name: cluster})
+
+    def with_request(self, **spec: object) -> Situation:
+        """With these fields of the binding's spec."""
+        return self._requested({**self.request.spec, **spec})
+
+    def with_placement(self, **fields: object) -> Situation:
+        return self.with_request(placement={**self.placement, **fields})
+
+    def from_scratch(self) -> Situation:
+        return self._requested(self.request.spec, fresh=True)
+
+    def with_peers(self, peers: Peers) -> Situation:
+        return self._requested(self.request.spec, peers=peers)
+
+    def _requested(self, spec: Obj, *, fresh: bool = False, peers: Peers | None = None) -> Situation:
+        old = self.request
+        new = Request(
+            spec,
+            affinity_name=old.affinity_name,
+            fresh=fresh or old.fresh,
+            peers=peers or old.peers,
+            assumed=old.assumed,
+        )
+        return replace(self, request=new)
+
+
+class MovedPeers:
+    """The bindings of a group, with one more or one less target for some of them."""
+
+    def __init__(self, peers: Peers, moved: Iterable[str], cluster: str, *, there: bool) -> None:
+        """`moved`: names of bindings that are (`there`) or are not in the cluster."""
+        self._peers = peers
+        self._moved = frozenset(moved)
+        self._cluster = cluster
+        self._there = there
+
+    def affinity(self, group: str) -> list[Obj]:
+        return [self._seen(binding) for binding in self._peers.affinity(group)]
+
+    def anti_affinity(self, group: str) -> list[Obj]:
+        return [self._seen(binding) for binding in self._peers.anti_affinity(group)]
+
+    def _seen(self, binding: Obj) -> Obj:
+        if meta.name(binding) not in self._moved:
+            return binding
+        targets = [target for target in binding["spec"].get("clusters") or () if target["name"] != self._cluster]
+        if self._there:
+            targets.append({"name": self._cluster})
+        return {**binding, "spec": {**binding["spec"], "clusters": targets}}

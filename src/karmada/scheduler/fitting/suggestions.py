@@ -1,0 +1,170 @@
+"""What would make a resource fit: for each sort of change the smallest, the cheapest sorts first.
+
+Where no single change helps, two together are tried. A suggestion is only made if the scheduler's algorithm, given the
+changed situation, schedules the resource. The number of trials is bounded, so the list may be incomplete in large
+fleets, and says so; what it holds is always true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, zip_longest
+
+from karmada.kube.objects.types import Obj
+from karmada.scheduler.decision import Decision
+from karmada.scheduler.fitting.changes import Change, Sort, in_words
+from karmada.scheduler.fitting.judge import Judge, OutOfTrials, exceeded
+from karmada.scheduler.fitting.knobs import Knob, Option, Sizes, changes_of
+from karmada.scheduler.fitting.options import options
+from karmada.scheduler.fitting.search import Fits, smallest
+from karmada.scheduler.fitting.situation import Situation
+
+OF_A_SORT = 2
+"""As many suggestions of one sort are enough."""
+PAIRS = 2
+OF_EACH = 3
+"""Options of one sort of which pairs are made."""
+SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    sorts: tuple[Sort, ...]
+    knobs: tuple[Knob, ...]
+    sizes: Sizes
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return changes_of(self.knobs, self.sizes)
+
+    @property
+    def text(self) -> str:
+        """Completes "it would fit if"."""
+        return in_words(self.changes)
+
+    @property
+    def data(self) -> Obj:
+        changes = [{"sort": change.sort.name.lower(), **change.data} for change in self.changes]
+        return {"text": f"fits if {self.text}", "changes": changes}
+
+    def apply(self, situation: Situation) -> Situation:
+        return applied(self.changes, situation)
+
+    def smaller(self) -> Iterator[tuple[Change, ...]]:
+        """The same with one step less of one of its changes: none of these fits."""
+        for place, size in enumerate(self.sizes):
+            if size:
+                yield changes_of(self.knobs, (*self.sizes[:place], size - 1, *self.sizes[place + 1 :]))
+
+    @property
+    def effort(self) -> tuple[tuple[Sort, ...], float]:
+        """Cheap sorts first; of one sort, what is less of what could be needed."""
+        shares = (size / knob.limit for knob, size in zip(self.knobs, self.sizes, strict=True))
+        return tuple(sorted({change.sort for change in self.changes})), sum(shares)
+
+
+@dataclass(slots=True)
+class Advice:
+    suggestions: list[Suggestion] = field(default_factory=list)
+    complete: bool = True
+    """False if the search ended before everything was tried."""
+    quota: str = ""
+    """What a quota says that refuses the result."""
+    clusters: int = 0
+    """How many there are to choose from."""
+
+    @property
+    def shown(self) -> list[Suggestion]:
+        """A few for people: the best of every sort, then the second best."""
+        by_sort: dict[tuple[Sort, ...], list[Suggestion]] = {}
+        for one in self.suggestions:
+            by_sort.setdefault(one.effort[0], []).append(one)
+        in_turns = [one for row in zip_longest(*by_sort.values()) for one in row if one is not None]
+        return sorted(in_turns[:SHOWN], key=lambda one: one.effort)
+
+    @property
+    def text(self) -> str:
+        """What the list means, for people."""
+        if not self.clusters:
+            return "no cluster is joined that it could go to"
+        if not self.suggestions:
+            tried = "" if self.complete else " among those that were tried in time"
+            return f"no single change, nor two together, would make it fit{tried}"
+        if len(self.suggestions[0].sorts) > 1:
+            return "no single change would make it fit; it would fit if"
+        return "it would fit if"
+
+    @property
+    def data(self) -> Obj:
+        return {"text": self.text, "suggestions": [one.data for one in self.suggestions], "complete": self.complete}
+
+
+def applied(changes: Sequence[Change], situation: Situation) -> Situation:
+    for change in changes:
+        situation = change.apply(situation)
+    return situation
+
+
+def suggest(situation: Situation, judge: Judge, decision: Decision | None = None) -> Advice | None:
+    """None for what fits. `decision`: how the situation was decided, if that is known."""
+    decision = decision or judge.decide(situation)
+    quota = exceeded(situation, decision.targets) if decision.failure is None else ""
+    if decision.failure is None and not quota:
+        return None
+    advice = Advice(quota=quota, clusters=situation.fleet.count - len(situation.fleet.leaving))
+
+    def fits(changes: Sequence[Change]) -> bool:
+        return judge.fits(applied(changes, situation))
+
+    worth_trying = options(situation, decision, judge)
+    try:
+        for one in _singles(worth_trying, fits):
+            advice.suggestions.append(one)
+        for one in () if advice.suggestions else _pairs(worth_trying, fits):
+            advice.suggestions.append(one)
+    except OutOfTrials:
+        advice.complete = False
+    advice.suggestions.sort(key=lambda one: one.effort)
+    return advice
+
+
+def _singles(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
+    found: list[tuple[Sort, str]] = []
+    for option in worth_trying:
+        enough = sum(sort is option.sort for sort, _ in found) >= OF_A_SORT
+        if not option.alone or enough or (option.about and (option.sort, option.about) in found):
+            continue
+        sizes = smallest(option.knobs, fits)
+        if sizes is not None:
+            found.append((option.sort, option.about))
+            yield Suggestion((option.sort,), option.knobs, sizes)
+
+
+def _pairs(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
+    """Those about the same cluster first: it may have two obstacles."""
+    pairs = sorted(combinations(_few_of_each(worth_trying), 2), key=_promise)
+    found = 0
+    for one, other in pairs:
+        sizes = smallest((*one.knobs, *other.knobs), fits)
+        if sizes is not None:
+            yield Suggestion((one.sort, other.sort), (*one.knobs, *other.knobs), sizes)
+            found += 1
+            if found == PAIRS:
+                return
+
+
+def _few_of_each(worth_trying: Sequence[Option]) -> list[Option]:
+    counts: dict[tuple[Sort, bool], int] = {}
+    few: list[Option] = []
+    for option in worth_trying:
+        key = (option.sort, option.alone)
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= OF_EACH:
+            few.append(option)
+    return few
+
+
+def _promise(pair: tuple[Option, Option]) -> tuple[bool, int]:
+    one, other = pair
+    return not (one.about and one.about == other.about), one.sort + other.sort
