@@ -2,11 +2,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from karmada.scheduler.algorithm import schedule
 from karmada.scheduler.explain import Fate, explain
+from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.request import Request
 from tests.support.scheduling_cases import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,
+    Fixed,
     cluster,
     config_map,
     deployment,
@@ -45,7 +51,7 @@ def test_every_cluster_has_a_reason() -> None:
     assert (reasons["a"].score, reasons["a"].room, reasons["a"].replicas) == (0, 6, 4)
     assert (reasons["b"].score, reasons["b"].room, reasons["b"].replicas) == (100, 4, 5)
     assert reasons["b"].why == (
-        "number 1 of 3 with score 100 and room for 4 more replica(s); "
+        "number 1 of 3 with score 100 and room for 4 more replica(s) by fixed; "
         "5 replica(s), scale up: weight 4 of 10 in 6 replica(s), had 3"
     )
     assert "2 cluster(s) were selected by the spread constraints" in reasons["c"].why
@@ -94,3 +100,28 @@ def test_every_attempt_is_explained() -> None:
 def test_nothing_selected_is_reported() -> None:
     decision = run(deployment(5, placement(DYNAMIC, spread("cluster", 4, 5))), CLUSTERS, {"a": 9})
     assert "nothing was selected" in reported(decision)["a"].why
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        (
+            {"general-estimator": 12, "scheduler-estimator": 3},
+            "room for 3 more replica(s) by estimator (12 by summary)",
+        ),
+        ({"general-estimator": 2, "scheduler-estimator": 3}, "room for 2 more replica(s) by summary (3 by estimator)"),
+        ({"general-estimator": 3, "scheduler-estimator": 3}, "room for 3 more replica(s) by estimator (3 by summary)"),
+        ({"general-estimator": 4}, "room for 4 more replica(s) by summary"),
+        ({"general-estimator": 4, "own": -1}, "room for 4 more replica(s) by summary"),
+        ({"own": -1}, "room for 1 more replica(s) as wanted, since no estimator knows"),
+    ],
+)
+def test_the_estimator_that_decided_is_named(answers: dict[str, int], text: str) -> None:
+    estimators = []
+    for name, count in answers.items():
+        estimators.append(Fixed({"a": count}))
+        estimators[-1].name = name
+    decision = schedule(Request(deployment(1, placement(DYNAMIC))), Fleet.of([cluster("a")]), estimators)
+    [reason] = explain(decision)[0].clusters
+    assert f" and {text}; " in reason.why
+    assert reason.estimates == {name: count for name, count in answers.items() if count >= 0}

@@ -6,8 +6,8 @@ A cluster was refused by a filter, or was not selected, or was selected and got 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -15,8 +15,12 @@ import numpy as np
 from karmada.estimator.terms import MAX_REPLICAS
 from karmada.scheduler.assignment import Divided
 from karmada.scheduler.decision import Attempt, Decision
+from karmada.scheduler.estimators.protocol import UNKNOWN
 from karmada.scheduler.estimators.shortage import shortage
 from karmada.scheduler.placement import BY_DUPLICATION
+
+_SHORT = {"general-estimator": "summary", "scheduler-estimator": "estimator"}
+"""What the figures are from: the resource summary of the Cluster, or the nodes and Pods of the member."""
 
 
 class Fate(StrEnum):
@@ -28,7 +32,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterReason:
-    """`filter` is the one that refused it; `score`, `room` (for further replicas) and `replicas` are of candidates."""
+    """`filter` is the one that refused it; the fields after it are of candidates.
+
+    `room` is for further replicas: the least that estimators report, which are in `estimates` by name.
+    """
 
     cluster: str
     fate: Fate
@@ -37,6 +44,7 @@ class ClusterReason:
     score: int | None = None
     room: int | None = None
     replicas: int | None = None
+    estimates: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.cluster}: {self.fate}, {self.why}"
@@ -88,22 +96,48 @@ def _candidates(attempt: Attempt) -> Iterator[ClusterReason]:
         return
     selected = {} if attempt.selected is None else {place: n for n, place in enumerate(attempt.selected.tolist())}
     replicas = {target["name"]: target.get("replicas") for target in attempt.targets}
+    estimates = _estimates(attempt)
     for place, name in enumerate(ranking.names(np.arange(len(ranking.slots)))):
         score, room = int(ranking.score[place]), int(ranking.room[place])
-        rank = f"number {place + 1} of {len(ranking.slots)} with score {score} and {_room(room)}"
+        here = estimates[int(ranking.slots[place])]
+        rank = f"number {place + 1} of {len(ranking.slots)} with score {score} and {_room(room, here)}"
         if room == 0:
             cause = shortage(attempt.candidates.fleet.cluster(int(ranking.slots[place])), attempt.request.requirements)
             rank += f" ({cause})" if cause else ""
         if place not in selected:
             why = f"{rank}; {_left_out(attempt)}"
-            yield ClusterReason(name, Fate.LEFT_OUT, why, score=score, room=room)
+            yield ClusterReason(name, Fate.LEFT_OUT, why, score=score, room=room, estimates=here)
         else:
             why = f"{rank}; {_share(attempt, name)}"
-            yield ClusterReason(name, Fate.SELECTED, why, score=score, room=room, replicas=replicas.get(name))
+            given = replicas.get(name)
+            yield ClusterReason(name, Fate.SELECTED, why, score=score, room=room, replicas=given, estimates=here)
 
 
-def _room(room: int) -> str:
-    return "room for any number of replicas" if room >= MAX_REPLICAS else f"room for {room} more replica(s)"
+def _estimates(attempt: Attempt) -> dict[int, dict[str, int]]:
+    """By slot and estimator, where the estimator knows; the order is that of the estimators."""
+    slots: list[int] = attempt.candidates.slots.tolist()
+    found: dict[int, dict[str, int]] = {slot: {} for slot in slots}
+    for name, answer in attempt.estimate.answers if attempt.estimate is not None else ():
+        for slot, count in zip(slots, answer.tolist(), strict=True):
+            if count != UNKNOWN:
+                found[slot][name] = count
+    return found
+
+
+def _room(room: int, estimates: Mapping[str, int]) -> str:
+    """With the estimator that decided, and what others report."""
+    if room >= MAX_REPLICAS:
+        return "room for any number of replicas"
+    text = f"room for {room} more replica(s)"
+    decided = [name for name, count in estimates.items() if count == room]
+    if not decided:
+        return f"{text} as wanted, since no estimator knows"
+    others = [f"{count} by {_short(name)}" for name, count in estimates.items() if name != decided[-1]]
+    return f"{text} by {_short(decided[-1])}" + (f" ({', '.join(others)})" if others else "")
+
+
+def _short(estimator: str) -> str:
+    return _SHORT.get(estimator, estimator)
 
 
 def _left_out(attempt: Attempt) -> str:

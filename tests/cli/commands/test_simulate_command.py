@@ -122,6 +122,20 @@ async def test_it_reports_where_a_workload_would_go_and_why(plane: Scheduling, t
     assert await everything(plane) == before
 
 
+async def test_what_would_make_it_fit_is_suggested(trying: Trying) -> None:
+    objects = {"workload": template(40), "policy": policy(placement(DYNAMIC))}
+    result = await trying("--cordon", "m1", **objects)
+    lines = result.output.splitlines()
+    start = lines.index("It would fit if:")
+    assert lines[start + 1 : start + 3] == ["  - m2 had 30 more pods", "  - replicas were 10"]
+    data = yaml.safe_load((await trying("--cordon", "m1", "-o", "yaml", **objects)).output)
+    assert [one["text"] for one in data[0]["then"]["fit"]["suggestions"]] == [
+        "fits if m2 had 30 more pods",
+        "fits if replicas were 10",
+    ]
+    assert await trying.then("--cordon", "m1", "--replicas", "10", **objects) == {"m2": 10}
+
+
 async def test_clusters_can_fail_or_be_cordoned_on_trial(trying: Trying) -> None:
     objects = {"workload": template(), "policy": policy(placement(DUPLICATED))}
     assert await trying.then(**objects) == {"m1": 6, "m2": 6}

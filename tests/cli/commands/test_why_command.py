@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from karmada.api.cluster import Cluster
-from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
+from karmada.api.policy import ClusterPropagationPolicy, FederatedResourceQuota, PropagationPolicy
 from karmada.cli.commands.why import why
 from karmada.cli.prediction import evictions
 from karmada.controllers.context import Settings
@@ -19,7 +19,7 @@ from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_yaml
-from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
+from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 
 CONFIG_MAPS, EVENTS = GVR("", "v1", "configmaps"), GVR("", "v1", "events")
@@ -179,6 +179,80 @@ async def test_no_room_is_explained(plane: Scheduling) -> None:
     await plane.bind("web-deployment", {**deployment(2, placement(DYNAMIC)), "replicaRequirements": requirements})
     printed = (await explain(plane, "deployment/web")).output
     assert "(a replica requests cpu: 1500m, of which the cluster reports nothing)" in printed
+
+
+async def test_what_would_make_it_fit_is_suggested_and_is_true(plane: Scheduling) -> None:
+    await plane.clusters("m1", "m2", "m3", pods=4)
+    where = placement(DYNAMIC, spread("cluster", 1, 1))
+    await plane.bind("web-deployment", deployment(6, where))
+    printed = (await explain(plane, "deployment/web")).output
+    assert "no enough resource when selecting 1 clusters" in printed
+    advice = printed[printed.index("It would fit if:") : printed.index("CLUSTER")]
+    assert advice.splitlines()[:-1] == [
+        "It would fit if:",
+        "  - maxGroups of the spread constraint by cluster were 2",
+        "  - m1 had 2 more pods",
+        "  - m2 had 2 more pods",
+        "  - replicas were 4",
+    ]
+    await plane.report("m1", 6)
+    await plane.rest()
+    assert "Written:     m1:6" in (await explain(plane, "deployment/web")).output
+    assert "would fit" not in (await explain(plane, "deployment/web")).output
+
+
+async def test_the_example_of_the_documentation_is_true(plane: Scheduling) -> None:
+    await plane.clusters("member1", pods=20)
+    await plane.clusters("member2", pods=10)
+    await plane.cluster("member3", pods=30, taints=[{"key": "maintenance", "effect": "NoSchedule"}])
+    spec = deployment(36, placement(DYNAMIC))
+    await plane.bind("nginx-deployment", {**spec, "resource": {**spec["resource"], "name": "nginx"}})
+    printed = (await explain(plane, "deployment/nginx")).output
+    page = (Path(__file__).parents[3] / "docs" / "scheduling.md").read_text()
+    example = page.split("$ karmadactl why deployment/nginx\n")[1].split("\n```")[0]
+    head, rest = example.split("\n...\n")
+    assert printed.startswith(head)
+    assert printed.endswith(rest + "\n")
+
+
+async def test_suggestions_are_data_too(plane: Scheduling) -> None:
+    await plane.cluster("m1", taints=[{"key": "maintenance", "effect": "NoSchedule"}])
+    await plane.bind("settings-configmap", config_map({}))
+    as_json = orjson.loads((await explain(plane, "cm/settings", "-o", "json")).output)
+    fit = as_json["now"]["fit"]
+    assert fit["complete"] is True
+    [suggestion] = fit["suggestions"]
+    assert suggestion["text"] == "fits if the taint maintenance:NoSchedule were tolerated"
+    [change] = suggestion["changes"]
+    assert change["add"] == {"key": "maintenance", "operator": "Equal", "effect": "NoSchedule"}
+    as_yaml = load_yaml((await explain(plane, "cm/settings", "-o", "yaml")).output)
+    assert as_yaml == as_json
+    placed = {"clusterTolerations": [change["add"]]}
+    await plane.client.patch(BINDINGS, "settings-configmap", "default", {"spec": {"placement": placed}})
+    await plane.rest()
+    assert orjson.loads((await explain(plane, "cm/settings", "-o", "json")).output)["now"]["fit"] is None
+
+
+async def test_a_quota_that_refuses_the_result_is_named_with_what_it_lacks(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=9)
+    metadata = {"name": "team", "namespace": "default"}
+    head = {"apiVersion": FederatedResourceQuota.gvk.api_version, "kind": "FederatedResourceQuota"}
+    await plane.client.create(
+        FederatedResourceQuota.gvr, {**head, "metadata": metadata, "spec": {"overall": {"cpu": "1"}}}
+    )
+    requirements = {"resourceRequest": {"cpu": "1"}}
+    await plane.client.patch(
+        Cluster.gvr,
+        "m1",
+        "",
+        {"status": {"resourceSummary": {"allocatable": {"pods": "9", "cpu": "9"}}}},
+        subresource="status",
+    )
+    spec = deployment(3, placement(DYNAMIC), replicaRequirements=requirements, suspension={"scheduling": True})
+    await plane.bind("web-deployment", spec)
+    printed = (await explain(plane, "deployment/web", "--feature-gates", "FederatedQuotaEnforcement=true")).output
+    assert "A quota refuses that: FederatedResourceQuota(default/team) exceeded for resource cpu" in printed
+    assert "  - the FederatedResourceQuota team had 2 more cpu\n" in printed
 
 
 # without a binding

@@ -76,7 +76,7 @@ def test_a_taint_that_could_be_tolerated() -> None:
             "changes": [
                 {
                     "sort": "toleration",
-                    "object": "policy",
+                    "object": {"kind": "policy"},
                     "field": "placement.clusterTolerations",
                     "add": toleration,
                 }
@@ -268,7 +268,7 @@ def test_a_quota_that_refuses_the_result() -> None:
 def test_two_changes_where_one_is_not_enough() -> None:
     clusters = [cluster("m1", kinds=[], taints=["x:NoSchedule"])]
     advice = advice_on(config_map({}), clusters)
-    assert advice.text == "no single change would make it fit; it would fit if"
+    assert advice.message == "no single change would make it fit"
     assert [one.text for one in advice.suggestions] == [
         "the taint x:NoSchedule were tolerated and the API v1 ConfigMap were enabled in m1"
     ]
@@ -279,12 +279,14 @@ def test_that_nothing_helps_is_said() -> None:
     clusters = [cluster("m1", kinds=[], taints=["x:NoSchedule"])]
     advice = advice_on(config_map(where), clusters)
     assert not advice.suggestions
-    assert advice.text == "no single change, nor two together, would make it fit"
+    assert advice.message == "no single change, nor two together, would make it fit"
 
 
 def test_without_clusters_that_is_the_cause() -> None:
-    assert advice_on(config_map({}), []).text == "no cluster is joined that it could go to"
-    assert advice_on(config_map({}), [cluster("m1", deleting=True)]).text == "no cluster is joined that it could go to"
+    assert advice_on(config_map({}), []).message == "no cluster is joined that it could go to"
+    assert (
+        advice_on(config_map({}), [cluster("m1", deleting=True)]).message == "no cluster is joined that it could go to"
+    )
 
 
 def test_a_search_that_ends_early_says_so_and_what_it_found_is_true() -> None:
@@ -298,7 +300,7 @@ def test_a_search_that_ends_early_says_so_and_what_it_found_is_true() -> None:
     late = suggest(situation, Judge([GeneralEstimator()], seconds=-1.0))
     assert late is not None
     assert (late.complete, late.suggestions) == (False, [])
-    assert late.text.endswith("among those that were tried in time")
+    assert late.message.endswith("among those that were tried in time")
 
 
 def test_only_a_few_are_shown_and_of_every_sort_the_best() -> None:

@@ -8,7 +8,7 @@ Nothing is written.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ import click
 from karmada.cli.prediction import intended_binding as intended
 from karmada.cli.prediction import rebalancing, scheduling
 from karmada.cli.prediction.failing import Failover, failover_of
-from karmada.cli.prediction.trials import Fleet, Outcome, Trial, changed, check, decide
+from karmada.cli.prediction.trials import Fleet, Outcome, Trial, advise, changed, check, decide
 from karmada.cli.targeting import connect
 from karmada.kube.objects.types import Obj
 
@@ -32,6 +32,8 @@ class Simulation(NamedTuple):
     outcomes: list[Outcome]
     notes: list[str]
     """On what is not among the outcomes."""
+    quotas: Mapping[str, Sequence[Obj]] = {}
+    """The federated quotas by namespace."""
 
 
 class Given(NamedTuple):
@@ -108,16 +110,17 @@ def simulate(
         with_failover=with_failover,
     )
     config = connect.control_config(kubeconfig, karmada_context)
-    outcomes, notes = connect.run(_simulate(config, scheduler, given, trial, namespace or config.namespace, names))
-    for note in notes:
+    simulated = connect.run(_simulate(config, scheduler, given, trial, namespace or config.namespace, names))
+    outcomes = simulated.outcomes
+    for note in simulated.notes:
         click.echo(f"Note: {note}", err=True)
-    if output:
-        click.echo(scheduling.as_json([_data(outcome, moves=rebalance) for outcome in outcomes]))
-    elif not outcomes:
-        return
-    elif len(outcomes) > 1 and not given.resources:
+    if not output and len(outcomes) > 1 and not given.resources:
         click.echo("\n".join(_overview(outcomes, moves=rebalance)))
-    else:
+        return
+    advise(scheduler, outcomes, simulated.quotas)
+    if output:
+        click.echo(scheduling.formatted([_data(outcome, moves=rebalance) for outcome in outcomes], output))
+    elif outcomes:
         click.echo("\n\n".join("\n".join(_lines(outcome, moves=rebalance)) for outcome in outcomes))
 
 
@@ -167,25 +170,33 @@ async def _simulate(
     namespace: str,
     names: Sequence[str],
 ) -> Simulation:
+    async with connect.connected(config) as client:
+        found = await _predict(client, scheduler, given, trial, namespace, names)
+        spaces = {outcome.namespace for outcome in found.outcomes}
+        return found._replace(quotas={space: await scheduler.quotas(client, space) for space in spaces})
+
+
+async def _predict(
+    client: Client, scheduler: scheduling.Scheduler, given: Given, trial: Trial, namespace: str, names: Sequence[str]
+) -> Simulation:
     from karmada.api.cluster import Cluster
 
     policies = [await intended.admitted(policy, namespace) for policy in given.policies]
-    async with connect.connected(config) as client:
-        await scheduler.follow(client)
-        clusters = (await client.list_all(Cluster.gvr)).items
-        check(clusters, trial.failing | trial.cordoned)
-        failover = await failover_of(client, scheduler.gates, assumed=trial.with_failover)
-        clusters = [changed(cluster, trial, failover) for cluster in clusters]
-        if not given.resources and not policies:
-            workloads = [*given.rebalanced, *await rebalancing.named(client, names, namespace)]
-            return await _of_bindings(client, scheduler, clusters, failover, trial, workloads)
-        resources = [await _placed(client, obj, namespace) for obj in given.resources]
-        if not resources:
-            resources = await _selected(client, policies)
-        if not resources:
-            raise connect.failure("no resource in the given files, and none that their policies select")
-        found = [await _outcome(client, scheduler, one, policies, clusters, failover, trial) for one in resources]
-        return Simulation(found, [])
+    await scheduler.follow(client)
+    clusters = (await client.list_all(Cluster.gvr)).items
+    check(clusters, trial.failing | trial.cordoned)
+    failover = await failover_of(client, scheduler.gates, assumed=trial.with_failover)
+    clusters = [changed(cluster, trial, failover) for cluster in clusters]
+    if not given.resources and not policies:
+        workloads = [*given.rebalanced, *await rebalancing.named(client, names, namespace)]
+        return await _of_bindings(client, scheduler, clusters, failover, trial, workloads)
+    resources = [await _placed(client, obj, namespace) for obj in given.resources]
+    if not resources:
+        resources = await _selected(client, policies)
+    if not resources:
+        raise connect.failure("no resource in the given files, and none that their policies select")
+    found = [await _outcome(client, scheduler, one, policies, clusters, failover, trial) for one in resources]
+    return Simulation(found, [])
 
 
 async def _placed(client: Client, obj: Obj, namespace: str) -> Obj:
@@ -316,6 +327,7 @@ def _lines(outcome: Outcome, *, moves: bool) -> list[str]:
         *([["Moves:", str(rebalancing.moves(outcome))]] if moves else []),
     ]
     lines = [*scheduling.table(rows), *(f"Note:     {note}" for note in outcome.notes)]
+    lines += scheduling.advised(outcome.advice)
     now = {name: str(count) for name, count in scheduling.counts(outcome.before).items()}
     for one in explain(outcome.decision):
         group = [f'Group "{one.affinity_name}": {one.outcome}'] if one.affinity_name else []
@@ -354,6 +366,6 @@ def _data(outcome: Outcome, *, moves: bool) -> Obj:
         "policy": outcome.policy,
         "now": outcome.before,
         "notes": outcome.notes,
-        "then": scheduling.as_data(outcome.decision),
+        "then": scheduling.as_data(outcome.decision, outcome.advice),
         **({"moves": rebalancing.moves(outcome)} if moves else {}),
     }

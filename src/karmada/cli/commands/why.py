@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
     from karmada.kube.client.discovery import Mapping
     from karmada.scheduler.decision import Decision
+    from karmada.scheduler.fitting.suggestions import Advice
 
 _EVENTS = 5
 _SCHEDULING = (
@@ -46,6 +47,8 @@ class Found(NamedTuple):
     """Clusters that were chosen and are not Ready or do not exist, with the reason."""
     left: tuple[str, ...] = ()
     """The clusters it is leaving: why, and what its copies there wait for."""
+    advice: Advice | None = None
+    """What would make it fit; None if it fits."""
 
 
 @click.command()
@@ -64,7 +67,7 @@ def why(
     kubeconfig: str,
     karmada_context: str,
 ) -> None:
-    """Explain why a resource is in its clusters, and why it is not in the others.
+    """Explain why a resource is in its clusters, why it is not in the others, and what would make it fit.
 
     \b
     Examples:
@@ -76,7 +79,7 @@ def why(
     scheduler = scheduling.Scheduler(plugins, feature_gates)
     config = connect.control_config(kubeconfig, karmada_context)
     found = connect.run(_look(config, scheduler, kind, name, namespace or config.namespace, fresh=fresh))
-    click.echo(scheduling.as_json(_data(found)) if output else "\n".join(_lines(found)))
+    click.echo(scheduling.formatted(_data(found), output) if output else "\n".join(_lines(found)))
 
 
 def _parsed(names: tuple[str, ...]) -> tuple[str, str]:
@@ -107,7 +110,9 @@ async def _look(
         events = await _events(client, binding)
         clusters = (await client.list_all(Cluster.gvr)).items
         fleet = Fleet.of(clusters)
-        others = await scheduler.others(client, binding["metadata"].get("namespace", ""))
+        namespace = binding["metadata"].get("namespace", "")
+        others = await scheduler.others(client, namespace)
+        quotas = await scheduler.quotas(client, namespace)
         left = await _left(client, binding, clusters)
     spec, status = binding["spec"], binding.get("status") or {}
     dead = _dead(spec.get("clusters") or (), clusters)
@@ -123,7 +128,8 @@ async def _look(
         fresh=fresh or is_fresh(spec, status),
     )
     deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
-    return Found(binding, events, _need(binding, deleting, decision, scheduler.components), decision, dead, left)
+    need, advice = _need(binding, deleting, decision, scheduler.components), scheduler.advise(decision, quotas)
+    return Found(binding, events, need, decision, dead, left, advice)
 
 
 async def _left(client: Client, binding: Obj, clusters: Iterable[Obj]) -> tuple[str, ...]:
@@ -258,7 +264,7 @@ def _lines(found: Found) -> list[str]:
         said = "gives the same clusters"
     else:
         said = f"gives {now}, which differs from what is written"
-    lines += ["", f"Scheduling it now {said}."]
+    lines += ["", f"Scheduling it now {said}.", *scheduling.advised(found.advice)]
     was = scheduling.Column("WRITTEN", {name: str(count) for name, count in written.items()})
     for one in explain(decision):
         group = f'Group "{one.affinity_name}": {one.outcome}' if one.affinity_name else ""
@@ -347,5 +353,5 @@ def _data(found: Found) -> Obj:
             "events": [{key: event.get(key) for key in keys} for event in found.events],
         },
         "next": found.need,
-        "now": None if found.decision is None else scheduling.as_data(found.decision),
+        "now": None if found.decision is None else scheduling.as_data(found.decision, found.advice),
     }

@@ -16,19 +16,22 @@ if TYPE_CHECKING:
 
     from karmada.interpreter.interpreter import Interpreter
     from karmada.kube.client.client import Client
+    from karmada.kube.objects.gvk import GVR
     from karmada.scheduler.decision import Decision
     from karmada.scheduler.explain import ClusterReason, Explanation
+    from karmada.scheduler.fitting.suggestions import Advice
     from karmada.scheduler.fleet import Fleet
     from karmada.scheduler.service.assembly import Algorithm
 
 F = TypeVar("F", bound="Callable[..., Any]")
 NOTHING = "-"
+ADVICE_SECONDS = 1.0
 
 
 def algorithm_flags(command: F) -> F:
     """--plugins and --feature-gates: as the scheduler has them. --output."""
     for option in (
-        click.option("-o", "--output", type=click.Choice(["json"]), default=None, help="Output format: json."),
+        click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default=None, help="json or yaml."),
         click.option("--feature-gates", default="", help="Feature gates of the scheduler: Name=true,Other=false."),
         click.option("--plugins", default="*", show_default=True, help="Plugins of the scheduler: names, *, -names."),
     ):
@@ -88,6 +91,25 @@ class Scheduler:
         request = Request(spec, affinity_name=affinity_name, fresh=fresh, peers=_Peers(bindings))
         return schedule(request, fleet, self._algorithm.local, self._algorithm.profile)
 
+    def advise(self, decision: Decision, quotas: Sequence[Obj], seconds: float = ADVICE_SECONDS) -> Advice | None:
+        """What would make it fit; None if it does. `seconds` is how long to look for that."""
+        from karmada.scheduler.fitting.judge import Judge
+        from karmada.scheduler.fitting.situation import Situation
+        from karmada.scheduler.fitting.suggestions import suggest
+
+        first = decision.attempts[0]
+        situation = Situation(first.request, first.candidates.fleet, quotas=quotas)
+        judge = Judge(self._algorithm.local, self._algorithm.profile, seconds=seconds)
+        return suggest(situation, judge, decision)
+
+    async def quotas(self, client: Client, namespace: str) -> list[Obj]:
+        """The federated quotas that a binding must not exceed; none for those who may not read them."""
+        from karmada.api.policy import FederatedResourceQuota
+
+        if not namespace or not self.gates.enabled("FederatedQuotaEnforcement"):
+            return []
+        return await _readable(client, FederatedResourceQuota.gvr, namespace)
+
     async def others(self, client: Client, namespace: str) -> list[Obj]:
         """The bindings that may matter for one in this namespace."""
         from karmada.api.work import ResourceBinding
@@ -98,12 +120,17 @@ class Scheduler:
 
 
 async def _customizations(client: Client) -> list[Obj]:
-    """None for those who may not read them."""
     from karmada.api.config import ResourceInterpreterCustomization
+
+    return await _readable(client, ResourceInterpreterCustomization.gvr)
+
+
+async def _readable(client: Client, gvr: GVR, namespace: str = "") -> list[Obj]:
+    """None for those who may not read them."""
     from karmada.kube.objects.errors import Forbidden, NotFound
 
     try:
-        return (await client.list_all(ResourceInterpreterCustomization.gvr)).items
+        return (await client.list_all(gvr, namespace)).items
     except (Forbidden, NotFound):
         return []
 
@@ -177,7 +204,20 @@ def _room(value: int | None) -> str:
     return "any" if value is not None and value >= MAX_REPLICAS else _number(value)
 
 
-def as_data(decision: Decision) -> Obj:
+def advised(advice: Advice | None) -> list[str]:
+    """What would make it fit, as lines; none for what fits."""
+    if advice is None:
+        return []
+    quota = [f"A quota refuses that: {advice.quota.rstrip('.')}."] if advice.quota else []
+    message = [f"{advice.message[0].upper()}{advice.message[1:]}."] if advice.message else []
+    if not advice.suggestions:
+        return [*quota, *message]
+    more = len(advice.suggestions) - len(advice.shown)
+    rest = [f"  ({more} more with -o yaml)"] if more else []
+    return [*quota, *message, "It would fit if:", *(f"  - {suggestion.text}" for suggestion in advice.shown), *rest]
+
+
+def as_data(decision: Decision, advice: Advice | None) -> Obj:
     """For programs."""
     from dataclasses import asdict
 
@@ -196,7 +236,17 @@ def as_data(decision: Decision) -> Obj:
             }
             for one in explain(decision)
         ],
+        "fit": None if advice is None else advice.data,
     }
+
+
+def formatted(data: object, output: str) -> str:
+    """As json or yaml."""
+    if output == "json":
+        return as_json(data)
+    from karmada.kube.schema.yamlio import dump_yaml
+
+    return dump_yaml(data).decode().rstrip()
 
 
 def as_json(data: object) -> str:

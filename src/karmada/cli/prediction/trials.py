@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,10 @@ from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.scheduler.decision import Decision
+    from karmada.scheduler.fitting.suggestions import Advice
+
+_ADVICE_SECONDS = 3.0
+"""How long to look for what would make things fit, for all of them together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +41,12 @@ class Outcome:
     """Where it is now."""
     decision: Decision
     notes: list[str] = field(default_factory=list)
+    advice: Advice | None = None
+    """What would make it fit; None if it fits, or if there was no time left to find out."""
+
+    @property
+    def namespace(self) -> str:
+        return str(self.resource["metadata"].get("namespace", ""))
 
     @property
     def after(self) -> list[Obj]:
@@ -107,3 +118,12 @@ def changed(cluster: Obj, trial: Trial, failover: Failover) -> Obj:
         taints = [*(cluster["spec"].get("taints") or ()), {"key": TAINT_UNSCHEDULABLE, "effect": NO_SCHEDULE}]
         cluster = {**cluster, "spec": {**cluster["spec"], "taints": taints}}
     return cluster
+
+
+def advise(scheduler: scheduling.Scheduler, outcomes: Sequence[Outcome], quotas: Mapping[str, Sequence[Obj]]) -> None:
+    """Say what would make things fit, for as many as there is time for; quotas are by namespace."""
+    end = time.monotonic() + _ADVICE_SECONDS
+    for outcome in outcomes:
+        left = min(end - time.monotonic(), scheduling.ADVICE_SECONDS)
+        if left > 0:
+            outcome.advice = scheduler.advise(outcome.decision, quotas[outcome.namespace], left)

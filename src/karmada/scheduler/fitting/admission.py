@@ -14,7 +14,7 @@ from karmada.api.matching import cluster_matches
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.filters.builtin import PROPERTIES
-from karmada.scheduler.fitting.changes import Sort
+from karmada.scheduler.fitting.changes import POLICY, Sort, cluster_object
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.placement import ZONE
 
@@ -59,8 +59,8 @@ class NameEdit:
     @property
     def data(self) -> Obj:
         if self.excluded:
-            return {"object": "policy", "field": "exclude", "remove": self.name}
-        return {"object": "policy", "field": "clusterNames", "add": self.name}
+            return {"object": POLICY, "field": "exclude", "remove": self.name}
+        return {"object": POLICY, "field": "clusterNames", "add": self.name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class LabelEdit:
 
     @property
     def data(self) -> Obj:
-        return {"object": f"Cluster {self.name}", "field": f"metadata.labels[{self.key}]", "value": self.value}
+        return {"object": cluster_object(self.name), "field": f"metadata.labels[{self.key}]", "value": self.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class ValueEdit:
     @property
     def data(self) -> Obj:
         field = f"fieldSelector.matchExpressions[{self.place}].values"
-        return {"object": "policy", "field": field, ("remove" if self.refused else "add"): self.value}
+        return {"object": POLICY, "field": field, ("remove" if self.refused else "add"): self.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class PropertyEdit:
 
     @property
     def data(self) -> Obj:
-        return {"object": f"Cluster {self.name}", "field": f"spec.{PROPERTIES[self.key]}", "value": self._set}
+        return {"object": cluster_object(self.name), "field": f"spec.{PROPERTIES[self.key]}", "value": self._set}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Admit:
     @property
     def data(self) -> Obj:
         path = "placement" + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in self.path)
-        return {"cluster": self.cluster, "affinity": path, "edits": [edit.data for edit in self.edits]}
+        return {"object": POLICY, "cluster": self.cluster, "field": path, "edits": [edit.data for edit in self.edits]}
 
 
 def _edited(at: Any, path: Path, edit: Edit) -> Any:

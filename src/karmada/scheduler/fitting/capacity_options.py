@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from karmada.estimator.amounts import PODS, amount, quantity
+from karmada.estimator.resources import demand_of
+from karmada.estimator.simulation import on_node
 from karmada.kube.objects import meta
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.capacity import PODS, amount, grades_of, left_over, quantity, summary_of
+from karmada.scheduler.capacity import grades_of, left_over, summary_of
 from karmada.scheduler.estimators.protocol import UNKNOWN
-from karmada.scheduler.estimators.resources import demand_of
-from karmada.scheduler.estimators.simulation import on_node
-from karmada.scheduler.fitting.amounts import of_steps, steps_in
 from karmada.scheduler.fitting.changes import (
     LessRequested,
     MoreEstimated,
@@ -28,6 +28,7 @@ from karmada.scheduler.fitting.changes import (
 )
 from karmada.scheduler.fitting.knobs import Knob, Option, fixed
 from karmada.scheduler.fitting.situation import Situation
+from karmada.scheduler.fitting.steps import of_steps, steps_in
 from karmada.scheduler.request import Request
 
 _NODES = 10_000

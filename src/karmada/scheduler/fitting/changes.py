@@ -12,11 +12,11 @@ from enum import IntEnum
 from typing import ClassVar, Protocol
 
 from karmada.api.taints import taint_text
+from karmada.estimator.amounts import PODS, quantity
+from karmada.estimator.simulation import PODS_PER_NODE
 from karmada.kube.objects import meta
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.capacity import PODS, quantity
-from karmada.scheduler.estimators.simulation import PODS_PER_NODE
 from karmada.scheduler.fitting.situation import MovedPeers, Situation
 
 
@@ -37,6 +37,15 @@ class Sort(IntEnum):
     ESTIMATE = 11
     REPLICAS = 12
     REQUEST = 13
+
+
+POLICY: Obj = {"kind": "policy"}
+WORKLOAD: Obj = {"kind": "workload"}
+BINDING: Obj = {"kind": "binding"}
+
+
+def cluster_object(name: str) -> Obj:
+    return {"kind": "Cluster", "name": name}
 
 
 class Change(Protocol):
@@ -79,7 +88,7 @@ class Tolerate:
 
     @property
     def data(self) -> Obj:
-        return {"object": "policy", "field": "placement.clusterTolerations", "add": self.toleration}
+        return {"object": POLICY, "field": "placement.clusterTolerations", "add": self.toleration}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ class Groups:
     @property
     def data(self) -> Obj:
         return {
-            "object": "policy",
+            "object": POLICY,
             "field": f"placement.spreadConstraints[{self.place}].{self.bound}",
             "value": self.value,
         }
@@ -140,7 +149,7 @@ class Locate:
 
     @property
     def data(self) -> Obj:
-        return {"object": f"Cluster {self.cluster}", "field": f"spec.{self.field}", "value": self._set}
+        return {"object": cluster_object(self.cluster), "field": f"spec.{self.field}", "value": self._set}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +172,7 @@ class EnableApi:
 
     @property
     def data(self) -> Obj:
-        return {"object": f"Cluster {self.cluster}", "apiVersion": self.api_version, "kind": self.kind}
+        return {"object": cluster_object(self.cluster), "apiVersion": self.api_version, "kind": self.kind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +196,7 @@ class MoreResources:
 
     @property
     def data(self) -> Obj:
-        return {"object": f"Cluster {self.cluster}", "resource": self.resource, "more": str(self.amount)}
+        return {"object": cluster_object(self.cluster), "resource": self.resource, "more": str(self.amount)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +226,7 @@ class MoreNodes:
 
     @property
     def data(self) -> Obj:
-        return {"object": f"Cluster {self.cluster}", "grade": self.grade, "nodes": self.count}
+        return {"object": cluster_object(self.cluster), "grade": self.grade, "nodes": self.count}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +253,7 @@ class MoreEstimated:
     @property
     def data(self) -> Obj:
         return {
-            "object": f"Cluster {self.cluster}",
+            "object": cluster_object(self.cluster),
             "estimator": self.estimator,
             "reported": self.reported,
             "wanted": self.reported + self.more,
@@ -281,7 +290,7 @@ class EndEviction:
 
     @property
     def data(self) -> Obj:
-        return {"object": "binding", "field": "gracefulEvictionTasks", "remove": self.cluster}
+        return {"object": BINDING, "field": "gracefulEvictionTasks", "remove": self.cluster}
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +306,7 @@ class Reschedule:
 
     @property
     def data(self) -> Obj:
-        return {"object": "WorkloadRebalancer"}
+        return {"object": {"kind": "WorkloadRebalancer"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,8 +331,8 @@ class MovePeers:
 
     @property
     def data(self) -> Obj:
-        move = "to" if self.there else "from"
-        return {"object": "ResourceBinding", "names": list(self.bindings), move: self.cluster}
+        objects = [{"kind": "ResourceBinding", "name": name} for name in self.bindings]
+        return {"objects": objects, ("to" if self.there else "from"): self.cluster}
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,8 +358,8 @@ class MoreQuota:
 
     @property
     def data(self) -> Obj:
-        field = f"spec.overall.{self.resource}"
-        return {"object": f"FederatedResourceQuota {self.name}", "field": field, "more": str(self.amount)}
+        quota = {"kind": "FederatedResourceQuota", "name": self.name}
+        return {"object": quota, "field": f"spec.overall.{self.resource}", "more": str(self.amount)}
 
 
 # of the workload
@@ -370,7 +379,7 @@ class Replicas:
 
     @property
     def data(self) -> Obj:
-        return {"object": "workload", "field": "replicas", "value": self.value}
+        return {"object": WORKLOAD, "field": "replicas", "value": self.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +399,7 @@ class LessRequested:
 
     @property
     def data(self) -> Obj:
-        return {"object": "workload", "resource": self.resource, "request": str(self.amount)}
+        return {"object": WORKLOAD, "resource": self.resource, "request": str(self.amount)}
 
 
 def in_words(changes: Sequence[Change]) -> str:

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from karmada.estimator.amounts import Ints
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, default_profile, schedule
-from karmada.scheduler.capacity import Ints
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.merge import by_slot, estimate_locally, settle
-from karmada.scheduler.estimators.protocol import LocalEstimator, Question
+from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.meter import NOBODY
@@ -36,7 +36,7 @@ class Answered:
         self.name = name
         self._answers = answers
 
-    def estimate(self, question: Question) -> Ints:
+    def estimate(self, question: EstimateRequest) -> Ints:
         return by_slot(question, self._answers)
 
 
@@ -74,7 +74,7 @@ class Judge:
 
     def estimate(self, situation: Situation, slots: Ints) -> Ints:
         """How many more replicas there is capacity for, in any clusters, be they refused by filters or not."""
-        question = Question(situation.request, self._following(situation), slots)
+        question = EstimateRequest(situation.request, self._following(situation), slots)
         known = [Answered(name, answers) for name, answers in situation.answers.items()]
         return settle(estimate_locally(question, [*self._estimators, *known]), question).room
 

@@ -84,20 +84,19 @@ class Advice:
         return sorted(in_turns[:SHOWN], key=lambda one: one.effort)
 
     @property
-    def text(self) -> str:
-        """What the list means, for people."""
+    def message(self) -> str:
+        """What is to be said besides the suggestions; "" if nothing."""
         if not self.clusters:
             return "no cluster is joined that it could go to"
         if not self.suggestions:
             tried = "" if self.complete else " among those that were tried in time"
             return f"no single change, nor two together, would make it fit{tried}"
-        if len(self.suggestions[0].sorts) > 1:
-            return "no single change would make it fit; it would fit if"
-        return "it would fit if"
+        return "no single change would make it fit" if len(self.suggestions[0].sorts) > 1 else ""
 
     @property
     def data(self) -> Obj:
-        return {"text": self.text, "suggestions": [one.data for one in self.suggestions], "complete": self.complete}
+        suggestions = [one.data for one in self.suggestions]
+        return {"suggestions": suggestions, "message": self.message, "complete": self.complete}
 
 
 def applied(changes: Sequence[Change], situation: Situation) -> Situation:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from karmada.estimator.amounts import CPU
 from karmada.kube.objects.quantity import Format, Quantity
-from karmada.scheduler.capacity import CPU
 
 _MEBI = 2**20
 _BYTES = ("memory", "ephemeral-storage", "hugepages-")
