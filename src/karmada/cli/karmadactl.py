@@ -21,6 +21,7 @@ from karmada.cli.parsing import program
 from karmada.cli.parsing.catalog import COMMANDS
 from karmada.cli.parsing.flags import FlagError, FlagSet, Reading, shown_name
 from karmada.cli.parsing.resolving import Found, UnknownCommand, resolve, suggestions
+from karmada.kube.runtime.tuning import collect_rarely
 
 _INTERRUPTED = 130
 _EXTRA = re.compile(r"^Got unexpected extra arguments? \((.*)\)$")
@@ -48,6 +49,7 @@ class Karmadactl(click.Group):
         return command
 
     def main(self, args: Sequence[str] | None = None, *_unused: Any, **_settings: Any) -> NoReturn:
+        collect_rarely()
         words = list(sys.argv[1:] if args is None else args)
         _prepare_streams()
         _leave(_guarded(self, words))

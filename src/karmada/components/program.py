@@ -9,6 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from karmada.kube.runtime.tuning import collect_rarely
+
 CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
@@ -45,6 +47,7 @@ class Program(click.Command):
                 param.show_default = False  # the help says what it means when it matters
 
     def main(self, args: Sequence[str] | None = None, *settings: Any, **more: Any) -> Any:
+        collect_rarely()
         words = list(sys.argv[1:] if args is None else args)
         if words[:1] == ["version"] and "--help" not in words and "-h" not in words:
             words = ["--version"]

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 
 import pytest
 
 from karmada.kube.objects.clock import FakeClock
-from karmada.kube.runtime.tuning import tune_garbage_collection
 from karmada.kube.runtime.waiting import Backoff, cancel_and_wait, finish_within, with_timeout
 
 
@@ -84,14 +82,3 @@ async def test_a_pause_can_be_cut_short_and_the_next_is_the_shortest_again(clock
     await pausing
     assert backoff.next() == 1
     backoff.cut_short()  # nothing pauses
-
-
-def test_the_collector_is_tuned() -> None:
-    before = gc.get_threshold()
-    try:
-        tune_garbage_collection()
-        assert gc.get_threshold()[0] == 50_000
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)
