@@ -14,7 +14,7 @@ import pytest
 from karmada.api import well_known
 from karmada.api.work import Work
 from karmada.components.agent_parts import agent_rows
-from karmada.components.certificate_expiry import CertificateExpiry
+from karmada.components.certificate_expiry import LOOK_SECONDS, CertificateExpiry
 from karmada.controllers.agent_csr_approving import AgentCsrApproving
 from karmada.controllers.cert_rotation import CertRotation
 from karmada.controllers.context import Context
@@ -26,6 +26,7 @@ from karmada.kube.client.followed import FollowedKubeconfig
 from karmada.kube.client.light import LightTransport
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.periodic import Periodic
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.kubeconfig import kubeconfig
 from tests.components.test_agent_outages import MANY, SPACE, work
@@ -157,7 +158,8 @@ async def test_an_agent_whose_certificate_expires_reports_it_once_and_takes_the_
         server, file = found.fleet.plane.server, tmp_path / "agent.kubeconfig"
         followed = follow(found.agents["m1"], file, server, days=0.01)
         clock = FakeClock(start=server.clock.now())
-        expiry = CertificateExpiry(followed, SYSTEM, clock)
+        check = CertificateExpiry(followed, SYSTEM, clock).check
+        expiry = Periodic("certificate-expiry", check, LOOK_SECONDS, clock)
         with caplog.at_level(logging.INFO):
             await expiry.start()
             await clock.advance(600)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from karmada.admission.context import Context
 from karmada.kube.kinds import checks
-from karmada.kube.kinds.autoscaling import behavior_errors
+from karmada.kube.kinds.autoscaling import behavior_errors, bounds_errors, reference_errors
 from karmada.kube.kinds.container_rules import resource_name_errors
 from karmada.kube.kinds.metadata import metadata_errors
 from karmada.kube.objects import names
@@ -55,24 +55,13 @@ def _direction(defaults: Obj, given: Obj) -> Obj:
 def validate(autoscaler: Obj, _old: Obj | None, _context: Context) -> list[FieldError]:
     errors = metadata_errors(autoscaler, namespaced=True)
     spec = autoscaler["spec"]
-    low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    if low is not None and low < 1:
-        errors.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
-    if high < 1:
-        errors.append(invalid("spec.maxReplicas", high, "must be greater than 0"))
-    if low is not None and high < low:
-        errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
-    check_reference(errors, "spec.scaleTargetRef", spec.get("scaleTargetRef") or {})
+    bounds_errors(errors, spec)
+    reference_errors(errors, "spec.scaleTargetRef", spec.get("scaleTargetRef") or {})
     for index, metric in enumerate(spec.get("metrics") or ()):
         _metric(errors, f"spec.metrics[{index}]", metric)
     behavior_errors(errors, "spec.behavior", spec.get("behavior") or {})
     checks.non_negative(errors, "status", autoscaler.get("status") or {}, "currentReplicas", "desiredReplicas")
     return errors
-
-
-def check_reference(errors: list[FieldError], path: str, reference: Obj) -> None:
-    for key in ("kind", "name"):
-        checks.named(errors, f"{path}.{key}", reference.get(key), names.path_segment)
 
 
 def _metric(errors: list[FieldError], path: str, metric: Obj) -> None:
@@ -96,7 +85,7 @@ def _metric(errors: list[FieldError], path: str, metric: Obj) -> None:
 
 def _source(errors: list[FieldError], path: str, kind: str, source: Obj) -> None:
     if kind == "object":
-        check_reference(errors, f"{path}.describedObject", source.get("describedObject") or {})
+        reference_errors(errors, f"{path}.describedObject", source.get("describedObject") or {})
     if kind in ("object", "pods"):
         name = (source.get("metric") or {}).get("name")
         checks.named(errors, f"{path}.metric.name", name, names.path_segment, "must specify a metric name")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from karmada.admission.autoscaling import check_reference
 from karmada.admission.context import Context
 from karmada.admission.schedules import is_schedule
 from karmada.api.autoscaling import V1ALPHA1
+from karmada.kube.kinds.autoscaling import reference_errors
 from karmada.kube.kinds.checks import MAX_INT32
 from karmada.kube.kinds.metadata import metadata_errors
 from karmada.kube.kinds.schedule import schedule_problem, zone_is_known
@@ -20,7 +20,7 @@ def validate(autoscaler: Obj, _old: Obj | None, context: Context) -> list[FieldE
     if federated and kind != "FederatedHPA":
         detail = f"invalid scaleTargetRef kind: {kind}, only support FederatedHPA"
         return [*errors, invalid("spec.scaleTargetRef.kind", kind, detail)]
-    check_reference(errors, "spec.scaleTargetRef", reference)
+    reference_errors(errors, "spec.scaleTargetRef", reference)
     seen: set[str] = set()
     for index, rule in enumerate(autoscaler["spec"].get("rules") or ()):
         path, name = f"spec.rules[{index}]", rule.get("name") or ""

@@ -83,11 +83,12 @@ class AgentProcess(Process):
         kubeconfig_namespace: str = "karmada-system",
     ) -> None:
         """`kubeconfig_namespace` is where, in the cluster, the Secret with the agent's kubeconfig is."""
-        from karmada.components.certificate_expiry import CertificateExpiry
+        from karmada.components.certificate_expiry import LOOK_SECONDS, CertificateExpiry
         from karmada.components.rows import Shared, enabled_parts
         from karmada.controllers.context import OwnCluster
         from karmada.kube.client.client import Client
         from karmada.kube.client.light import transport_for
+        from karmada.kube.runtime.periodic import Periodic
 
         super().__init__(
             control,
@@ -108,8 +109,9 @@ class AgentProcess(Process):
         self._control = control
         self._kubeconfig_namespace = kubeconfig_namespace
         if control.follows is not None:
-            expiry = CertificateExpiry(control.follows, kubeconfig_namespace, self.manager.clock)
-            self.manager.add_component(expiry)
+            clock = self.manager.clock
+            expiry = CertificateExpiry(control.follows, kubeconfig_namespace, clock)
+            self.manager.add_component(Periodic("certificate-expiry", expiry.check, LOOK_SECONDS, clock))
         self.assembly.add(enabled_parts(rows, Shared(self.assembly.context)), election)
 
     async def prepare(self) -> None:
@@ -198,7 +200,6 @@ flags = together(
     election_flags("karmada-agent-NAME, for the cluster NAME"),
     endpoint_flags(HEALTH_PORT),
     back_off_flags,
-    ignored("--rate-limiter-qps --rate-limiter-bucket-size", "every failed item has a pause of its own."),
     logging_flags,
 )
 

@@ -6,7 +6,6 @@ a new certificate as soon as its kubeconfig has one.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from karmada.joining.pull.objects import KUBECONFIG_SECRET
@@ -16,7 +15,6 @@ from karmada.kube.client.tls import MaterialReader
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.waiting import cancel_and_wait
 
 LOOK_SECONDS: Final = 60.0
 log = get_logger("agent")
@@ -40,33 +38,21 @@ def advice(end: float, namespace: str) -> str:
 
 
 class CertificateExpiry:
-    """A component of an agent."""
-
-    name = "certificate-expiry"
+    """The certificate of an agent; `check` is called every LOOK_SECONDS."""
 
     def __init__(self, source: Follows, namespace: str, clock: Clock) -> None:
         self._source = source
         self._namespace = namespace
         self._clock = clock
-        self._task: asyncio.Task[None] | None = None
+        self._reported: float | None = None
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=self.name)
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            await cancel_and_wait(self._task)
-
-    async def _run(self) -> None:
-        reported: float | None = None
-        while True:
-            end = self._expired()
-            if end is not None and end != reported:
-                log.error("The control plane refuses this agent", ValueError(advice(end, self._namespace)))
-            elif end is None and reported is not None:
-                log.info("The agent has a valid certificate again")
-            reported = end
-            await self._clock.sleep(LOOK_SECONDS)
+    async def check(self) -> None:
+        end = self._expired()
+        if end is not None and end != self._reported:
+            log.error("The control plane refuses this agent", ValueError(advice(end, self._namespace)))
+        elif end is None and self._reported is not None:
+            log.info("The agent has a valid certificate again")
+        self._reported = end
 
     def _expired(self) -> float | None:
         try:

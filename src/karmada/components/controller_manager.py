@@ -22,7 +22,6 @@ from karmada.components.flags import (
     feature_gates_flag,
     gates_from,
     health_address_from,
-    ignored,
     limits_from,
     logging_flags,
     settings_from,
@@ -41,7 +40,6 @@ flags = together(
     election_flags(election.CONTROLLERS),
     endpoint_flags(HEALTH_PORT),
     back_off_flags,
-    ignored("--rate-limiter-qps --rate-limiter-bucket-size", "every failed item has a pause of its own."),
     logging_flags,
 )
 

@@ -405,12 +405,16 @@ def _shown(value: float) -> object:
     return value if isinstance(value, int) else f"{value:g}s"
 
 
-back_off_flags = together(
+_delay_flags = together(
     duration("--rate-limiter-base-delay", "5ms", "First pause before a failed item is retried; it doubles each time."),
     duration("--rate-limiter-max-delay", "1000s", "Longest pause before a failed item is retried."),
 )
+back_off_flags = together(
+    _delay_flags,
+    ignored("--rate-limiter-qps --rate-limiter-bucket-size", "every failed item has a pause of its own."),
+)
 rate_limiter_flags = together(
-    back_off_flags,
+    _delay_flags,
     click.option("--rate-limiter-qps", default=10.0, help="Retries per second of all items together."),
     click.option("--rate-limiter-bucket-size", default=100, help="Retries that may come at once."),
 )

@@ -18,20 +18,9 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from karmada.api.interpreter_context import Operation
+from karmada.interpreter import operations
 from karmada.interpreter.native.layer import Native
-from karmada.interpreter.operations import (
-    AGGREGATE_STATUS,
-    INTERPRET_COMPONENT,
-    INTERPRET_DEPENDENCY,
-    INTERPRET_HEALTH,
-    INTERPRET_REPLICA,
-    INTERPRET_STATUS,
-    RETAIN,
-    REVISE_REPLICA,
-    InterpreterError,
-    Replicas,
-    gvk_of,
-)
+from karmada.interpreter.operations import InterpreterError, Replicas, gvk_of
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 
@@ -77,56 +66,56 @@ class Interpreter:
         """Whether anybody answers; without an answer most callers have something of their own to do."""
         return self.native.enabled(gvk, operation) or any(layer.enabled(gvk, operation) for layer in self.layers)
 
-    def remote(self, obj: Obj, operations: Iterable[Operation]) -> bool:
-        """Whether one of these operations on the object is answered over the network, and may take long."""
+    def remote(self, obj: Obj, wanted: Iterable[Operation]) -> bool:
+        """Whether one of the wanted operations on the object is answered over the network, and may take long."""
         if not any(layer.remote for layer in self.layers):
             return False
         gvk = gvk_of(obj)
-        answering = (self._layer(gvk, operation) for operation in operations)
+        answering = (self._layer(gvk, operation) for operation in wanted)
         return any(layer is not None and layer.remote for layer in answering)
 
     async def get_replicas(self, obj: Obj) -> Replicas:
         """How many replicas a template wants, and what one needs."""
-        layer = self._layer_of(obj, INTERPRET_REPLICA)
+        layer = self._layer_of(obj, operations.INTERPRET_REPLICA)
         return self.native.get_replicas(obj) if layer is None else await layer.get_replicas(obj)
 
     async def get_components(self, obj: Obj | None) -> list[Obj]:
         """The kinds of Pods a template consists of, each with its replicas; nothing native has several."""
         if obj is None:
             raise InterpreterError("nil object")
-        layer = self._layer_of(obj, INTERPRET_COMPONENT)
+        layer = self._layer_of(obj, operations.INTERPRET_COMPONENT)
         if layer is None:
             raise InterpreterError("interface GetComponents not implemented yet")
         return await layer.get_components(obj)
 
     async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
         """The template with another number of replicas."""
-        layer = self._layer_of(obj, REVISE_REPLICA)
+        layer = self._layer_of(obj, operations.REVISE_REPLICA)
         return self.native.revise_replica(obj, replicas) if layer is None else await layer.revise_replica(obj, replicas)
 
     async def retain(self, desired: Obj, observed: Obj) -> Obj:
         """What is to be applied, with what the cluster itself has decided (`observed`) kept."""
-        layer = self._layer_of(desired, RETAIN)
+        layer = self._layer_of(desired, operations.RETAIN)
         return self.native.retain(desired, observed) if layer is None else await layer.retain(desired, observed)
 
     async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
         """The template with the status that the clusters' make together; `items` are of aggregatedStatus."""
-        layer = self._layer_of(obj, AGGREGATE_STATUS)
+        layer = self._layer_of(obj, operations.AGGREGATE_STATUS)
         return self.native.aggregate_status(obj, items) if layer is None else await layer.aggregate_status(obj, items)
 
     async def get_dependencies(self, obj: Obj) -> list[Obj]:
         """References to what has to be wherever the template goes."""
-        layer = self._layer_of(obj, INTERPRET_DEPENDENCY)
+        layer = self._layer_of(obj, operations.INTERPRET_DEPENDENCY)
         return self.native.get_dependencies(obj) if layer is None else await layer.get_dependencies(obj)
 
     async def reflect_status(self, obj: Obj) -> Obj | None:
         """What of an object's status in a cluster is reported; None when there is nothing to report."""
-        layer = self._layer_of(obj, INTERPRET_STATUS)
+        layer = self._layer_of(obj, operations.INTERPRET_STATUS)
         return self.native.reflect_status(obj) if layer is None else await layer.reflect_status(obj)
 
     async def interpret_health(self, obj: Obj) -> bool:
         """Whether an object in a cluster does what it is there for."""
-        layer = self._layer_of(obj, INTERPRET_HEALTH)
+        layer = self._layer_of(obj, operations.INTERPRET_HEALTH)
         return self.native.interpret_health(obj) if layer is None else await layer.interpret_health(obj)
 
     def _layer_of(self, obj: Obj, operation: Operation) -> Layer | None:

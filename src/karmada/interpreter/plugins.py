@@ -20,34 +20,23 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from karmada.api.interpreter_context import Operation
+from karmada.interpreter import operations
 from karmada.interpreter.dependencies import verify_dependencies
-from karmada.interpreter.operations import (
-    AGGREGATE_STATUS,
-    INTERPRET_COMPONENT,
-    INTERPRET_DEPENDENCY,
-    INTERPRET_HEALTH,
-    INTERPRET_REPLICA,
-    INTERPRET_STATUS,
-    RETAIN,
-    REVISE_REPLICA,
-    InterpreterError,
-    Replicas,
-    gvk_of,
-)
+from karmada.interpreter.operations import InterpreterError, Replicas, gvk_of
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 
 GROUP: Final = "karmada.interpreters"
 FUNCTIONS: Final[dict[Operation, str]] = {
-    INTERPRET_REPLICA: "get_replicas",
-    INTERPRET_COMPONENT: "get_components",
-    REVISE_REPLICA: "revise_replica",
-    RETAIN: "retain",
-    AGGREGATE_STATUS: "aggregate_status",
-    INTERPRET_DEPENDENCY: "get_dependencies",
-    INTERPRET_STATUS: "reflect_status",
-    INTERPRET_HEALTH: "interpret_health",
+    operations.INTERPRET_REPLICA: "get_replicas",
+    operations.INTERPRET_COMPONENT: "get_components",
+    operations.REVISE_REPLICA: "revise_replica",
+    operations.RETAIN: "retain",
+    operations.AGGREGATE_STATUS: "aggregate_status",
+    operations.INTERPRET_DEPENDENCY: "get_dependencies",
+    operations.INTERPRET_STATUS: "reflect_status",
+    operations.INTERPRET_HEALTH: "interpret_health",
 }
 
 
@@ -96,39 +85,41 @@ class Plugins:
         return (gvk, operation) in self._functions
 
     async def get_replicas(self, obj: Obj) -> Replicas:
-        found = await self._call(obj, INTERPRET_REPLICA, obj)
+        found = await self._call(obj, operations.INTERPRET_REPLICA, obj)
         count, requirements = found if isinstance(found, tuple) else (found, None)
         if isinstance(count, bool) or not isinstance(count, int):
-            raise self._wrong(INTERPRET_REPLICA, "a number of replicas", count)
+            raise self._wrong(operations.INTERPRET_REPLICA, "a number of replicas", count)
         return Replicas(count, requirements or None)
 
     async def get_components(self, obj: Obj) -> list[Obj]:
-        return self._list(INTERPRET_COMPONENT, await self._call(obj, INTERPRET_COMPONENT, obj))
+        return self._list(operations.INTERPRET_COMPONENT, await self._call(obj, operations.INTERPRET_COMPONENT, obj))
 
     async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
-        return self._object(REVISE_REPLICA, await self._call(obj, REVISE_REPLICA, obj, replicas))
+        return self._object(operations.REVISE_REPLICA, await self._call(obj, operations.REVISE_REPLICA, obj, replicas))
 
     async def retain(self, desired: Obj, observed: Obj) -> Obj:
-        return self._object(RETAIN, await self._call(desired, RETAIN, desired, observed))
+        return self._object(operations.RETAIN, await self._call(desired, operations.RETAIN, desired, observed))
 
     async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
-        return self._object(AGGREGATE_STATUS, await self._call(obj, AGGREGATE_STATUS, obj, list(items)))
+        return self._object(
+            operations.AGGREGATE_STATUS, await self._call(obj, operations.AGGREGATE_STATUS, obj, list(items))
+        )
 
     async def get_dependencies(self, obj: Obj) -> list[Obj]:
-        found = self._list(INTERPRET_DEPENDENCY, await self._call(obj, INTERPRET_DEPENDENCY, obj))
+        found = self._list(operations.INTERPRET_DEPENDENCY, await self._call(obj, operations.INTERPRET_DEPENDENCY, obj))
         verify_dependencies(found)
         return found
 
     async def reflect_status(self, obj: Obj) -> Obj | None:
-        found = await self._call(obj, INTERPRET_STATUS, obj)
+        found = await self._call(obj, operations.INTERPRET_STATUS, obj)
         if found is not None and not isinstance(found, dict):
-            raise self._wrong(INTERPRET_STATUS, "a status", found)
+            raise self._wrong(operations.INTERPRET_STATUS, "a status", found)
         return found
 
     async def interpret_health(self, obj: Obj) -> bool:
-        found = await self._call(obj, INTERPRET_HEALTH, obj)
+        found = await self._call(obj, operations.INTERPRET_HEALTH, obj)
         if not isinstance(found, bool):
-            raise self._wrong(INTERPRET_HEALTH, "True or False", found)
+            raise self._wrong(operations.INTERPRET_HEALTH, "True or False", found)
         return found
 
     async def _call(self, obj: Obj, operation: Operation, *arguments: Any) -> Any:

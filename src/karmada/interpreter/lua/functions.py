@@ -10,34 +10,25 @@ import orjson
 
 from karmada.api.interpreter_context import DependentObjectReference, Operation
 from karmada.api.work import Component, ReplicaRequirements
+from karmada.interpreter import operations
 from karmada.interpreter.dependencies import verify_dependencies
 from karmada.interpreter.lua.empties import References, resolved
 from karmada.interpreter.lua.script import LuaScript
 from karmada.interpreter.lua.vm import LuaError
-from karmada.interpreter.operations import (
-    AGGREGATE_STATUS,
-    INTERPRET_COMPONENT,
-    INTERPRET_DEPENDENCY,
-    INTERPRET_HEALTH,
-    INTERPRET_REPLICA,
-    INTERPRET_STATUS,
-    RETAIN,
-    REVISE_REPLICA,
-    Replicas,
-)
+from karmada.interpreter.operations import Replicas
 from karmada.interpreter.requirements import with_canonical_quantities
 from karmada.kube.objects.types import Obj
 
 T = TypeVar("T")
 FUNCTIONS: dict[Operation, str] = {
-    INTERPRET_REPLICA: "GetReplicas",
-    INTERPRET_COMPONENT: "GetComponents",
-    REVISE_REPLICA: "ReviseReplica",
-    RETAIN: "Retain",
-    INTERPRET_STATUS: "ReflectStatus",
-    AGGREGATE_STATUS: "AggregateStatus",
-    INTERPRET_HEALTH: "InterpretHealth",
-    INTERPRET_DEPENDENCY: "GetDependencies",
+    operations.INTERPRET_REPLICA: "GetReplicas",
+    operations.INTERPRET_COMPONENT: "GetComponents",
+    operations.REVISE_REPLICA: "ReviseReplica",
+    operations.RETAIN: "Retain",
+    operations.INTERPRET_STATUS: "ReflectStatus",
+    operations.AGGREGATE_STATUS: "AggregateStatus",
+    operations.INTERPRET_HEALTH: "InterpretHealth",
+    operations.INTERPRET_DEPENDENCY: "GetDependencies",
 }
 _OLD_COUNT = "ReplicasCount"
 """An older function instead of GetReplicas, which returns only the number."""

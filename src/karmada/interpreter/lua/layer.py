@@ -16,24 +16,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from karmada.api.interpreter_context import Operation
+from karmada.interpreter import operations
 from karmada.interpreter.dependencies import united
 from karmada.interpreter.lua import functions
 from karmada.interpreter.lua.library import Library
 from karmada.interpreter.lua.pool import Pool
 from karmada.interpreter.lua.rules import RULES, script_of, target_of
 from karmada.interpreter.lua.script import LuaScript
-from karmada.interpreter.operations import (
-    AGGREGATE_STATUS,
-    INTERPRET_COMPONENT,
-    INTERPRET_DEPENDENCY,
-    INTERPRET_HEALTH,
-    INTERPRET_REPLICA,
-    INTERPRET_STATUS,
-    RETAIN,
-    REVISE_REPLICA,
-    Replicas,
-    gvk_of,
-)
+from karmada.interpreter.operations import Replicas, gvk_of
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 
@@ -72,31 +62,31 @@ class Declarative:
         return (gvk, operation) in self._scripts
 
     async def get_replicas(self, obj: Obj) -> Replicas:
-        return await self._call(obj, INTERPRET_REPLICA, functions.get_replicas, obj)
+        return await self._call(obj, operations.INTERPRET_REPLICA, functions.get_replicas, obj)
 
     async def get_components(self, obj: Obj) -> list[Obj]:
-        return await self._call(obj, INTERPRET_COMPONENT, functions.get_components, obj)
+        return await self._call(obj, operations.INTERPRET_COMPONENT, functions.get_components, obj)
 
     async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
-        return await self._call(obj, REVISE_REPLICA, functions.revise_replica, obj, replicas)
+        return await self._call(obj, operations.REVISE_REPLICA, functions.revise_replica, obj, replicas)
 
     async def retain(self, desired: Obj, observed: Obj) -> Obj:
-        return await self._call(desired, RETAIN, functions.retain, desired, observed)
+        return await self._call(desired, operations.RETAIN, functions.retain, desired, observed)
 
     async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
-        return await self._call(obj, AGGREGATE_STATUS, functions.aggregate_status, obj, items)
+        return await self._call(obj, operations.AGGREGATE_STATUS, functions.aggregate_status, obj, items)
 
     async def get_dependencies(self, obj: Obj) -> list[Obj]:
         found: list[Obj] = []
-        for script in self._scripts[gvk_of(obj), INTERPRET_DEPENDENCY]:
+        for script in self._scripts[gvk_of(obj), operations.INTERPRET_DEPENDENCY]:
             found += await self._run(script, functions.get_dependencies, obj)
         return united(found)
 
     async def reflect_status(self, obj: Obj) -> Obj | None:
-        return await self._call(obj, INTERPRET_STATUS, functions.reflect_status, obj)
+        return await self._call(obj, operations.INTERPRET_STATUS, functions.reflect_status, obj)
 
     async def interpret_health(self, obj: Obj) -> bool:
-        return await self._call(obj, INTERPRET_HEALTH, functions.interpret_health, obj)
+        return await self._call(obj, operations.INTERPRET_HEALTH, functions.interpret_health, obj)
 
     async def _call(self, obj: Obj, operation: Operation, function: Callable[..., T], *arguments: Any) -> T:
         return await self._run(self._scripts[gvk_of(obj), operation][0], function, *arguments)

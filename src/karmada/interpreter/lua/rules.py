@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from karmada.api.interpreter_context import Operation
-from karmada.interpreter.operations import (
-    AGGREGATE_STATUS,
-    INTERPRET_COMPONENT,
-    INTERPRET_DEPENDENCY,
-    INTERPRET_HEALTH,
-    INTERPRET_REPLICA,
-    INTERPRET_STATUS,
-    RETAIN,
-    REVISE_REPLICA,
-)
+from karmada.interpreter import operations
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 
 RULES: dict[Operation, str] = {
-    RETAIN: "retention",
-    INTERPRET_REPLICA: "replicaResource",
-    INTERPRET_COMPONENT: "componentResource",
-    REVISE_REPLICA: "replicaRevision",
-    INTERPRET_STATUS: "statusReflection",
-    AGGREGATE_STATUS: "statusAggregation",
-    INTERPRET_HEALTH: "healthInterpretation",
-    INTERPRET_DEPENDENCY: "dependencyInterpretation",
+    operations.RETAIN: "retention",
+    operations.INTERPRET_REPLICA: "replicaResource",
+    operations.INTERPRET_COMPONENT: "componentResource",
+    operations.REVISE_REPLICA: "replicaRevision",
+    operations.INTERPRET_STATUS: "statusReflection",
+    operations.AGGREGATE_STATUS: "statusAggregation",
+    operations.INTERPRET_HEALTH: "healthInterpretation",
+    operations.INTERPRET_DEPENDENCY: "dependencyInterpretation",
 }
 """The field of a customization for each operation, in the order in which people are shown them."""
 

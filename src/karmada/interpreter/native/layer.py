@@ -10,6 +10,7 @@ from typing import Any
 
 from karmada.api.interpreter_context import Operation
 from karmada.features import default_gates
+from karmada.interpreter import operations
 from karmada.interpreter.dependencies import verify_dependencies
 from karmada.interpreter.native.aggregation import AGGREGATORS, Aggregator, with_status
 from karmada.interpreter.native.aggregation_job import job_status
@@ -21,20 +22,7 @@ from karmada.interpreter.native.kinds import DEPLOYMENT, JOB
 from karmada.interpreter.native.reflection import REFLECTORS, whole_status
 from karmada.interpreter.native.replicas import COUNTS, FIELDS, revised
 from karmada.interpreter.native.retention import RETAINERS
-from karmada.interpreter.operations import (
-    AGGREGATE_STATUS,
-    INTERPRET_DEPENDENCY,
-    INTERPRET_HEALTH,
-    INTERPRET_REPLICA,
-    INTERPRET_STATUS,
-    RETAIN,
-    REVISE_REPLICA,
-    InterpreterError,
-    Replicas,
-    Report,
-    gvk_of,
-    report_of,
-)
+from karmada.interpreter.operations import InterpreterError, Replicas, Report, gvk_of, report_of
 from karmada.interpreter.requirements import pod_requirements
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.gvk import GVK
@@ -52,47 +40,47 @@ class Native:
             JOB: self._job_status,
         }
         self._tables: dict[Operation, Mapping[GVK, Any]] = {
-            INTERPRET_REPLICA: COUNTS,
-            REVISE_REPLICA: FIELDS,
-            RETAIN: RETAINERS,
-            AGGREGATE_STATUS: self._aggregators,
-            INTERPRET_DEPENDENCY: FINDERS,
-            INTERPRET_HEALTH: VERDICTS,
+            operations.INTERPRET_REPLICA: COUNTS,
+            operations.REVISE_REPLICA: FIELDS,
+            operations.RETAIN: RETAINERS,
+            operations.AGGREGATE_STATUS: self._aggregators,
+            operations.INTERPRET_DEPENDENCY: FINDERS,
+            operations.INTERPRET_HEALTH: VERDICTS,
         }
 
     def enabled(self, gvk: GVK, operation: Operation) -> bool:
         """A status can be reflected for every kind; the other operations depend on the kind."""
-        return operation == INTERPRET_STATUS or gvk in self._tables.get(operation, ())
+        return operation == operations.INTERPRET_STATUS or gvk in self._tables.get(operation, ())
 
     def get_replicas(self, obj: Obj) -> Replicas:
         count_of = COUNTS.get(gvk_of(obj))
         if count_of is None:
-            raise _unknown(INTERPRET_REPLICA, obj)
+            raise _unknown(operations.INTERPRET_REPLICA, obj)
         count, pod = count_of(section(obj, "spec"))
         return Replicas(count, pod_requirements(pod, priority_class=self._gates.enabled("ResourceQuotaEstimate")))
 
     def revise_replica(self, obj: Obj, replicas: int) -> Obj:
         field = FIELDS.get(gvk_of(obj))
         if field is None:
-            raise _unknown(REVISE_REPLICA, obj)
+            raise _unknown(operations.REVISE_REPLICA, obj)
         return revised(obj, field, replicas)
 
     def retain(self, desired: Obj, observed: Obj) -> Obj:
         retainer = RETAINERS.get(gvk_of(desired))
         if retainer is None:
-            raise _unknown(RETAIN, desired)
+            raise _unknown(operations.RETAIN, desired)
         return retainer(desired, observed)
 
     def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
         aggregator = self._aggregators.get(gvk_of(obj))
         if aggregator is None:
-            raise _unknown(AGGREGATE_STATUS, obj)
+            raise _unknown(operations.AGGREGATE_STATUS, obj)
         return with_status(obj, aggregator(obj, [report_of(item) for item in items]))
 
     def get_dependencies(self, obj: Obj) -> list[Obj]:
         finder = FINDERS.get(gvk_of(obj))
         if finder is None:
-            raise InterpreterError(f"default interpreter for operation {INTERPRET_DEPENDENCY} not found")
+            raise InterpreterError(f"default interpreter for operation {operations.INTERPRET_DEPENDENCY} not found")
         found = finder(obj)
         verify_dependencies(found)
         return found
@@ -105,7 +93,7 @@ class Native:
     def interpret_health(self, obj: Obj) -> bool:
         verdict = VERDICTS.get(gvk_of(obj))
         if verdict is None:
-            raise _unknown(INTERPRET_HEALTH, obj)
+            raise _unknown(operations.INTERPRET_HEALTH, obj)
         return verdict(obj, section(obj, "status"))
 
     def _deployment_status(self, obj: Obj, reports: Sequence[Report]) -> Obj | None:

@@ -10,20 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from karmada.api.interpreter_context import InterpreterResponse, Operation
+from karmada.interpreter import operations
 from karmada.interpreter.dependencies import verify_dependencies
-from karmada.interpreter.operations import (
-    AGGREGATE_STATUS,
-    INTERPRET_COMPONENT,
-    INTERPRET_DEPENDENCY,
-    INTERPRET_HEALTH,
-    INTERPRET_REPLICA,
-    INTERPRET_STATUS,
-    RETAIN,
-    REVISE_REPLICA,
-    InterpreterError,
-    Replicas,
-    gvk_of,
-)
+from karmada.interpreter.operations import InterpreterError, Replicas, gvk_of
 from karmada.interpreter.requirements import with_canonical_quantities
 from karmada.interpreter.webhook import messages
 from karmada.interpreter.webhook.hooks import Hook, compile_hooks
@@ -67,13 +56,13 @@ class Webhooks:
         return self._chosen[key]
 
     async def get_replicas(self, obj: Obj) -> Replicas:
-        hook, found = await self._call(INTERPRET_REPLICA, obj)
+        hook, found = await self._call(operations.INTERPRET_REPLICA, obj)
         needs = found.replica_requirements
         assert found.replicas is not None
         return Replicas(found.replicas, None if needs is None else _canonical(hook, needs.to_obj()))
 
     async def get_components(self, obj: Obj) -> list[Obj]:
-        hook, found = await self._call(INTERPRET_COMPONENT, obj)
+        hook, found = await self._call(operations.INTERPRET_COMPONENT, obj)
         components = [component.to_obj() for component in found.components or ()]
         for component in components:
             if component.get("replicaRequirements"):
@@ -81,26 +70,26 @@ class Webhooks:
         return components
 
     async def revise_replica(self, obj: Obj, replicas: int) -> Obj:
-        return await self._patched(REVISE_REPLICA, obj, replicas=replicas)
+        return await self._patched(operations.REVISE_REPLICA, obj, replicas=replicas)
 
     async def retain(self, desired: Obj, observed: Obj) -> Obj:
-        return await self._patched(RETAIN, desired, observed=observed)
+        return await self._patched(operations.RETAIN, desired, observed=observed)
 
     async def aggregate_status(self, obj: Obj, items: Sequence[Obj]) -> Obj:
-        return await self._patched(AGGREGATE_STATUS, obj, items=items)
+        return await self._patched(operations.AGGREGATE_STATUS, obj, items=items)
 
     async def get_dependencies(self, obj: Obj) -> list[Obj]:
-        _hook, found = await self._call(INTERPRET_DEPENDENCY, obj)
+        _hook, found = await self._call(operations.INTERPRET_DEPENDENCY, obj)
         dependencies = [dependency.to_obj() for dependency in found.dependencies or ()]
         verify_dependencies(dependencies)
         return dependencies
 
     async def reflect_status(self, obj: Obj) -> Obj | None:
-        _hook, found = await self._call(INTERPRET_STATUS, obj)
+        _hook, found = await self._call(operations.INTERPRET_STATUS, obj)
         return found.raw_status
 
     async def interpret_health(self, obj: Obj) -> bool:
-        _hook, found = await self._call(INTERPRET_HEALTH, obj)
+        _hook, found = await self._call(operations.INTERPRET_HEALTH, obj)
         return bool(found.healthy)
 
     async def _patched(self, operation: Operation, obj: Obj, **more: Any) -> Obj:

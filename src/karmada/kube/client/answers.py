@@ -22,15 +22,16 @@ MAX_RETRIES = 10
 _SAFE = "/:@!$&'()*+,;=-._~"
 _SECONDS = re.compile(r"[0-9]{1,9}")
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-_GENERIC = {
+GENERIC_MESSAGES = {
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
     405: "the server does not allow this method on the requested resource",
-    413: "the request was too large",
     429: "the server has received too many requests and has asked us to try again later",
     503: "the server is currently unable to handle the request",
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
+"""Of a response without a Status, by its code."""
+_MESSAGES = {**GENERIC_MESSAGES, 413: "the request was too large"}
 
 
 def fixed_headers(config: RestConfig) -> list[tuple[str, str]]:
@@ -126,7 +127,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     status_object = status_of(body)
     if status_object is not None:
         return error_from_status(status_object, http_code=status)
-    message = _GENERIC.get(status) or body.decode(errors="replace").strip()[:2048] or f"the server answered {status}"
+    message = _MESSAGES.get(status) or body.decode(errors="replace").strip()[:2048] or f"the server answered {status}"
     pause = retry_after(status, headers)
     details = {"retryAfterSeconds": int(pause)} if pause is not None else None
     return error_from_status({"code": status, "message": message, "details": details})

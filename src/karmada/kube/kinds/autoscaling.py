@@ -49,6 +49,18 @@ def prepare_create(obj: Obj) -> None:
 def validate(obj: Obj, *, new_target: bool = True) -> list[FieldError]:
     errors = FieldErrors()
     spec = obj.get("spec") or {}
+    bounds_errors(errors, spec)
+    reference = spec.get("scaleTargetRef") or {}
+    reference_errors(errors, "spec.scaleTargetRef", reference)
+    if new_target:
+        _api_version(errors, "spec.scaleTargetRef.apiVersion", reference)
+    for index, metric in enumerate(spec.get("metrics") or ()):
+        _metric(errors, f"spec.metrics[{index}]", metric)
+    behavior_errors(errors, "spec.behavior", spec.get("behavior") or {})
+    return errors
+
+
+def bounds_errors(errors: list[FieldError], spec: Obj) -> None:
     low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     if low is not None and low < 1:
         errors.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
@@ -56,15 +68,11 @@ def validate(obj: Obj, *, new_target: bool = True) -> list[FieldError]:
         errors.append(invalid("spec.maxReplicas", high, "must be greater than 0"))
     if low is not None and high < low:
         errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
-    reference = spec.get("scaleTargetRef") or {}
+
+
+def reference_errors(errors: list[FieldError], path: str, reference: Obj) -> None:
     for key in ("kind", "name"):
-        checks.named(errors, f"spec.scaleTargetRef.{key}", reference.get(key), names.path_segment)
-    if new_target:
-        _api_version(errors, "spec.scaleTargetRef.apiVersion", reference)
-    for index, metric in enumerate(spec.get("metrics") or ()):
-        _metric(errors, f"spec.metrics[{index}]", metric)
-    behavior_errors(errors, "spec.behavior", spec.get("behavior") or {})
-    return errors
+        checks.named(errors, f"{path}.{key}", reference.get(key), names.path_segment)
 
 
 def _api_version(errors: list[FieldError], path: str, reference: Obj) -> None:
@@ -106,9 +114,7 @@ def _source(errors: list[FieldError], path: str, kind: str, source: Obj) -> None
         checks.needed(errors, f"{path}.metric.name", metric.get("name"), "must specify a metric name")
         checks.label_selector(errors, f"{path}.metric.selector", metric.get("selector"))
     if kind == "object":
-        reference = source.get("describedObject") or {}
-        for key in ("kind", "name"):
-            checks.named(errors, f"{path}.describedObject.{key}", reference.get(key), names.path_segment)
+        reference_errors(errors, f"{path}.describedObject", source.get("describedObject") or {})
     _target(errors, f"{path}.target", kind, source.get("target") or {})
 
 

@@ -38,7 +38,7 @@ _ALLOWED = Decision(True)
 log = get_logger("delegated-auth")
 
 
-def _question(kind: GVR, name: str, spec: Obj) -> Obj:
+def _review_of(kind: GVR, name: str, spec: Obj) -> Obj:
     return {"apiVersion": str(kind.group_version), "kind": name, "metadata": {}, "spec": spec}
 
 
@@ -84,9 +84,9 @@ class DelegatedAuthenticator:
         return ANONYMOUS_USER
 
     async def _review(self, token: str) -> User:
-        question = _question(TOKEN_REVIEWS, "TokenReview", {"token": token})
+        review = _review_of(TOKEN_REVIEWS, "TokenReview", {"token": token})
         try:
-            status = (await self._client.create(TOKEN_REVIEWS, question)).get("status") or {}
+            status = (await self._client.create(TOKEN_REVIEWS, review)).get("status") or {}
         except (ApiError, ConnectionFailed) as error:
             log.error("Cannot review a token", error)
             raise Unauthorized from error
@@ -116,9 +116,9 @@ class DelegatedAuthorizer:
         return await self._answers.get(key, lambda: self._review(user, request))
 
     async def _review(self, user: User, request: AuthzAttributes) -> Decision:
-        question = _question(ACCESS_REVIEWS, "SubjectAccessReview", {**_subject(user), **_wanted(request)})
+        review = _review_of(ACCESS_REVIEWS, "SubjectAccessReview", {**_subject(user), **_wanted(request)})
         try:
-            status = (await self._client.create(ACCESS_REVIEWS, question)).get("status") or {}
+            status = (await self._client.create(ACCESS_REVIEWS, review)).get("status") or {}
         except (ApiError, ConnectionFailed) as error:
             raise InternalError.of(f"cannot review the access of {user.name}: {error}") from error
         return Decision(bool(status.get("allowed")), status.get("reason") or "")

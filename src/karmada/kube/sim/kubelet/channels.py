@@ -192,11 +192,8 @@ async def until_disconnected(listen: Awaitable[None], work: Awaitable[None]) -> 
 # WebSocket
 
 
-async def _over_websocket(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.StreamResponse:
-    protocol = chosen(offered(raw.headers), WEBSOCKET_PROTOCOLS) or ""
-    socket = web.WebSocketResponse(protocols=(protocol,) if protocol else (), max_msg_size=0, compress=False)
-    await socket.prepare(raw)
-    text = "base64" in protocol
+def sender(socket: web.WebSocketResponse, *, text: bool) -> Callable[[int, bytes], Awaitable[None]]:
+    """Sends a message on a channel, unless the client is gone; `text`: in one of the base64 forms."""
 
     async def send(channel: int, data: bytes) -> None:
         if socket.closed:
@@ -206,6 +203,16 @@ async def _over_websocket(raw: web.BaseRequest, wanted: Wanted, work: Work) -> w
         else:
             await socket.send_bytes(bytes((channel,)) + data)
 
+    return send
+
+
+async def _over_websocket(raw: web.BaseRequest, wanted: Wanted, work: Work) -> web.StreamResponse:
+    protocol = chosen(offered(raw.headers), WEBSOCKET_PROTOCOLS) or ""
+    socket = web.WebSocketResponse(protocols=(protocol,) if protocol else (), max_msg_size=0, compress=False)
+    await socket.prepare(raw)
+    text = "base64" in protocol
+
+    send = sender(socket, text=text)
     channels = Channels(wanted, protocol, send)
     for channel in sorted(wanted.channels() - {STDIN, RESIZE}):
         await send(channel, b"")

@@ -8,7 +8,6 @@ channels, two per port, whose first message in either direction is the port's nu
 from __future__ import annotations
 
 import asyncio
-import base64
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -25,6 +24,7 @@ from karmada.kube.sim.kubelet.channels import (
     chosen,
     listen,
     offered,
+    sender,
     spdy_connection,
     unframed,
     until_disconnected,
@@ -135,13 +135,7 @@ async def _serve_pair(connection: Connection, data: Stream, error: Stream, serve
 async def _channels(socket: web.WebSocketResponse, ports: list[int], text: bool, serve_port: ServePort) -> None:
     inboxes = [Inbox() for _ in ports]
 
-    async def send(channel: int, data: bytes) -> None:
-        if socket.closed:
-            return
-        if text:
-            await socket.send_str(f"{channel}{base64.b64encode(data).decode()}")
-        else:
-            await socket.send_bytes(bytes((channel,)) + data)
+    send = sender(socket, text=text)
 
     async def talk(index: int, port: int) -> None:
         for channel in (2 * index, 2 * index + 1):
