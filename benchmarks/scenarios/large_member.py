@@ -15,7 +15,8 @@ from benchmarks.planes import connected, is_ready, plane_config, started_plane
 from benchmarks.processes import CONTROL_PLANE, MEMBERS, Meter, started, until_at_rest
 from benchmarks.scenario import Figure, Measurement, Place, Sizes
 from karmada.api.cluster import Cluster, default_resource_models
-from karmada.controllers.cluster_status.summary import Summary, slim_node, slim_pod
+from karmada.controllers.cluster_status.summary import Summary
+from karmada.estimator.kept import slim_node, slim_pod
 from karmada.joining.join import Joining, join
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.gvk import GVR

@@ -14,12 +14,13 @@ Bools = npt.NDArray[np.bool_]
 
 CPU = "cpu"
 PODS = "pods"
-_MOST = 2**63 - 1
+MOST = 2**63 - 1
+"""What an array can hold."""
 
 
 def amount(name: str, quantity: Quantity) -> int:
     """In the unit the resource is counted in."""
-    return min(quantity.milli() if name == CPU else quantity.value(), _MOST)
+    return min(quantity.milli() if name == CPU else quantity.value(), MOST)
 
 
 def quantity(value: Any) -> Quantity:

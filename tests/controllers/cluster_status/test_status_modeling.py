@@ -4,7 +4,7 @@ import pytest
 
 from karmada.api.cluster import default_resource_models
 from karmada.controllers.cluster_status.modeling import NO_GRADE, Grades
-from karmada.controllers.cluster_status.requests import node_amounts
+from karmada.estimator.requests import node_amounts
 from karmada.kube.objects.types import Obj
 
 PLENTY = {"pods": "110"}

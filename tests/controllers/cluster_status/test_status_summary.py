@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karmada.api.cluster import default_resource_models
-from karmada.controllers.cluster_status.requests import quantity_text
-from karmada.controllers.cluster_status.summary import Summary, slim_node, slim_pod
+from karmada.controllers.cluster_status.summary import Summary
+from karmada.estimator.kept import slim_node, slim_pod
+from karmada.estimator.requests import quantity_text
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 

@@ -10,7 +10,7 @@ import msgspec
 
 from karmada.api.cluster import default_resource_models
 from karmada.controllers.cluster_status.modeling import Grades
-from karmada.controllers.cluster_status.requests import node_amounts
+from karmada.estimator.requests import node_amounts
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.sim.addressing import RANGES, with_own_ranges
 from karmada.kube.sim.fleet import Fleet, Stored

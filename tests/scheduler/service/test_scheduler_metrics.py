@@ -14,12 +14,12 @@ from karmada.controllers.context import Context
 from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.runtime.controller import Reconciler
+from karmada.kube.runtime.families import Counters, Histograms, growing
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.metrics import Metrics
 from karmada.scheduler.estimators.protocol import EstimateRequest, RemoteEstimator
 from karmada.scheduler.meter import Meter
-from karmada.scheduler.service.families import Counters, Histograms, growing
 from karmada.scheduler.service.metrics import SchedulerMetrics
 from karmada.scheduler.service.scheduler import BindingScheduler, scheduler_parts
 from karmada.version import info

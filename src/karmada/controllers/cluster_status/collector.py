@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from karmada.controllers.cluster_status.enablements import EnablementReader, Enablements
-from karmada.controllers.cluster_status.summary import Summary, slim_node, slim_pod
+from karmada.controllers.cluster_status.summary import Summary
+from karmada.estimator.kept import slim_node, slim_pod
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import ApiError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from karmada.controllers.cluster_status.requests import ONE, PODS
+from karmada.estimator.requests import ONE, PODS
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 

@@ -4,48 +4,17 @@ Handlers of the member's node and pod informers feed a `Summary`; it remembers w
 away and adds the new count. So a change costs the same in a cluster of any size, and reading costs as much as there
 are resources and grades. Pods may come before their node, and nodes may leave before their pods.
 
-The informers keep next to nothing of the objects: `slim_node` and `slim_pod` say what.
+The informers keep next to nothing of the objects: see `estimator/kept.py`.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from karmada.controllers.cluster_status.modeling import NO_GRADE, Grades
-from karmada.controllers.cluster_status.requests import ONE, PODS, Amounts, node_amounts, pod_amounts, texts
-from karmada.kube.objects.meta import has_condition
+from karmada.estimator.kept import Counted
+from karmada.estimator.requests import ONE, PODS, Amounts, texts
 from karmada.kube.objects.types import Obj
-
-Counted: TypeAlias = tuple[str, Amounts]
-"""A pod: its node ("" while it has none), and what it reserves."""
-_OVER = ("Succeeded", "Failed")
-
-
-def slim_pod(pod: Obj) -> Obj:
-    """`counted` is None for a pod that is over and has left its node's resources free."""
-    spec = pod.get("spec") or {}
-    node = spec.get("nodeName") or ""
-    over = node and (pod.get("status") or {}).get("phase") in _OVER
-    return {"metadata": _identity(pod), "counted": None if over else (sys.intern(node), pod_amounts(spec))}
-
-
-def slim_node(node: Obj) -> Obj:
-    status = node.get("status") or {}
-    return {
-        "metadata": _identity(node),
-        "allocatable": node_amounts(status.get("allocatable") or {}),
-        "ready": has_condition(status.get("conditions"), "Ready"),
-    }
-
-
-def _identity(obj: Obj) -> Obj:
-    meta = obj["metadata"]
-    kept = {"name": meta["name"], "uid": meta.get("uid"), "resourceVersion": meta.get("resourceVersion")}
-    if "namespace" in meta:
-        kept["namespace"] = sys.intern(meta["namespace"])
-    return kept
 
 
 class _Node:

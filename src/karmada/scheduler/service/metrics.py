@@ -10,17 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from karmada.build_info import build_info
+from karmada.estimator.metrics import REPLICAS, SETS, TOTAL, EstimateMetrics
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.families import Counters, Histograms, growing
 from karmada.scheduler.meter import FILTER, SCORE
-from karmada.scheduler.service.families import Counters, Histograms, growing
-from karmada.version import info
 
 _DECISIONS, _POINTS, _PLUGINS = growing(0.001, 2, 15), growing(0.0001, 2, 12), growing(0.00001, 1.5, 20)
-_ESTIMATES = growing(0.001, 2, 10)
 
 _FILTER, _SCORE, _SELECT, _ASSIGN = (FILTER,), (SCORE,), ("Select",), ("AssignReplicas",)
-_REPLICAS, _SETS = "MaxAvailableReplicas", "MaxAvailableComponentSets"
-_REPLICAS_POINT, _SETS_POINT = ("estimate_replicas",), ("estimate_components",)
 
 
 def _nothing() -> Mapping[str, int]:
@@ -34,7 +32,7 @@ class SchedulerMetrics:
         self.now = clock.monotonic
         self.pending: Callable[[], Mapping[str, int]] = _nothing
         """Bindings by where they wait: active, backoff, unschedulable."""
-        scheduler, estimator = "karmada_scheduler", "karmada_scheduler_estimator_estimating"
+        scheduler = "karmada_scheduler"
         by_result = ["result", "schedule_type"]
         self._attempts = Counters(
             f"{scheduler}_schedule_attempts", "Decisions on bindings, by how it ended and what for", by_result
@@ -66,25 +64,7 @@ class SchedulerMetrics:
             ["plugin", "extension_point", "result"],
             _PLUGINS,
         )
-        self._requests = Counters(f"{estimator}_request", "Estimates of available replicas", ["result", "type"])
-        self._estimates = Histograms(
-            f"{estimator}_algorithm_duration_seconds",
-            "Estimating available replicas, for all candidate clusters",
-            ["result", "type", "step"],
-            _ESTIMATES,
-        )
-        self._estimator_points = Histograms(
-            f"{estimator}_plugin_extension_point_duration_seconds",
-            "All estimators of an estimate",
-            ["estimating_plugin_extension_point"],
-            _POINTS,
-        )
-        self._estimators = Histograms(
-            f"{estimator}_plugin_execution_duration_seconds",
-            "One estimator",
-            ["estimating_plugin", "estimating_plugin_extension_point"],
-            _PLUGINS,
-        )
+        self._estimates = EstimateMetrics()
         self._families = (
             self._attempts,
             self._whole,
@@ -92,14 +72,11 @@ class SchedulerMetrics:
             self._incoming,
             self._points,
             self._plugins,
-            self._requests,
-            self._estimates,
-            self._estimator_points,
-            self._estimators,
         )
 
     def collect(self) -> Iterable[Metric]:
         yield from (one.family() for one in self._families)
+        yield from self._estimates.collect()
         pending = GaugeMetricFamily("scheduler_pending_bindings", "Bindings that wait, by what for", labels=["queue"])
         for queue, count in self.pending().items():
             pending.add_metric([queue], count)
@@ -136,18 +113,10 @@ class SchedulerMetrics:
         self._plugins.observe((name, point, outcome), seconds)
 
     def estimated(self, seconds: float, *, sets: bool, failed: bool) -> None:
-        result, what = "error" if failed else "success", _SETS if sets else _REPLICAS
-        self._requests.count((result, what))
-        self._estimates.observe((result, what, "Total"), seconds)
-        self._estimator_points.observe(_SETS_POINT if sets else _REPLICAS_POINT, seconds)
+        what = SETS if sets else REPLICAS
+        self._estimates.requested(what, failed=failed)
+        self._estimates.step(what, TOTAL, seconds, failed=failed)
+        self._estimates.plugins(what, seconds)
 
     def estimator(self, name: str, seconds: float, *, sets: bool) -> None:
-        self._estimators.observe((name, *(_SETS_POINT if sets else _REPLICAS_POINT)), seconds)
-
-
-def build_info() -> Metric:
-    """Which version of the programs this is, always 1."""
-    found = info()
-    family = GaugeMetricFamily("karmada_build_info", "Which version this is, in its labels", labels=found._fields)
-    family.add_metric(found, 1)
-    return family
+        self._estimates.plugin(name, SETS if sets else REPLICAS, seconds)

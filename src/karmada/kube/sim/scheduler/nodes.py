@@ -14,10 +14,10 @@ from weakref import WeakValueDictionary
 
 import orjson
 
+from karmada.kube.objects.node_selection import HOSTNAME
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.controllers.nodefit import NO_EXECUTE, NO_SCHEDULE
-from karmada.kube.sim.scheduler.nodeselect import HOSTNAME
 from karmada.kube.sim.scheduler.pods import PodInfo, Port
 from karmada.kube.sim.scheduler.resources import IDLE, Usage, allocatable_of, plus
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from karmada.kube.objects.meta import controller_of, get_condition, is_deleting
+from karmada.kube.objects.node_selection import preferences_of, selection_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.sim.scheduler.messages import Refusal
-from karmada.kube.sim.scheduler.nodeselect import preferences_of, selection_of
 from karmada.kube.sim.scheduler.resources import request_of
 
 if TYPE_CHECKING:

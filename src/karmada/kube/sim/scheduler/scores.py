@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from karmada.kube.objects.node_selection import HOSTNAME
 from karmada.kube.sim.controllers.nodefit import tolerates
 from karmada.kube.sim.scheduler.affinity import company
 from karmada.kube.sim.scheduler.nodes import Group, Node
-from karmada.kube.sim.scheduler.nodeselect import HOSTNAME
 from karmada.kube.sim.scheduler.pods import PodInfo
 from karmada.kube.sim.scheduler.resources import Request
 from karmada.kube.sim.scheduler.spread import wishes

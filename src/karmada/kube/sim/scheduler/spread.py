@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karmada.kube.objects.node_selection import HOSTNAME
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.nodefit import NO_EXECUTE, NO_SCHEDULE, untolerated
 from karmada.kube.sim.scheduler.affinity import selector_of
 from karmada.kube.sim.scheduler.messages import NO_TOPOLOGY, SKEWED, Refusal
-from karmada.kube.sim.scheduler.nodeselect import HOSTNAME
 from karmada.kube.sim.scheduler.pods import Needs, PodInfo
 from karmada.kube.sim.scheduler.tallies import PodSelection, TallyKey
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
+from karmada.estimator.resources import counts_on_node
 from karmada.kube.objects.quantity import Format, Quantity
 from karmada.kube.objects.types import Obj
 
@@ -22,14 +23,6 @@ ONE = 1000
 _NANO_PER_MILLI = 1_000_000
 _BYTES = ("memory", "ephemeral-storage", "storage")
 _HUGE_PAGES = "hugepages-"
-
-
-@lru_cache(maxsize=1024)
-def is_accounted(name: str) -> bool:
-    """Whether requests for a resource are counted: the basic ones, extended ones, huge pages, attachable volumes."""
-    if name in (CPU, "memory", "ephemeral-storage") or name.startswith((_HUGE_PAGES, "attachable-volumes-")):
-        return True
-    return "kubernetes.io/" in name or ("/" in name and not name.startswith("requests."))
 
 
 def pod_amounts(spec: Obj) -> Amounts:
@@ -65,7 +58,7 @@ def _requests(container: Obj) -> Iterable[tuple[str, int]]:
 
 
 def _counted(amounts: Mapping[str, str]) -> Iterable[tuple[str, int]]:
-    return [(name, _rounded(name, value)) for name, value in amounts.items() if is_accounted(name)]
+    return [(name, _rounded(name, value)) for name, value in amounts.items() if counts_on_node(name)]
 
 
 def _rounded(name: str, value: str) -> int:

@@ -4,33 +4,12 @@ from typing import Any
 
 import pytest
 
-from karmada.controllers.cluster_status.requests import is_accounted, node_amounts, pod_amounts, quantity_text
+from karmada.estimator.requests import node_amounts, pod_amounts, quantity_text
 
 
 def container(always: bool = False, **requests: Any) -> dict[str, Any]:
     made = {"name": "c", "resources": {"requests": requests}}
     return {**made, "restartPolicy": "Always"} if always else made
-
-
-@pytest.mark.parametrize(
-    ("name", "counted"),
-    [
-        ("cpu", True),
-        ("memory", True),
-        ("ephemeral-storage", True),
-        ("nvidia.com/gpu", True),
-        ("hugepages-2Mi", True),
-        ("attachable-volumes-csi-x", True),
-        ("foo.kubernetes.io/bar", True),
-        ("requests.kubernetes.io/bar", True),
-        ("storage", False),
-        ("pods", False),
-        ("gpu", False),
-        ("requests.nvidia.com/gpu", False),
-    ],
-)
-def test_which_resources_count(name: str, counted: bool) -> None:
-    assert is_accounted(name) is counted
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""Metrics of estimates, under the names that dashboards know; schedulers and estimators have them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client.core import Metric
+
+from karmada.build_info import build_info
+from karmada.estimator.terms import EstimateError
+from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.families import Counters, Histograms, growing
+
+REPLICAS, SETS, UNSCHEDULABLE = "MaxAvailableReplicas", "MaxAvailableComponentSets", "GetUnschedulableReplicas"
+"""What is estimated."""
+TOTAL, GET_OBJECT, GET_PODS = "Total", "GetObjectFromCache", "GetWorkloadUnschedulablePods"
+"""The steps of it."""
+_POINTS = {REPLICAS: "estimate_replicas", SETS: "estimate_components"}
+_PREFIX = "karmada_scheduler_estimator_estimating"
+
+
+class EstimateMetrics:
+    """`what` is one of the names above."""
+
+    def __init__(self) -> None:
+        self._requests = Counters(f"{_PREFIX}_request", "Estimates, by how they ended", ["result", "type"])
+        self._estimates = Histograms(
+            f"{_PREFIX}_algorithm_duration_seconds",
+            "The steps of an estimate",
+            ["result", "type", "step"],
+            growing(0.001, 2, 10),
+        )
+        self._points = Histograms(
+            f"{_PREFIX}_plugin_extension_point_duration_seconds",
+            "All plug-ins of an estimate",
+            ["estimating_plugin_extension_point"],
+            growing(0.0001, 2, 12),
+        )
+        self._plugins = Histograms(
+            f"{_PREFIX}_plugin_execution_duration_seconds",
+            "One plug-in",
+            ["estimating_plugin", "estimating_plugin_extension_point"],
+            growing(0.00001, 1.5, 20),
+        )
+
+    def collect(self) -> Iterable[Metric]:
+        yield from (one.family() for one in (self._requests, self._estimates, self._points, self._plugins))
+
+    def requested(self, what: str, *, failed: bool) -> None:
+        self._requests.count(("error" if failed else "success", what))
+
+    def step(self, what: str, step: str, seconds: float, *, failed: bool = False) -> None:
+        self._estimates.observe(("error" if failed else "success", what, step), seconds)
+
+    def plugins(self, what: str, seconds: float) -> None:
+        self._points.observe((_POINTS[what],), seconds)
+
+    def plugin(self, name: str, what: str, seconds: float) -> None:
+        self._plugins.observe((name, _POINTS[what]), seconds)
+
+
+class EstimatorMetrics(EstimateMetrics):
+    """Those of an estimator's process: a collector for its registry."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.now = clock.monotonic
+
+    def collect(self) -> Iterable[Metric]:
+        yield from super().collect()
+        yield build_info()
+
+    @contextmanager
+    def request(self, what: str) -> Iterator[None]:
+        """Count and time a whole request."""
+        began, failed = self.now(), False
+        try:
+            yield
+        except EstimateError:
+            failed = True
+            raise
+        finally:
+            self.requested(what, failed=failed)
+            self.step(what, TOTAL, self.now() - began, failed=failed)
