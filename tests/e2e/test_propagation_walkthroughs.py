@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 from karmada.kube.client.manifests import load_manifests
+from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from tests.e2e.propagating import (
+    BINDINGS,
     CONFIG_MAPS,
     CRDS,
     DEPLOYMENTS,
@@ -199,6 +202,40 @@ def test_members_are_chosen_by_labels_and_fields(
     assert [replicas(found) for found in fleet.until_everywhere(DEPLOYMENTS, "nginx", bool, *chosen)] == [2] * len(
         chosen
     )
+
+
+def placed(binding: Obj) -> int:
+    return sum(target.get("replicas") or 0 for target in binding["spec"].get("clusters") or ())
+
+
+def is_scheduled(binding: Obj) -> Any:
+    condition = meta.get_condition((binding.get("status") or {}).get("conditions"), "Scheduled")
+    return condition and condition["status"]
+
+
+def test_what_why_suggests_makes_a_deployment_fit(fleet: Propagation, nginx: Obj) -> None:
+    """One more replica than fit into one cluster, and one cluster allowed."""
+    container = nginx["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": "1"}}
+    division = {**weights(), "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
+    constraint = {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}
+    where = {"replicaScheduling": division, "spreadConstraints": [constraint]}
+    fleet.apply(nginx, policy("nginx-propagation", [selector(nginx)], placement=where))
+    fleet.here.until(BINDINGS, "nginx-deployment", lambda binding: placed(binding) == 2)
+    decided = json.loads(fleet.ctl("why", "deployment/nginx", "--fresh", "-o", "json").out)["now"]
+    room = max(cluster["room"] for cluster in decided["attempts"][0]["clusters"])
+
+    fleet.kubectl("scale", "deployment/nginx", f"--replicas={room + 3}")
+    fleet.here.until(BINDINGS, "nginx-deployment", lambda binding: is_scheduled(binding) == "False")
+    suggestion = json.loads(fleet.ctl("why", "deployment/nginx", "-o", "json").out)["now"]["fit"]["suggestions"][0]
+    assert suggestion["text"] == "fits if maxGroups of the spread constraint by cluster were 2"
+    [change] = suggestion["changes"]
+    assert change["field"] == "placement.spreadConstraints[0].maxGroups"
+
+    patch = {"spec": {"placement": {"spreadConstraints": [{**constraint, "maxGroups": change["value"]}]}}}
+    fleet.kubectl("patch", "propagationpolicy", "nginx-propagation", "--type=merge", "-p", json.dumps(patch))
+    bound = fleet.here.until(BINDINGS, "nginx-deployment", lambda binding: placed(binding) == room + 3)
+    assert len(bound["spec"]["clusters"]) == 2
 
 
 def test_an_application_of_several_kinds_goes_together(fleet: Propagation, nginx: Obj) -> None:
