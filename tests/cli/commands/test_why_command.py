@@ -127,6 +127,19 @@ async def test_suspension_is_reported(plane: Scheduling) -> None:
     assert ".." not in printed
 
 
+async def test_a_rebalance_is_reported_as_pending_or_done(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=9)
+    await plane.bind("web-deployment", deployment(2, placement(DYNAMIC)))
+    assert "Rebalance:" not in (await explain(plane, "deployment/web")).output
+    await plane.change("web-deployment", {"rescheduleTriggeredAt": "2020-01-01T00:00:00Z"})
+    done = "Rebalance:   triggered at 2020-01-01T00:00:00Z and done: it was scheduled since"
+    assert done in (await explain(plane, "deployment/web")).output
+    held = {"suspension": {"scheduling": True}, "rescheduleTriggeredAt": "2199-01-01T00:00:00Z"}
+    await plane.change("web-deployment", held)
+    pending = "Rebalance:   triggered at 2199-01-01T00:00:00Z and pending: it is still to be scheduled afresh"
+    assert pending in (await explain(plane, "deployment/web")).output
+
+
 async def test_a_chosen_cluster_that_is_not_ready_or_gone_is_named(plane: Scheduling) -> None:
     await plane.clusters("m1", "m2")
     await plane.bind("web-deployment", deployment(2, placement(DUPLICATED)))

@@ -290,6 +290,9 @@ def _head(found: Found) -> list[list[str]]:
         ["Observed:", _observed(metadata, status)],
         ["Next:", found.need],
     ]
+    rebalanced = _rebalanced(spec, status)
+    if rebalanced:
+        rows.insert(6, ["Rebalance:", rebalanced])
     if status.get("schedulerObservingAffinityName"):
         rows.insert(6, ["Group:", status["schedulerObservingAffinityName"]])
     for sentence in reversed(found.left):
@@ -332,6 +335,18 @@ def _observed(metadata: Obj, status: Obj) -> str:
     return f"generation {observed} of {generation}{at}"
 
 
+def _rebalanced(spec: Obj, status: Obj) -> str:
+    """What has become of the last request to schedule it afresh; empty when there was none."""
+    from karmada.scheduler.request import is_fresh
+
+    triggered = spec.get("rescheduleTriggeredAt")
+    if not triggered:
+        return ""
+    if is_fresh(spec, status):
+        return f"triggered at {triggered} and pending: it is still to be scheduled afresh"
+    return f"triggered at {triggered} and done: it was scheduled since"
+
+
 def _data(found: Found) -> Obj:
     from karmada.kube.objects import meta
 
@@ -346,6 +361,7 @@ def _data(found: Found) -> Obj:
             "clusters": binding["spec"].get("clusters") or [],
             "notReady": found.dead,
             "evicted": list(found.left),
+            "rebalance": _rebalanced(binding["spec"], status),
             "condition": meta.get_condition(status.get("conditions"), "Scheduled"),
             "generation": meta.generation(binding),
             "schedulerObservedGeneration": status.get("schedulerObservedGeneration"),
