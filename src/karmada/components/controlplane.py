@@ -24,6 +24,7 @@ from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.manager import LeadershipLost, Manager
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.config import ServerConfig
+from karmada.metricsadapter import adapter as metrics_adapter
 
 _NAMESPACES = GroupResource("", "namespaces")
 _RETRY_SECONDS = 1.0
@@ -50,6 +51,7 @@ class ControlPlane:
             allow_no_execute_taint_policy=allow_no_execute_taint_policy,
             allow_insecure_members=self.settings.allow_insecure_members,
         )
+        metrics_adapter.install(self.server, allow_insecure=self.settings.allow_insecure_members)
         self.manager: Manager | None = None
         self.context: Context | None = None
         self._turns: asyncio.Task[None] | None = None

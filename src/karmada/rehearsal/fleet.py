@@ -36,6 +36,7 @@ from karmada.kube.server.watchcache.entry import encode_value, storage_key
 from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import Profile
 from karmada.members.switching import MemberTransport
+from karmada.metricsadapter import adapter as metrics_adapter
 from karmada.rehearsal.network import InMemoryTransport, Network, State
 
 P = ParamSpec("P")
@@ -87,6 +88,7 @@ class RehearsalFleet:
         self.server: ApiServer = control_plane_server(
             config, self.clock, self.gates, allow_no_execute_taint_policy=True
         )
+        metrics_adapter.install(self.server, open_way=self._open)
         self.members: dict[str, RehearsedMember] = {}
         self._threads = CountingThreads()
         self._assembly: Assembly | None = None

@@ -17,29 +17,32 @@ from karmada.kube.objects.podstate import phase
 from karmada.kube.objects.selectors import parse_fields, parse_labels
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
-from karmada.kube.server.aggregation.backends import APISERVICES, ServiceName
+from karmada.kube.server.aggregation.backends import ServiceName
+from karmada.kube.server.aggregation.metrics_objects import (
+    CUSTOM,
+    EXTERNAL,
+    METRICS,
+    METRICS_RESOURCES,
+    api_service,
+    missing,
+    reader_role,
+    service,
+)
+from karmada.kube.server.aggregation.metrics_rendering import list_of, rendered
 from karmada.kube.server.http.request import Query, Request
 from karmada.kube.server.http.results import Result
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import PODS
-from karmada.kube.sim.metrics.custom import CustomMetrics, missing
-from karmada.kube.sim.metrics.load import NODES, LoadModel
+from karmada.kube.sim.metrics.custom import CustomMetrics
+from karmada.kube.sim.metrics.load import LoadModel
 from karmada.kube.sim.metrics.reading import Reading
-from karmada.kube.sim.metrics.shapes import external_value, list_of, node_metrics, pod_metrics, rendered
+from karmada.kube.sim.metrics.shapes import external_value, node_metrics, pod_metrics
 
 if TYPE_CHECKING:
     from karmada.kube.server.app import ApiServer
 
-METRICS = GroupVersion("metrics.k8s.io", "v1beta1")
-CUSTOM = (GroupVersion("custom.metrics.k8s.io", "v1beta2"), GroupVersion("custom.metrics.k8s.io", "v1beta1"))
-EXTERNAL = GroupVersion("external.metrics.k8s.io", "v1beta1")
 METRICS_SERVER = ServiceName("kube-system", "metrics-server")
 METRICS_ADAPTER = ServiceName("kube-system", "metrics-adapter")
 _PRIORITIES = {METRICS: (100, 100), CUSTOM[0]: (100, 200), CUSTOM[1]: (100, 100), EXTERNAL: (100, 100)}
-_RESOURCES: tuple[Obj, ...] = (
-    {"name": "nodes", "singularName": "", "namespaced": False, "kind": "NodeMetrics", "verbs": ["get", "list"]},
-    {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]},
-)
 _SELECTABLE = ("metadata.name", "metadata.namespace")
 
 
@@ -65,7 +68,7 @@ class ResourceMetrics:
         self._load = load
 
     def resources(self, _version: GroupVersion) -> tuple[Obj, ...]:
-        return _RESOURCES
+        return METRICS_RESOURCES
 
     async def handle(self, request: Request, _version: GroupVersion) -> Result:
         info = request.info
@@ -182,56 +185,12 @@ def _entry(name: str, kind: str, *, namespaced: bool = True) -> Obj:
 
 def announcements() -> list[Obj]:
     """What installing metrics-server and a metrics adapter leaves in a cluster."""
+    served = [(METRICS, METRICS_SERVER), *((version, METRICS_ADAPTER) for version in (*CUSTOM, EXTERNAL))]
     return [
-        _service(METRICS_SERVER),
-        _service(METRICS_ADAPTER),
-        _api_service(METRICS, METRICS_SERVER),
-        *(_api_service(version, METRICS_ADAPTER) for version in (*CUSTOM, EXTERNAL)),
-        _reader_role(),
+        *(service(name, {"k8s-app": name.name}) for name in (METRICS_SERVER, METRICS_ADAPTER)),
+        *(
+            api_service(version, name, _PRIORITIES[version], {"k8s-app": name.name}, skip_verify=True)
+            for version, name in served
+        ),
+        reader_role({"k8s-app": METRICS_SERVER.name}),
     ]
-
-
-def _service(name: ServiceName) -> Obj:
-    labels = {"k8s-app": name.name}
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name.name, "namespace": name.namespace, "labels": labels},
-        "spec": {
-            "selector": labels,
-            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}],
-        },
-    }
-
-
-def _api_service(version: GroupVersion, service: ServiceName) -> Obj:
-    group_priority, version_priority = _PRIORITIES[version]
-    return {
-        "apiVersion": APISERVICES.api_version,
-        "kind": "APIService",
-        "metadata": {"name": f"{version.version}.{version.group}", "labels": {"k8s-app": service.name}},
-        "spec": {
-            "group": version.group,
-            "version": version.version,
-            "service": {"namespace": service.namespace, "name": service.name, "port": 443},
-            "insecureSkipTLSVerify": True,
-            "groupPriorityMinimum": group_priority,
-            "versionPriority": version_priority,
-        },
-    }
-
-
-def _reader_role() -> Obj:
-    """The right to view a namespace includes the metrics of its pods."""
-    into = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true" for role in ("admin", "edit", "view")}
-    rule = {
-        "apiGroups": [METRICS.group],
-        "resources": [PODS.resource, NODES.resource],
-        "verbs": ["get", "list", "watch"],
-    }
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "system:aggregated-metrics-reader", "labels": {"k8s-app": METRICS_SERVER.name, **into}},
-        "rules": [rule],
-    }

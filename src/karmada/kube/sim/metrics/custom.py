@@ -10,25 +10,23 @@ from collections.abc import Iterator
 
 from karmada.kube.kinds.resource import Reader, Resource
 from karmada.kube.objects import meta
-from karmada.kube.objects.errors import ApiError, BadRequest, NotFound
+from karmada.kube.objects.errors import BadRequest, NotFound
 from karmada.kube.objects.gvk import GroupResource, GroupVersion
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.selectors import LabelSelector, parse_labels
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.aggregation.metrics_objects import missing
+from karmada.kube.server.aggregation.metrics_rendering import list_of
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import Result
 from karmada.kube.server.registry import Registry
 from karmada.kube.sim.metrics.amounts import ANNOTATION, annotated, nano_at
 from karmada.kube.sim.metrics.load import WORKLOADS, LoadModel
 from karmada.kube.sim.metrics.reading import Reading
-from karmada.kube.sim.metrics.shapes import WINDOW_SECONDS, list_of
+from karmada.kube.sim.metrics.shapes import WINDOW_SECONDS
 
 _PODS, _NAMESPACES = GroupResource("", "pods"), GroupResource("", "namespaces")
-
-
-def missing(metric: str, resource: str, name: str = "") -> ApiError:
-    return NotFound(f"the server could not find the metric {metric} for {resource}" + (f" {name}" if name else ""))
 
 
 class CustomMetrics:

@@ -1,0 +1,74 @@
+"""A fleet in memory whose members measure what their pods use, for one test after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.sim.metrics.load import Setting
+from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.fleet import RehearsalFleet
+from karmada.rehearsal.network import State
+
+T = TypeVar("T")
+PODS = GVR("", "v1", "pods")
+MEMBERS = ("m1", "m2")
+
+
+class MeasuredFleet:
+    def __init__(self, folder: Path) -> None:
+        self.fleet = RehearsalFleet(folder)
+        self.client = self.fleet.client
+        self._loop = asyncio.new_event_loop()
+
+    def play(self, scenario: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(scenario)
+
+    async def start(self) -> None:
+        await self.fleet.start()
+        for name in MEMBERS:
+            pools = (NodePool(count=1),)
+            await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=pools, system_pods=False))
+            await self.fleet.join(name)
+        await self.fleet.start_controllers()
+        await self.fleet.run(60)
+
+    async def clear(self) -> None:
+        for name, member in self.fleet.members.items():
+            self.fleet.change_network(name, State.UP)
+            for setting in list(member.sim.load.rules):
+                member.sim.load.remove(setting)
+            for pod in (await member.client.list_all(PODS)).items:
+                await member.client.delete(PODS, meta.name(pod), meta.namespace(pod), grace_period=0)
+        await self.fleet.run(60)
+
+    def stop(self) -> None:
+        self.play(self.fleet.stop())
+        self._loop.close()
+
+    async def run_pods(self, member: str, *names: str, namespace: str = "default", load: str = "cpu=100m") -> None:
+        """Pods labelled app=web that use this much."""
+        for name in names:
+            pod = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "labels": {"app": "web"}, "annotations": {"sim.io/load": load}},
+                "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+            }
+            await self.fleet.members[member].client.create(PODS, pod, namespace)
+        await self.fleet.run(60)
+
+    def put_load(self, member: str, setting: Setting) -> None:
+        self.fleet.members[member].sim.load.set(setting.name, setting)
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> Obj:
+        """As clients get it from the control plane; time passes meanwhile, for those who wait for a time-out."""
+        waiting = asyncio.ensure_future(self.client.raw("GET", path, query=query))
+        await self.fleet.run(20, until=waiting.done)
+        answer: Obj = await waiting
+        return answer
