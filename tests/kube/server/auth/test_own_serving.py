@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from karmada.components.aggregated_apiserver import followed_serving
+from karmada.components.extension import followed_serving
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.server.auth.own_serving import OwnServing
 from karmada.kube.server.auth.pki import DAY, SERVER_USAGES, CertificateAuthority
@@ -17,6 +17,7 @@ from karmada.kube.server.auth.serving import FILES_SECONDS
 from tests.kube.server.auth.test_serving import listening
 
 NAME = "karmada-aggregated-apiserver"
+SERVICE = f"{NAME}.karmada-system"
 
 
 def serial(directory: Path) -> int:
@@ -36,11 +37,11 @@ async def served(port: int) -> int:
 
 async def test_the_certificate_renews_while_the_server_runs_under_the_same_authority(tmp_path: Path) -> None:
     made = FakeClock()
-    followed_serving(None, None, tmp_path, "VersionTLS12", made)
+    followed_serving(SERVICE, None, None, tmp_path, "VersionTLS12", made)
     authority = CertificateAuthority.load_or_create(tmp_path, "ca")
     first = serial(tmp_path)
     clock = FakeClock(made.now() + 335 * DAY - 1.5 * FILES_SECONDS)
-    async with listening(followed_serving(None, None, tmp_path, "VersionTLS12", clock)) as port:
+    async with listening(followed_serving(SERVICE, None, None, tmp_path, "VersionTLS12", clock)) as port:
         await clock.advance(FILES_SECONDS)
         assert await served(port) == first
         await clock.advance(FILES_SECONDS)

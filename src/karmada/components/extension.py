@@ -1,0 +1,251 @@
+"""A server of its own process behind the API server of a control plane: flags, certificates, delegated accounts, life.
+
+Who a caller is and what it may do is decided by the control plane. What is served is up to the component, which fills
+the server between `Extension(...)` and `start`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from karmada.components.flags import F, Given, file, switch, together, words
+from karmada.kube.objects.clock import Clock, RealClock
+from karmada.kube.server.auth.serving import TLS_VERSIONS, FollowedServing
+
+if TYPE_CHECKING:
+    from karmada.kube.client.config import RestConfig
+    from karmada.kube.objects.gvk import GroupVersion
+    from karmada.kube.server.aggregation.backends import Inside
+    from karmada.kube.server.auth.delegated import Trust
+    from karmada.kube.server.config import ServerConfig
+
+CERT_DIR: Final = Path("apiserver.local.config/certificates")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Clients of the control plane: for its objects, for authentication, for authorisation."""
+
+    objects: RestConfig
+    callers: RestConfig
+    rights: RestConfig
+
+
+class Extension:
+    """`trust` is added to the authorities that the control plane publishes, which are watched with `lookup`.
+
+    `inside` serves group-versions that are not stored here.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        access: Access,
+        tls: FollowedServing,
+        *,
+        trust: Trust,
+        lookup: bool = True,
+        inside: Callable[[Extension], tuple[Inside, Sequence[GroupVersion]]] | None = None,
+    ) -> None:
+        from karmada.kube.client.client import Client
+        from karmada.kube.client.light import transport_for
+        from karmada.kube.runtime.informers import Informers
+        from karmada.kube.server.auth.delegated import DelegatedAuthenticator, DelegatedAuthorizer, FollowedTrust
+        from karmada.kube.server.extension import ExtensionServer
+
+        self.clock: Clock = RealClock()
+        self._tls = tls
+        self._following: asyncio.Task[None] | None = None
+        self.transport = transport_for(access.objects)
+        self.control_plane = Client(self.transport)
+        self._delegates = [Client(transport_for(way)) for way in (access.callers, access.rights)]
+        self._callers = DelegatedAuthenticator(self._delegates[0], self.clock, anonymous=config.anonymous)
+        self.rights = DelegatedAuthorizer(self._delegates[1], self.clock)
+        self.server = ExtensionServer(
+            config, self._callers, self.rights, tls.context, self.clock, inside(self) if inside else None
+        )
+        self.informers = Informers(self.control_plane, clock=self.clock)
+        self._published = Informers(self._delegates[0], clock=self.clock)
+        self._believe(trust)
+        if lookup:
+            FollowedTrust(self._published, trust, self._believe)
+        self.server.health.add("control-plane", lambda: self.informers.synced, pages=("readyz",))
+
+    def _believe(self, trust: Trust) -> None:
+        self._tls.trust(trust.pem)
+        self._callers.believe(trust)
+
+    async def start(self) -> None:
+        """Returns when it serves, which waits for the authorities that the control plane publishes."""
+        for informers in (self._published, self.informers):
+            informers.start()
+            await informers.wait_synced()
+        await self.server.start()
+        self._following = asyncio.create_task(self._tls.follow(), name="certificates")
+
+    async def stop(self) -> None:
+        from karmada.kube.runtime.waiting import cancel_and_wait
+
+        if self._following is not None:
+            await cancel_and_wait(self._following)
+        await self.server.stop()
+        await self.informers.stop()
+        await self._published.stop()
+        for client in (self.control_plane, *self._delegates):
+            await client.close()
+
+
+# certificates
+
+
+def followed_serving(
+    service: str, certificate: Path | None, key: Path | None, directory: Path, minimum: str, clock: Clock
+) -> FollowedServing:
+    """The given certificate and key, else those of the directory, made for the Service NAME.NAMESPACE and renewed."""
+    from karmada.kube.server.auth.own_serving import OwnServing
+
+    if certificate is not None and key is not None:
+        return FollowedServing(certificate, key, minimum, clock)
+    names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), service, f"{service}.svc"]
+    own = OwnServing(directory, service.partition(".")[0], names)
+    return FollowedServing(*own.files, minimum, clock, own.renew)
+
+
+# flags
+
+
+def _header_flag(name: str, default: str, text: str) -> Callable[[F], F]:
+    return click.option(name, default=default, callback=lambda _ctx, _param, value: words(value), help=text)
+
+
+delegation_flags = together(
+    click.option("--kubeconfig", default="", help="Kubeconfig of the control plane.  [default: as kubectl]"),
+    click.option(
+        "--authentication-kubeconfig", default="", help="Kubeconfig for TokenReviews.  [default: --kubeconfig]"
+    ),
+    click.option(
+        "--authorization-kubeconfig", default="", help="Kubeconfig for SubjectAccessReviews.  [default: --kubeconfig]"
+    ),
+    switch(
+        "--authentication-skip-lookup",
+        False,
+        "Trust only the authorities of the flags below, not those that the control plane publishes in kube-system.",
+    ),
+    file("--client-ca-file", "Certificates (PEM) of the authority of client certificates."),
+    file("--requestheader-client-ca-file", "Certificates (PEM) of the authority of front proxies."),
+    _header_flag("--requestheader-allowed-names", "", "Common names of the front proxies.  [default: any]"),
+    _header_flag("--requestheader-username-headers", "x-remote-user", "Headers with the name of the user."),
+    _header_flag("--requestheader-uid-headers", "x-remote-uid", "Headers with the uid of the user."),
+    _header_flag("--requestheader-group-headers", "x-remote-group", "Headers with the groups of the user."),
+    _header_flag("--requestheader-extra-headers-prefix", "x-remote-extra-", "Prefixes of headers with more."),
+)
+"""Who decides about callers."""
+serving_flags = together(
+    click.option("--bind-address", default="0.0.0.0", help="Address to listen on."),
+    click.option("--secure-port", default=443, help="Port to listen on; 0 takes a free one."),
+    file(
+        "--tls-cert-file",
+        "Serving certificate (PEM), followed when it changes.  [default: made in --cert-dir]",
+    ),
+    file("--tls-private-key-file", "Key (PEM) of the serving certificate."),
+    click.option(
+        "--cert-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=CERT_DIR,
+        help="Directory in which a certificate and its ca.crt are made when none is given.",
+    ),
+    click.option(
+        "--tls-min-version", type=click.Choice(list(TLS_VERSIONS)), default="VersionTLS12", help="Oldest TLS accepted."
+    ),
+)
+"""Where it listens, and with which certificate."""
+
+
+def access_from(given: Given) -> Access:
+    """OSError, ValueError for kubeconfigs that cannot be used."""
+    from karmada.kube.client.kubeconfig import load_config
+
+    first = load_config(given["kubeconfig"] or None)
+    return Access(
+        objects=first,
+        callers=load_config(given["authentication_kubeconfig"]) if given["authentication_kubeconfig"] else first,
+        rights=load_config(given["authorization_kubeconfig"]) if given["authorization_kubeconfig"] else first,
+    )
+
+
+def tls_from(given: Given, service: str) -> FollowedServing:
+    files = given["tls_cert_file"], given["tls_private_key_file"]
+    return followed_serving(service, *files, given["cert_dir"], given["tls_min_version"], RealClock())
+
+
+def trust_from(given: Given) -> Trust:
+    """The authorities that the flags name."""
+    from karmada.kube.server.auth.delegated import Trust
+    from karmada.kube.server.auth.frontproxy import FrontProxy
+
+    def read(flag: str) -> bytes:
+        return given[flag].read_bytes() if given[flag] else b""
+
+    proxy = FrontProxy(
+        ca_pem=read("requestheader_client_ca_file"),
+        allowed_names=given["requestheader_allowed_names"],
+        user_headers=given["requestheader_username_headers"],
+        uid_headers=given["requestheader_uid_headers"],
+        group_headers=given["requestheader_group_headers"],
+        extra_prefixes=given["requestheader_extra_headers_prefix"],
+    )
+    return Trust(read("client_ca_file"), proxy)
+
+
+def extension_from(
+    given: Given,
+    config: ServerConfig,
+    service: str,
+    inside: Callable[[Extension], tuple[Inside, Sequence[GroupVersion]]] | None = None,
+) -> Extension:
+    """As the flags say. OSError, ValueError for files that cannot be used."""
+    return Extension(
+        config,
+        access_from(given),
+        tls_from(given, service),
+        trust=trust_from(given),
+        lookup=not given["authentication_skip_lookup"],
+        inside=inside,
+    )
+
+
+# the process
+
+
+async def serve(extension: Extension, title: str, given: Given) -> None:
+    """Until interrupted; the title is printed with the address once it serves."""
+    from karmada.kube.runtime.logging import setup
+    from karmada.kube.runtime.tuning import tune_garbage_collection
+    from karmada.kube.runtime.waiting import cancel_and_wait
+
+    setup(verbosity=given["verbosity"], format=given["logging_format"])
+    tune_garbage_collection()
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    starting = asyncio.create_task(extension.start())
+    stopped = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            click.echo(f"{title} at {extension.server.url}")
+            await stopped
+        click.echo("Stopping", file=sys.stderr)
+    finally:
+        await cancel_and_wait(starting, stopped)
+        await extension.stop()
