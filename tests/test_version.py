@@ -22,6 +22,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
         ("karmada.components.scheduler", "karmada-scheduler"),
         ("karmada.components.webhook", "karmada-webhook"),
         ("karmada.components.aggregated_apiserver", "karmada-aggregated-apiserver"),
+        ("karmada.components.metrics_adapter", "karmada-metrics-adapter"),
         ("karmada.components.apiserver", "karmada-apiserver"),
         ("karmada.components.sim", "karmada-sim"),
     ],

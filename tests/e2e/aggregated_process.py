@@ -1,4 +1,4 @@
-"""A karmada-aggregated-apiserver process behind a karmada-apiserver process."""
+"""A process that serves a part of the API behind an API server: karmada-aggregated-apiserver by default."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from karmada.kube.objects.types import Obj
 from tests.support.programs import READY_SECONDS, Program
 
-NAMESPACE, NAME = "karmada-system", "karmada-aggregated-apiserver"
+NAMESPACE = "karmada-system"
 
 
 @dataclass
@@ -20,6 +21,12 @@ class AggregatedProcess:
     folder: Path
     kubeconfig: Path
     arguments: list[str] = field(default_factory=list)
+    name: str = "karmada-aggregated-apiserver"
+    service: str = ""
+    """The Service that leads to it; by default of the same name."""
+    verified: bool = True
+    """Whether the control plane checks its certificate, which has the name of the usual Service."""
+    versions: tuple[str, ...] = ("v1alpha1.cluster.karmada.io",)
     port: int = 0
     process: subprocess.Popen[str] | None = None
 
@@ -30,7 +37,8 @@ class AggregatedProcess:
     def launch(self) -> None:
         """Start, without waiting."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "karmada.components.aggregated_apiserver"]
+        module = self.name.removeprefix("karmada-").replace("-", "_")
+        command = [sys.executable, "-m", f"karmada.components.{module}"]
         command += ["--kubeconfig", str(self.kubeconfig), "--cert-dir", str(self.certificates)]
         command += ["--bind-address", "127.0.0.1", "--secure-port", str(self.port), *self.arguments]
         with (self.folder / "log").open("a") as log:
@@ -42,7 +50,7 @@ class AggregatedProcess:
         assert self.process is not None
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line.startswith("cluster.karmada.io at "), f"{line!r}\n{self.log()}"
+        assert " at https://" in line, f"{line!r}\n{self.log()}"
         self.port = int(line.rsplit(":", 1)[1])
 
     def log(self) -> str:
@@ -60,7 +68,7 @@ class AggregatedProcess:
         if kubectl("get", "namespace", NAMESPACE, check=False).code:
             kubectl("create", "namespace", NAMESPACE)
         ports = [{"name": "https", "port": self.port, "protocol": "TCP"}]
-        metadata = {"namespace": NAMESPACE, "name": NAME}
+        metadata = {"namespace": NAMESPACE, "name": self.service or self.name}
         bundle = base64.b64encode((self.certificates / "ca.crt").read_bytes()).decode()
         objects = [
             {
@@ -75,19 +83,24 @@ class AggregatedProcess:
                 "metadata": metadata,
                 "subsets": [{"addresses": [{"ip": "127.0.0.1"}], "ports": ports}],
             },
-            {
-                "apiVersion": "apiregistration.k8s.io/v1",
-                "kind": "APIService",
-                "metadata": {"name": "v1alpha1.cluster.karmada.io", "labels": {"app": NAME, "apiserver": "true"}},
-                "spec": {
-                    "group": "cluster.karmada.io",
-                    "version": "v1alpha1",
-                    "groupPriorityMinimum": 2000,
-                    "versionPriority": 10,
-                    "caBundle": bundle,
-                    "service": {"namespace": NAMESPACE, "name": NAME, "port": 443},
-                },
-            },
+            *(self._api_service(name, bundle) for name in self.versions),
         ]
         kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-        kubectl("wait", "--for=condition=Available", "apiservice/v1alpha1.cluster.karmada.io", "--timeout=20s")
+        services = [f"apiservice/{name}" for name in self.versions]
+        kubectl("wait", "--for=condition=Available", *services, "--timeout=20s")
+
+    def _api_service(self, name: str, bundle: str) -> Obj:
+        version, _, group = name.partition(".")
+        return {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": name, "labels": {"app": self.name, "apiserver": "true"}},
+            "spec": {
+                "group": group,
+                "version": version,
+                "groupPriorityMinimum": 2000,
+                "versionPriority": 10,
+                **({"caBundle": bundle} if self.verified else {"insecureSkipTLSVerify": True}),
+                "service": {"namespace": NAMESPACE, "name": self.service or self.name, "port": 443},
+            },
+        }
