@@ -201,7 +201,7 @@ async def test_an_orderly_stop_under_load_loses_nothing_and_ends_open_watches(ow
         async with wire.stream(f"{CONFIG_MAPS}?watch=true") as watch, wire.stream("/api/v1/pods?watch=true") as idle:
             load = asyncio.gather(*(asyncio.create_task(until_refused(task)) for task in tasks))
             await watch.content.readline()
-            await asyncio.sleep(0.3)  # how long the load lasts
+            await eventually(lambda: len(ledger.versions) > 10 * WRITERS)
             started = time.monotonic()
             assert own_server.process is not None
             own_server.process.terminate()

@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.etcd_servers import start_servers
 from tests.e2e.wire_client import WireClient
 from tests.support.etcd_cluster import EtcdCluster, free_ports
+from tests.support.eventually import eventually
 from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -52,13 +53,14 @@ async def readyz(wire: WireClient) -> tuple[int, str]:
 
 async def becomes(wire: WireClient, ready: bool, seconds: float) -> str:
     """What /readyz says once it says this."""
-    deadline = time.monotonic() + seconds
-    while True:
-        code, text = await readyz(wire)
-        if (code == 200) == ready:
-            return text
-        assert time.monotonic() < deadline, f"/readyz still says {code} {text}"
-        await asyncio.sleep(0.05)
+    answers: list[tuple[int, str]] = []
+
+    async def says() -> bool:
+        answers.append(await readyz(wire))
+        return (answers[-1][0] == 200) == ready
+
+    await eventually(says, within=seconds, show=lambda: answers[-1])
+    return answers[-1][1]
 
 
 async def test_a_read_sees_what_another_server_has_answered(servers: list[ServerProcess]) -> None:

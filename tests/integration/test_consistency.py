@@ -12,6 +12,7 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.interface import StoreUnavailable
+from tests.support.eventually import eventually
 from tests.support.wire import Http
 
 SERVICES = "/api/v1/namespaces/default/services"
@@ -59,11 +60,11 @@ async def test_a_true_that_becomes_a_one_is_a_change(http: Http) -> None:
     await http("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
     path = "/apis/example.com/v1/namespaces/default/things"
     body = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": True}}
-    for _ in range(200):
-        made = await http("POST", path, body)
-        if made.code == 201:
-            break
-        await asyncio.sleep(0.01)
+
+    async def made() -> bool:
+        return (await http("POST", path, body)).code == 201
+
+    await eventually(made)
     merge = "application/merge-patch+json"
     changed = (await http("PATCH", f"{path}/t", {"spec": {"a": 1}}, content_type=merge)).json()
     assert changed["spec"] == {"a": 1}

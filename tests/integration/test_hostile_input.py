@@ -36,11 +36,10 @@ async def test_a_definition_cannot_lie_over_a_built_in_resource(server: ApiServe
         found = (await http("GET", path)).json().get("status", {}).get("conditions", [])
         return {condition["type"]: f"{condition['status']}/{condition['reason']}" for condition in found}
 
-    for _ in range(500):
-        if "NamesAccepted" in await conditions():
-            break
-        await asyncio.sleep(0.01)
-    assert (await conditions())["NamesAccepted"].startswith("False/")
+    async def judged() -> str:
+        return (await conditions()).get("NamesAccepted", "")
+
+    assert (await eventually(judged)).startswith("False/")
     forced = {"status": {"conditions": [{"type": "Established", "status": "True", "reason": "x", "message": "x"}]}}
     await http("PATCH", f"{path}/status", forced, content_type="application/merge-patch+json")
     assert (await http("GET", "/apis/rbac.authorization.k8s.io/v2/clusterroles")).code == 404
@@ -74,10 +73,11 @@ async def test_json_nested_too_deeply_is_refused_and_poisons_no_list(http: Http)
     crd["metadata"].pop("annotations")
     await http("POST", CRDS, crd)
     path = "/apis/example.com/v2/deeps"
-    for _ in range(500):
-        if (await http("GET", path)).code == 200:
-            break
-        await asyncio.sleep(0.01)
+
+    async def served() -> bool:
+        return (await http("GET", path)).code == 200
+
+    await eventually(served)
 
     def deep(levels: int) -> bytes:
         head = b'{"apiVersion":"example.com/v2","kind":"Deep","metadata":{"name":"d%d"},"spec":' % levels

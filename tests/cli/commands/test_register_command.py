@@ -409,7 +409,6 @@ async def test_where_nothing_approves_certificates_people_do(folder: Path) -> No
                 if not conditions(found):
                     entry = condition("Approved", "Manual", "by hand", pair.plane.clock.now())
                     await pair.plane.client.update(CSRS, with_condition(found, entry), subresource="approval")
-            await asyncio.sleep(0.1)
             return task.done()
 
         await eventually(approved)

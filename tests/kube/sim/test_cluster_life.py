@@ -69,7 +69,7 @@ def endpoints_of(whole: Whole, name: str) -> list[str]:
     return [address for endpoint in ready for address in endpoint["addresses"]]
 
 
-async def furnish(whole: Whole) -> None:
+async def create_workloads(whole: Whole) -> None:
     """Workloads of several kinds, all at rest."""
     await whole.admin.create(SERVICES, service("web"))
     await whole.deploy(4)
@@ -132,7 +132,7 @@ async def at_rest(whole: Whole) -> dict[str, str]:
 
 async def test_a_restart_finds_everything_as_it_was_and_changes_nothing(tmp_path: Path) -> None:
     async with whole_cluster(tmp_path, EVERYTHING, in_memory=False) as whole:
-        await furnish(whole)
+        await create_workloads(whole)
         before = await at_rest(whole)
         port, kubeconfig = whole.sim.server.port, whole.sim.kubeconfig.read_bytes()
         identity = (await whole.admin.get(NAMESPACES, "kube-system"))["metadata"]["uid"]
