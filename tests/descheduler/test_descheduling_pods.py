@@ -1,0 +1,115 @@
+"""Pods that find no node in a member leave it: real controllers, scheduler, descheduler and simulated members."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+from karmada.api.policy import PropagationPolicy
+from karmada.components.assembly import Assembly
+from karmada.descheduler.controller import descheduler_parts
+from karmada.estimator.estimator import ClusterEstimator
+from karmada.features import default_gates
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informers import Informers
+from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.fleet import RehearsalFleet
+from tests.support.control_plane import EVENTS
+from tests.support.propagation import BINDINGS, DEPLOYMENTS, deployment, policy
+from tests.support.scheduling_cases import DYNAMIC
+
+PODS = GVR("", "v1", "pods")
+LARGE = {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "1"}}}]}
+
+
+class MemberEstimators:
+    """One for each member of a rehearsal, in this process."""
+
+    def __init__(self, fleet: RehearsalFleet) -> None:
+        self._by_cluster: dict[str, ClusterEstimator] = {}
+        self._informers: list[Informers] = []
+        for name, member in fleet.members.items():
+            informers = Informers(member.client, clock=fleet.clock)
+            found = self._by_cluster[name] = ClusterEstimator(name, informers, default_gates(), fleet.clock)
+            found.start(workloads=True)
+            informers.start()
+            self._informers.append(informers)
+
+    async def stop(self) -> None:
+        for informers in self._informers:
+            await informers.stop()
+
+    async def unschedulable_replicas(self, clusters: Iterable[str], resource: Obj, threshold: float) -> dict[str, int]:
+        return {name: self._by_cluster[name].unschedulable_replicas(resource, threshold) for name in clusters}
+
+
+async def fleet_of_two(folder: Path) -> RehearsalFleet:
+    fleet = RehearsalFleet(folder)
+    await fleet.start()
+    for name in ("m1", "m2"):
+        await fleet.add_member(Profile(name, latencies=INSTANT, pools=(NodePool(count=1),), system_pods=False))
+        await fleet.join(name)
+    await fleet.start_controllers()
+    await fleet.run(45)
+    return fleet
+
+
+async def place_while_a_member_fills_up(fleet: RehearsalFleet) -> None:
+    """The scheduler knows m1 as it was before its own pods came."""
+    hog = {"containers": [{"name": "hog", "image": "nginx", "resources": {"requests": {"cpu": "3500m"}}}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hog", "namespace": "default"}, "spec": hog}
+    await fleet.members["m1"].client.create(PODS, pod)
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    where = {"replicaScheduling": DYNAMIC}
+    await fleet.client.create(PropagationPolicy.gvr, policy("web", selector, placement=where))
+    await fleet.client.create(DEPLOYMENTS, deployment("web", replicas=4, pod=LARGE))
+
+
+async def targets(fleet: RehearsalFleet) -> dict[str, int]:
+    binding = await fleet.client.get(BINDINGS, "web-deployment", "default")
+    return {target["name"]: target.get("replicas", 0) for target in binding["spec"]["clusters"]}
+
+
+async def ready(fleet: RehearsalFleet) -> int:
+    status = (await fleet.client.get(DEPLOYMENTS, "web", "default")).get("status") or {}
+    return int(status.get("readyReplicas") or 0)
+
+
+async def descheduled(fleet: RehearsalFleet) -> set[tuple[str, str]]:
+    """Kind and message of the descheduler's events."""
+    found = (await fleet.client.list_all(EVENTS, "default")).items
+    return {
+        (event["involvedObject"]["kind"], event["message"])
+        for event in found
+        if event["source"]["component"] == "karmada-descheduler"
+    }
+
+
+def test_pods_that_find_no_node_run_elsewhere_after_the_threshold(tmp_path: Path) -> None:
+    async def play() -> None:
+        fleet = await fleet_of_two(tmp_path)
+        estimators = MemberEstimators(fleet)
+        assembly = Assembly(lambda name: fleet.server.client(user_agent=name), clock=fleet.clock)
+        assembly.add(descheduler_parts(assembly.context, estimators))
+        await assembly.manager.start()
+        await place_while_a_member_fills_up(fleet)
+        await fleet.run(280)
+        assert await targets(fleet) == {"m1": 2, "m2": 2}
+        assert await ready(fleet) == 2
+        await fleet.run(160)
+        assert await targets(fleet) == {"m2": 4}
+        assert await ready(fleet) == 4
+        text = "Binding has been descheduled, 2 replica(s) in cluster(m1), 2 total descheduled replica(s)"
+        assert await descheduled(fleet) == {("Deployment", text), ("ResourceBinding", text)}
+        stopping = asyncio.create_task(assembly.manager.stop())
+        while not stopping.done():
+            await fleet.clock.advance(1.0)
+        await stopping
+        await estimators.stop()
+        await fleet.stop()
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(play())
+    loop.close()
