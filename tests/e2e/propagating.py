@@ -24,7 +24,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from tests.e2e.fleets import QUICK, Fleet, connected
 from tests.support.background import Background
-from tests.support.eventually import eventually_blocking
+from tests.support.eventually import LIMIT, eventually_blocking
 from tests.support.programs import Result
 
 T = TypeVar("T")
@@ -81,7 +81,12 @@ class Place:
         return self._background.run(look())
 
     def until(
-        self, kind: GVR, name: str, check: Callable[[Obj], Any] = bool, namespace: str = "default", seconds: float = 20
+        self,
+        kind: GVR,
+        name: str,
+        check: Callable[[Obj], Any] = bool,
+        namespace: str = "default",
+        seconds: float = LIMIT,
     ) -> Obj:
         """The object, once it is there and `check` says yes of it."""
         last: Obj | None = None
@@ -97,7 +102,7 @@ class Place:
         except TimeoutError:
             raise AssertionError(f"{kind.resource} {name} did not become so within {seconds:g} s: {last}") from None
 
-    def until_gone(self, kind: GVR, name: str, namespace: str = "default", seconds: float = 20) -> None:
+    def until_gone(self, kind: GVR, name: str, namespace: str = "default", seconds: float = LIMIT) -> None:
         last: Obj | None = None
 
         def look(found: Obj | None) -> bool | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LIMIT = 30.0
+LIMIT = 60.0
 _SHOWN = 4_000
 """Characters of a state that a failure shows."""
 

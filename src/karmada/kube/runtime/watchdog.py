@@ -4,7 +4,7 @@ Everything in a process shares one loop, so a callback that runs long holds up A
 thread has the loop answer a beat; a beat that is not answered in time is a stall, whose stack is taken while it lasts.
 Work that holds the interpreter lock stops the thread as well: then the thread itself wakes late, which counts too
 unless the process did not run meanwhile.
-A process that used no CPU since the last look cannot have stalled, so at rest the loop is not woken at all.
+A process that used no CPU since the last beat cannot have stalled, so at rest the loop is hardly ever woken.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 THRESHOLD_SECONDS = 0.1
 _LOOK_SECONDS = 0.05
 _IDLE_CPU_SECONDS = 0.01
-"""Less CPU than this between two looks: nothing ran long."""
+"""Less CPU than this since the last beat: nothing ran long."""
 _FRAMES = 15
 
 log = get_logger("watchdog")
@@ -89,7 +89,7 @@ class Watchdog:
         self._thread.join()
 
     def _watch(self) -> None:
-        cpu = time.process_time()
+        cpu = beaten = time.process_time()
         while True:
             began = time.monotonic()
             if self._stopping.wait(_LOOK_SECONDS):
@@ -98,8 +98,9 @@ class Watchdog:
             before, cpu = cpu, time.process_time()
             if late > self._threshold and cpu - before > self._threshold:
                 self._report(late, self._stack())
-            if cpu - before > _IDLE_CPU_SECONDS:
+            if cpu - beaten > _IDLE_CPU_SECONDS:
                 self._beat()
+                beaten = time.process_time()
 
     def _beat(self) -> None:
         """Wait until the loop answers, however long that takes."""
