@@ -47,6 +47,7 @@ def test_the_page_can_be_pasted(tmp_path: Path) -> None:
         'deployment "web" successfully rolled out',
         "cluster member1: pool node has 5 nodes",
         "cluster member1: deployment/web has total-cpu=2 http_requests=50",
+        "cluster member1: deployment/web has total-http_requests_per_second=900",
         'cluster member1: fault "down" for 5 s',
         "lost,pods",
         "cluster member2: healed lost\n",

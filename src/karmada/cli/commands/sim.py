@@ -369,6 +369,13 @@ def _in_use(folder: Path) -> bool:
 @click.argument("target", metavar="KIND/NAME")
 @click.argument("amounts", nargs=-1, metavar="[WHAT=AMOUNT…]")
 @click.option("-n", "--namespace", default="default", show_default=True, help="The namespace of the target.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="METRIC=AMOUNT",
+    help="A custom metric whose amount the ready pods of the target share, as requests do that come to all of them.",
+)
 @click.option("--object", "on_object", multiple=True, metavar="METRIC=AMOUNT", help="An object metric of the target.")
 @click.option("--external", multiple=True, metavar="METRIC=AMOUNT", help="An external metric.")
 @click.option("--clear", is_flag=True, help="Remove the load of the target.")
@@ -379,6 +386,7 @@ def load(
     target: str,
     amounts: tuple[str, ...],
     namespace: str,
+    metrics: tuple[str, ...],
     on_object: tuple[str, ...],
     external: tuple[str, ...],
     clear: bool,
@@ -393,6 +401,7 @@ def load(
     Example:
       karmadactl sim load member1 deployment/web cpu=250m memory=128Mi
       karmadactl sim load member1 deployment/web total-cpu=4 http_requests=50
+      karmadactl sim load member1 deployment/web --metric http_requests_per_second=900
       karmadactl sim load member1 deployment/web --clear
     """
     kind, slash, workload = target.partition("/")
@@ -403,6 +412,7 @@ def load(
         request(folder, "DELETE", f"/clusters/{name}/load?setting={label}")
         click.echo(f"cluster {name}: no more load on {target}")
         return
+    amounts += tuple(f"total-{metric}" for metric in metrics)
     if not (amounts or on_object or external):
         raise click.UsageError("give a load, such as cpu=250m, or --clear")
     setting = {
