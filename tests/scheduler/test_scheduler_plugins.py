@@ -8,6 +8,7 @@ import pytest
 
 from karmada.scheduler import plugins
 from karmada.scheduler.assignment import Divided, Job
+from karmada.scheduler.estimators.protocol import EstimateRequest, divided
 from karmada.scheduler.failures import Failure, error
 from karmada.scheduler.filters.protocol import Refusal
 from karmada.scheduler.fleet import Facet, Fleet
@@ -173,3 +174,14 @@ def test_what_is_no_plugin_is_an_error() -> None:
         registry.add(plugins.SCORES, object())
     with pytest.raises(PluginError, match="does not have what a plugin of the group"):
         registry.add(plugins.SCORES, GoldOnly())
+
+
+def test_an_estimator_that_is_awaited_is_not_one_that_computes() -> None:
+    class Awaited:
+        name = "awaited"
+
+        async def estimate(self, _request: EstimateRequest) -> dict[str, int]:
+            return {}
+
+    computing, awaited = Fixed({}), Awaited()
+    assert divided([awaited, computing]) == ([computing], [awaited])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from karmada.components.election import Election
     from karmada.components.rows import Part
     from karmada.scheduler.estimators.protocol import RemoteEstimator
-    from karmada.scheduler.service.core import Options
+    from karmada.scheduler.service.core import Core, Options
 
 MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
 """The most numerous kinds, of which few objects are read at a time: kept as bytes, parsed on read."""
@@ -107,10 +107,12 @@ class Assembly:
         options: Options | None = None,
         remote: Sequence[RemoteEstimator] = (),
         election: Election | None = None,
-    ) -> None:
+    ) -> Core:
         from karmada.scheduler.service.scheduler import scheduler_parts
 
-        self.add(scheduler_parts(self.context, options, remote), election)
+        parts = scheduler_parts(self.context, options, remote)
+        self.add(parts, election)
+        return parts[0].core
 
     def add(self, parts: Iterable[Part], election: Election | None = None) -> None:
         """Run these parts, with an election only while its lease is held.

@@ -14,6 +14,7 @@ from karmada.apiserver.mount import until_served
 from karmada.components import election
 from karmada.components.assembly import Assembly
 from karmada.components.election import Election, of_the_only_server
+from karmada.components.estimates_page import estimates_page
 from karmada.components.server import control_plane_server
 from karmada.controllers.context import Context, Settings
 from karmada.features import default_gates
@@ -25,6 +26,7 @@ from karmada.kube.runtime.manager import LeadershipLost, Manager
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.config import ServerConfig
 from karmada.metricsadapter import adapter as metrics_adapter
+from karmada.scheduler.service.estimates import PATH
 
 _NAMESPACES = GroupResource("", "namespaces")
 _RETRY_SECONDS = 1.0
@@ -91,7 +93,8 @@ class ControlPlane:
         )
         self.context = assembly.context
         assembly.add_controllers(self._election(election.CONTROLLERS))
-        assembly.add_scheduler(election=self._election(election.SCHEDULER))
+        scheduler = assembly.add_scheduler(election=self._election(election.SCHEDULER))
+        self.server.pipeline.paths[PATH] = estimates_page(scheduler)
         self.server.metrics.others = lambda: assembly.metrics.expose()[0]
         return assembly.manager
 

@@ -165,7 +165,7 @@ def _attempt(
     if isinstance(score, Failure):
         attempt.failure = score
         return attempt
-    sets = profile.components and request.plan.one_cluster and len(request.components) > 0
+    sets = in_sets(request, profile)
     wanted = EstimateRequest(request, fleet, slots, sets)
     attempt.estimate = unlimited(wanted) if nothing_to_estimate(wanted) else (yield wanted)
     attempt.ranking = rank(request, fleet, slots, score, attempt.estimate.room)
@@ -181,6 +181,11 @@ def _attempt(
     if failure is not None:
         attempt.failure = failure.during("failed to assign replicas")
     return attempt
+
+
+def in_sets(request: Request, profile: Profile) -> bool:
+    """Whether complete sets of components are fitted, and not replicas."""
+    return profile.components and request.plan.one_cluster and len(request.components) > 0
 
 
 def _score(request: Request, fleet: Fleet, slots: Ints, profile: Profile) -> Ints | Failure | None:

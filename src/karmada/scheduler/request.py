@@ -89,6 +89,11 @@ class Request:
         new.affinity_name, new.term = affinity_name, self.plan.term(affinity_name)
         return new
 
+    def assuming(self, assumed: Mapping[str, Sequence[Assumption]]) -> Request:
+        new = copy.copy(self)
+        new.assumed = assumed
+        return new
+
     @property
     def divides_replicas(self) -> bool:
         """Whether clusters get replica counts; they do not for anything but a workload with one kind of Pods."""

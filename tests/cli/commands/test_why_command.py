@@ -14,11 +14,15 @@ from karmada.api.cluster import Cluster
 from karmada.api.policy import ClusterPropagationPolicy, FederatedResourceQuota, PropagationPolicy
 from karmada.cli.commands.why import why
 from karmada.cli.prediction import evictions
+from karmada.components.estimates_page import estimates_page
 from karmada.controllers.context import Settings
+from karmada.estimator.terms import EstimateError
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.yamlio import load_yaml
+from karmada.scheduler.estimators.protocol import EstimateRequest
+from karmada.scheduler.service.estimates import PATH
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement, spread
 from tests.support.scheduling_plane import BINDINGS, Scheduling, scheduling
 
@@ -208,10 +212,12 @@ async def test_what_would_make_it_fit_is_suggested_and_is_true(plane: Scheduling
         "  - m2 had 2 more pods",
         "  - replicas were 4",
     ]
-    await plane.report("m1", 6)
+    placed = {"spreadConstraints": [spread("cluster", 1, 2)]}
+    await plane.client.patch(BINDINGS, "web-deployment", "default", {"spec": {"placement": placed}})
     await plane.rest()
-    assert "Written:     m1:6" in (await explain(plane, "deployment/web")).output
-    assert "would fit" not in (await explain(plane, "deployment/web")).output
+    printed = (await explain(plane, "deployment/web")).output
+    assert "Written:     m1:3, m2:3" in printed
+    assert "would fit" not in printed
 
 
 async def test_the_example_of_the_documentation_is_true(plane: Scheduling) -> None:
@@ -244,6 +250,36 @@ async def test_suggestions_are_data_too(plane: Scheduling) -> None:
     await plane.client.patch(BINDINGS, "settings-configmap", "default", {"spec": {"placement": placed}})
     await plane.rest()
     assert orjson.loads((await explain(plane, "cm/settings", "-o", "json")).output)["now"]["fit"] is None
+
+
+class NodeEstimator:
+    """As the estimators of members: it returns other numbers than the summaries."""
+
+    name = "scheduler-estimator"
+
+    async def estimate(self, request: EstimateRequest) -> dict[str, int]:
+        if "down" in request.names():
+            raise EstimateError("no connection to down")
+        return dict.fromkeys(request.names(), 3)
+
+
+async def test_the_estimator_that_decided_is_named(folder: Path) -> None:
+    async with scheduling(folder, clock=RealClock(), remote=[NodeEstimator()]) as plane:
+        plane.plane.server.pipeline.paths[PATH] = estimates_page(plane.scheduler.core)
+        await plane.clusters("m1", "m2", pods=12)
+        await plane.cluster("m3", pods=12, taints=[{"key": "maintenance", "effect": "NoSchedule"}])
+        await plane.bind("web-deployment", deployment(9, placement(DYNAMIC)))
+        printed = (await explain(plane, "deployment/web")).output
+        assert "room for 3 more replica(s) by estimator (12 by summary)" in printed
+        assert "available replicas 6 are not enough" in printed
+        assert "  - the taint maintenance:NoSchedule were tolerated\n" in printed
+        assert "  - m1 had capacity for 6 more replicas on its nodes (scheduler-estimator reports 3)\n" in printed
+        assert "  - replicas were 6\n" in printed
+
+        await plane.clusters("down", pods=12)
+        printed = (await explain(plane, "deployment/web", "--fresh")).output
+        assert "room for 12 more replica(s) by summary; 3 replica(s)" in printed
+        assert "would fit" not in printed
 
 
 async def test_a_quota_that_refuses_the_result_is_named_with_what_it_lacks(plane: Scheduling) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from karmada.scheduler.algorithm import Profile, schedule
+from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.fitting.judge import Judge, exceeded
 from karmada.scheduler.fitting.situation import Situation
@@ -39,8 +40,8 @@ def advice_on(spec: Obj, clusters: Sequence[Obj], *, profile: Profile | None = N
     assert advice is not None
     for suggestion in advice.suggestions:
         then = suggestion.apply(situation)
-        decision = schedule(then.request, Fleet.of(then.clusters()), [GeneralEstimator()], profile)
-        assert decision.failure is None or then.answers
+        decision = schedule(then.request, Fleet.of(then.clusters()), [GeneralEstimator(), *then.answers], profile)
+        assert decision.failure is None
         assert not exceeded(then, decision.targets)
     return advice
 
@@ -238,7 +239,7 @@ def test_nodes_where_nodes_are_modelled() -> None:
 def test_what_an_estimator_reported_is_taken_as_given() -> None:
     clusters = [cluster("m1", summary=has(cpu="50")), cluster("m2", summary=has(cpu="50"))]
     spec = deployment(10, placement(DYNAMIC), replicaRequirements=CPU_1)
-    found = texts(spec, clusters, answers={"scheduler-estimator": {"m1": 3, "m2": 4}})
+    found = texts(spec, clusters, answers=[Answered("scheduler-estimator", {"m1": 3, "m2": 4})])
     assert found == [
         "m2 had capacity for 7 more replicas on its nodes (scheduler-estimator reports 4)",
         "m1 had capacity for 6 more replicas on its nodes (scheduler-estimator reports 3)",

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karmada.scheduler.algorithm import schedule
+from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.protocol import LocalEstimator
-from karmada.scheduler.fitting.judge import Answered, Judge
+from karmada.scheduler.fitting.judge import Judge
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.fitting.suggestions import applied, suggest
 from karmada.scheduler.fleet import Fleet
@@ -22,18 +23,19 @@ ESTIMATORS: list[LocalEstimator] = [GeneralEstimator()]
 
 def fits(situation: Situation) -> bool:
     """With a fleet made anew, so that nothing that was kept can be wrong."""
-    known = [Answered(name, answers) for name, answers in situation.answers.items()]
     fleet = Fleet.of(situation.clusters())
-    return schedule(situation.request, fleet, [*ESTIMATORS, *known]).failure is None
+    return schedule(situation.request, fleet, [*ESTIMATORS, *situation.answers]).failure is None
 
 
 def random_situation(random: Random) -> Situation:
     clusters = random_clusters(random, 8)
     spec = random_spec(random, random_placement(random))
-    answers = {}
+    answers = []
     if random.random() < 0.3:
         names = [cluster["metadata"]["name"] for cluster in clusters]
-        answers["scheduler-estimator"] = {name: random.randint(0, 9) for name in names if random.random() < 0.8}
+        known = {name: random.randint(0, 9) for name in names if random.random() < 0.8}
+        failed = {name: "no connection" for name in names if name not in known and random.random() < 0.2}
+        answers.append(Answered("scheduler-estimator", known, failed))
     request = Request(spec, affinity_name=random.choice(["", "g1"]), fresh=random.random() < 0.2)
     return Situation(request, Fleet.of(clusters), answers)
 

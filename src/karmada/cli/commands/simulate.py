@@ -254,7 +254,7 @@ async def _outcome(
     spec = await intended.binding_spec(scheduler, resource, policy, uid=uid, replicas=trial.replicas)
     spec = await intended.with_replica_policy(client, resource, spec)
     others = await scheduler.others(client, resource["metadata"].get("namespace", ""))
-    state = Fleet(clusters, failover, others)
+    state = Fleet(clusters, failover, others, await scheduler.estimates(client, spec))
     return decide(scheduler, resource, intended.title(policy), spec, binding, state, trial, notes)
 
 

@@ -113,6 +113,7 @@ async def _look(
         namespace = binding["metadata"].get("namespace", "")
         others = await scheduler.others(client, namespace)
         quotas = await scheduler.quotas(client, namespace)
+        estimates = await scheduler.estimates(client, binding["spec"])
         left = await _left(client, binding, clusters)
     spec, status = binding["spec"], binding.get("status") or {}
     dead = _dead(spec.get("clusters") or (), clusters)
@@ -126,10 +127,11 @@ async def _look(
         others,
         affinity_name=status.get("schedulerObservingAffinityName") or "",
         fresh=fresh or is_fresh(spec, status),
+        estimates=estimates,
     )
     deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
-    need, advice = _need(binding, deleting, decision, scheduler.components), scheduler.advise(decision, quotas)
-    return Found(binding, events, need, decision, dead, left, advice)
+    need = _need(binding, deleting, decision, scheduler.components)
+    return Found(binding, events, need, decision, dead, left, scheduler.advise(decision, quotas, estimates))
 
 
 async def _left(client: Client, binding: Obj, clusters: Iterable[Obj]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Feature gates and settings of the running control plane, as its metrics report them."""
+"""What the running control plane reports of itself: feature gates and settings, and what its estimators estimate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from karmada.kube.client.client import Client
+    from karmada.scheduler.estimators.answered import Answered
+    from karmada.scheduler.request import Request
 
 _GATE: Final = re.compile(r'kubernetes_feature_enabled\{name="(\w+)",stage="\w*"\} ([01])')
 _SETTING: Final = re.compile(r'karmada_controller_setting_info\{flag="([\w-]+)",value="([^"]*)"\} 1')
@@ -21,15 +25,40 @@ class Running(NamedTuple):
 
 
 async def running(client: Client) -> Running:
-    from karmada.kube.client.transport import Call
-    from karmada.kube.objects.errors import ApiError
-
-    page = b""
-    try:
-        async for piece in client.transport.stream(Call("GET", "/metrics", {}, accept="text/plain, */*")):  # type: ignore[attr-defined]
-            page += piece
-    except ApiError:
+    page = await _page(client, "/metrics", {})
+    if page is None:
         return Running({}, {})
     text = page.decode(errors="replace")
     gates = {name: on == "1" for name, on in _GATE.findall(text)}
     return Running(gates, {flag: value.replace("\\\\", "\\") for flag, value in _SETTING.findall(text)})
+
+
+async def estimates(client: Client, request: Request, *, sets: bool) -> list[Answered]:
+    """What the estimators report for a workload, in every cluster; nothing for those who may not read that."""
+    import orjson
+
+    from karmada.scheduler.estimators.answered import Answered
+    from karmada.scheduler.service.estimates import PATH
+
+    query = {"namespace": request.resource.get("namespace") or ""}
+    if sets:
+        query["components"] = orjson.dumps(request.components).decode()
+    elif request.requirements is not None:
+        query["requirements"] = orjson.dumps(request.requirements).decode()
+    page = await _page(client, PATH, query)
+    return [] if page is None else [Answered.of(one) for one in orjson.loads(page)["estimators"]]
+
+
+async def _page(client: Client, path: str, query: Mapping[str, str]) -> bytes | None:
+    """None if the server has no such page, or the caller may not read it."""
+    from karmada.kube.client.transport import Call
+    from karmada.kube.objects.errors import ApiError
+
+    page = b""
+    call = Call("GET", path, query, accept="text/plain, */*")
+    try:
+        async for piece in client.transport.stream(call):  # type: ignore[attr-defined]
+            page += piece
+    except ApiError:
+        return None
+    return page

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from karmada.kube.client.client import Client
     from karmada.kube.objects.gvk import GVR
     from karmada.scheduler.decision import Decision
+    from karmada.scheduler.estimators.answered import Answered
     from karmada.scheduler.explain import ClusterReason, Explanation
     from karmada.scheduler.fitting.suggestions import Advice
     from karmada.scheduler.fleet import Fleet
@@ -40,7 +41,7 @@ def algorithm_flags(command: F) -> F:
 
 
 class Scheduler:
-    """The algorithm with the flags' plugins and gates. Estimators are not called."""
+    """The algorithm with the flags' plugins and gates; estimates are those of the running scheduler."""
 
     def __init__(self, plugins: str, feature_gates: str) -> None:
         from karmada.features import default_gates
@@ -84,21 +85,48 @@ class Scheduler:
     def components(self) -> bool:
         return self._algorithm.profile.components
 
-    def decide(self, spec: Obj, fleet: Fleet, bindings: Sequence[Obj], *, affinity_name: str, fresh: bool) -> Decision:
+    def decide(
+        self,
+        spec: Obj,
+        fleet: Fleet,
+        bindings: Sequence[Obj],
+        *,
+        affinity_name: str,
+        fresh: bool,
+        estimates: Sequence[Answered] = (),
+    ) -> Decision:
+        """`estimates` are what the estimators of the running scheduler report."""
         from karmada.scheduler.algorithm import schedule
         from karmada.scheduler.request import Request
 
         request = Request(spec, affinity_name=affinity_name, fresh=fresh, peers=_Peers(bindings))
-        return schedule(request, fleet, self._algorithm.local, self._algorithm.profile)
+        return schedule(request, fleet, [*self._algorithm.local, *estimates], self._algorithm.profile)
 
-    def advise(self, decision: Decision, quotas: Sequence[Obj], seconds: float = ADVICE_SECONDS) -> Advice | None:
+    async def estimates(self, client: Client, spec: Obj) -> list[Answered]:
+        """What the estimators of the running scheduler report; nothing if it does not run in the control plane."""
+        from karmada.cli.prediction.running import estimates
+        from karmada.scheduler.algorithm import in_sets
+        from karmada.scheduler.request import Request
+
+        request = Request(spec)
+        own = {one.name for one in self._algorithm.local}
+        found = await estimates(client, request, sets=in_sets(request, self._algorithm.profile))
+        return [one for one in found if one.name not in own]
+
+    def advise(
+        self,
+        decision: Decision,
+        quotas: Sequence[Obj],
+        estimates: Sequence[Answered] = (),
+        seconds: float = ADVICE_SECONDS,
+    ) -> Advice | None:
         """What would make it fit; None if it does. `seconds` is how long to look for that."""
         from karmada.scheduler.fitting.judge import Judge
         from karmada.scheduler.fitting.situation import Situation
         from karmada.scheduler.fitting.suggestions import suggest
 
         first = decision.attempts[0]
-        situation = Situation(first.request, first.candidates.fleet, quotas=quotas)
+        situation = Situation(first.request, first.candidates.fleet, estimates, quotas)
         judge = Judge(self._algorithm.local, self._algorithm.profile, seconds=seconds)
         return suggest(situation, judge, decision)
 

@@ -14,6 +14,7 @@ from karmada.kube.objects.types import Obj
 
 if TYPE_CHECKING:
     from karmada.scheduler.decision import Decision
+    from karmada.scheduler.estimators.answered import Answered
     from karmada.scheduler.fitting.suggestions import Advice
 
 _ADVICE_SECONDS = 3.0
@@ -41,6 +42,8 @@ class Outcome:
     """Where it is now."""
     decision: Decision
     notes: list[str] = field(default_factory=list)
+    estimates: Sequence[Answered] = ()
+    """What the decision was made with, besides the clusters' summaries."""
     advice: Advice | None = None
     """What would make it fit; None if it fits, or if there was no time left to find out."""
 
@@ -69,6 +72,8 @@ class Fleet(NamedTuple):
     clusters: Sequence[Obj]
     failover: Failover
     others: Sequence[Obj]
+    estimates: Sequence[Answered] = ()
+    """What the estimators of the running scheduler report for the resource in question."""
 
 
 def decide(
@@ -95,8 +100,9 @@ def decide(
     notes = [*notes, *dict.fromkeys(staying.values())]
     name = "" if trial.anew else status.get("schedulerObservingAffinityName") or ""
     fresh = trial.rebalance and bool(status.get("lastScheduledTime"))
-    decision = scheduler.decide(spec, Clusters.of(state.clusters), state.others, affinity_name=name, fresh=fresh)
-    return Outcome(resource, policy, list(before), decision, notes)
+    clusters, estimates = Clusters.of(state.clusters), state.estimates
+    decision = scheduler.decide(spec, clusters, state.others, affinity_name=name, fresh=fresh, estimates=estimates)
+    return Outcome(resource, policy, list(before), decision, notes, estimates)
 
 
 def _staying(spec: Obj, before: Sequence[Obj], state: Fleet, trial: Trial) -> dict[str, str]:
@@ -126,4 +132,4 @@ def advise(scheduler: scheduling.Scheduler, outcomes: Sequence[Outcome], quotas:
     for outcome in outcomes:
         left = min(end - time.monotonic(), scheduling.ADVICE_SECONDS)
         if left > 0:
-            outcome.advice = scheduler.advise(outcome.decision, quotas[outcome.namespace], left)
+            outcome.advice = scheduler.advise(outcome.decision, quotas[outcome.namespace], outcome.estimates, left)

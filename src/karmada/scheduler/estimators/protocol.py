@@ -7,9 +7,10 @@ left out for this request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from inspect import iscoroutinefunction
+from typing import Protocol, cast, runtime_checkable
 
 from karmada.estimator.amounts import Ints
 from karmada.estimator.terms import Assumption
@@ -67,3 +68,15 @@ class RemoteEstimator(Protocol):
 
 
 Estimator = LocalEstimator | RemoteEstimator
+
+
+def divided(estimators: Iterable[Estimator]) -> tuple[list[LocalEstimator], list[RemoteEstimator]]:
+    """Those that compute and those that are awaited; `isinstance` cannot tell, as it compares names of methods only."""
+    local: list[LocalEstimator] = []
+    remote: list[RemoteEstimator] = []
+    for one in estimators:
+        if iscoroutinefunction(one.estimate):
+            remote.append(cast("RemoteEstimator", one))
+        else:
+            local.append(cast("LocalEstimator", one))
+    return local, remote

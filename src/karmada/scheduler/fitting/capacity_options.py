@@ -15,7 +15,6 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.capacity import grades_of, left_over, summary_of
-from karmada.scheduler.estimators.protocol import UNKNOWN
 from karmada.scheduler.fitting.changes import (
     LessRequested,
     MoreEstimated,
@@ -85,12 +84,11 @@ def _more_resources(cluster: str, resource: str, steps: int) -> MoreResources:
 
 
 def _estimated(situation: Situation, cluster: str) -> Iterator[Knob]:
-    request = situation.request
-    for estimator, answers in situation.answers.items():
-        reported = answers.get(cluster, UNKNOWN)
-        if reported != UNKNOWN:
-            limit = max(request.replicas, 1)
-            yield Knob(partial(MoreEstimated, cluster, estimator, reported), limit)
+    for answered in situation.answers:
+        reported = answered.replicas.get(cluster)
+        if reported is not None:
+            limit = max(situation.request.replicas, 1)
+            yield Knob(partial(MoreEstimated, cluster, answered.name, reported), limit)
 
 
 def _nodes(request: Request, cluster: Obj) -> Knob | None:
@@ -143,7 +141,7 @@ def of_workload(situation: Situation, *, alone: bool) -> Iterator[Option]:
         yield Option(Sort.RESCHEDULING, "", (fixed(Reschedule()),), alone)
     if request.replicas > 1:
         yield Option(Sort.REPLICAS, "", (Knob(partial(_fewer, request.replicas), request.replicas - 1),), alone)
-    for knob in _less_requested(request):
+    for knob in () if situation.answers else _less_requested(request):
         yield Option(Sort.REQUEST, "", (knob,), alone)
 
 

@@ -240,8 +240,14 @@ class MoreEstimated:
     more: int
 
     def apply(self, situation: Situation) -> Situation:
-        here = {**situation.answers[self.estimator], self.cluster: self.reported + self.more}
-        return replace(situation, answers={**situation.answers, self.estimator: here})
+        count = self.reported + self.more
+        return replace(
+            situation,
+            answers=[
+                one.with_replicas(self.cluster, count) if one.name == self.estimator else one
+                for one in situation.answers
+            ],
+        )
 
     @property
     def text(self) -> str:

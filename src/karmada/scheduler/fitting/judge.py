@@ -15,7 +15,7 @@ from karmada.estimator.amounts import Ints
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, default_profile, schedule
 from karmada.scheduler.decision import Decision
-from karmada.scheduler.estimators.merge import by_slot, estimate_locally, settle
+from karmada.scheduler.estimators.merge import estimate_locally, settle
 from karmada.scheduler.estimators.protocol import EstimateRequest, LocalEstimator
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.fleet import Fleet
@@ -27,17 +27,6 @@ SECONDS = 1.0
 
 class OutOfTrials(Exception):
     """No more trials: what was found so far is all there is."""
-
-
-class Answered:
-    """An estimator whose answers are known already."""
-
-    def __init__(self, name: str, answers: Mapping[str, int]) -> None:
-        self.name = name
-        self._answers = answers
-
-    def estimate(self, question: EstimateRequest) -> Ints:
-        return by_slot(question, self._answers)
 
 
 class Judge:
@@ -69,14 +58,13 @@ class Judge:
         return decision.failure is None and not exceeded(situation, decision.targets)
 
     def decide(self, situation: Situation) -> Decision:
-        known = [Answered(name, answers) for name, answers in situation.answers.items()]
-        return schedule(situation.request, self._following(situation), [*self._estimators, *known], self._profile)
+        estimators = [*self._estimators, *situation.answers]
+        return schedule(situation.request, self._following(situation), estimators, self._profile)
 
     def estimate(self, situation: Situation, slots: Ints) -> Ints:
         """How many more replicas there is capacity for, in any clusters, be they refused by filters or not."""
         question = EstimateRequest(situation.request, self._following(situation), slots)
-        known = [Answered(name, answers) for name, answers in situation.answers.items()]
-        return settle(estimate_locally(question, [*self._estimators, *known]), question).room
+        return settle(estimate_locally(question, [*self._estimators, *situation.answers]), question).room
 
     def _following(self, situation: Situation) -> Fleet:
         if self._base is not situation.fleet:

@@ -11,19 +11,17 @@ from dataclasses import dataclass, field, replace
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Peers, Request
-
-Answers = Mapping[str, Mapping[str, int]]
-"""By estimator and cluster, how many more replicas there is capacity for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     request: Request
     fleet: Fleet
-    answers: Answers = field(default_factory=dict)
-    """Of estimators that cannot be called again and again: what they returned, taken as given."""
+    answers: Sequence[Answered] = ()
+    """Of estimators that cannot be called again and again: what they returned for this workload, taken as given."""
     quotas: Sequence[Obj] = ()
     """The FederatedResourceQuotas that the result must not exceed."""
     changed: Mapping[str, Obj] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from karmada.kube.runtime.features import FeatureGates
 from karmada.scheduler.algorithm import Profile
 from karmada.scheduler.estimators.general import GeneralEstimator
-from karmada.scheduler.estimators.protocol import LocalEstimator, RemoteEstimator
+from karmada.scheduler.estimators.protocol import LocalEstimator, RemoteEstimator, divided
 from karmada.scheduler.meter import NOBODY, Meter
 from karmada.scheduler.plugins import EVERYTHING, builtin, discover, estimators_of, profile_of
 
@@ -34,10 +34,6 @@ def assemble(
     registry = discover(builtin(workload_affinity=gates.enabled("WorkloadAffinity")))
     components = gates.enabled("MultiplePodTemplatesScheduling")
     profile = profile_of(registry, plugins, components=components, propagate_empty=propagate_empty, meter=meter)
-    own = estimators_of(registry, plugins)
+    local, awaited = divided(estimators_of(registry, plugins))
     general = GeneralEstimator(models=gates.enabled("CustomizedClusterResourceModeling"))
-    return Algorithm(
-        profile,
-        [general, *(one for one in own if isinstance(one, LocalEstimator))],
-        [*remote, *(one for one in own if not isinstance(one, LocalEstimator))],
-    )
+    return Algorithm(profile, [general, *local], [*remote, *awaited])

@@ -15,8 +15,9 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.own_writes import OwnWrites
-from karmada.scheduler.algorithm import schedule, schedule_remotely
+from karmada.scheduler.algorithm import in_sets, schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
+from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.estimators.protocol import RemoteEstimator
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY
@@ -27,6 +28,7 @@ from karmada.scheduler.request import Request
 from karmada.scheduler.service.assembly import assemble
 from karmada.scheduler.service.assumptions import Assumptions
 from karmada.scheduler.service.context import Context
+from karmada.scheduler.service.estimates import estimates
 from karmada.scheduler.service.pauses import Doubling, Limits, Pauses, Short
 from karmada.scheduler.service.triggers import DEFAULT_NAME
 
@@ -78,6 +80,13 @@ class Core:
         if self.assumptions is None:
             return Request.of(binding, peers=self.peers)
         return Request.of(binding, peers=self.peers, assumed=self.assumptions.by_cluster())
+
+    async def estimates(self, request: Request) -> list[Answered]:
+        """What estimators report for a workload, in every cluster."""
+        profile, local, remote = self._algorithm
+        if self.assumptions is not None:
+            request = request.assuming(self.assumptions.by_cluster())
+        return await estimates(request, self.fleet, local, remote, sets=in_sets(request, profile))
 
     # decisions
 

@@ -54,7 +54,7 @@ log = get_logger("scheduler")
 
 def scheduler_parts(
     context: Context, options: Options | None = None, remote: Sequence[RemoteEstimator] = ()
-) -> list[Reconciler]:
+) -> Sequence[BindingScheduler]:
     metrics = SchedulerMetrics(context.clock)
     core = Core(context, options or Options(), remote, metrics)
     kinds: tuple[Kind, ...] = (ResourceBinding, ClusterResourceBinding)
@@ -65,7 +65,7 @@ def scheduler_parts(
         return {"active": sum(part.waiting for part in parts), "backoff": backoff, "unschedulable": unschedulable}
 
     metrics.pending = pending
-    return [*parts]
+    return parts
 
 
 class BindingScheduler(Reconciler):
@@ -107,6 +107,11 @@ class BindingScheduler(Reconciler):
 
     def follow_queue(self, queue: Lanes[Key]) -> None:
         self._queue = queue
+
+    @property
+    def core(self) -> Core:
+        """What it shares with the scheduler of the other kind of bindings."""
+        return self._core
 
     @property
     def waiting(self) -> int:

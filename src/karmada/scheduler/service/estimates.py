@@ -1,0 +1,67 @@
+"""What the estimators of a running scheduler report for a workload: for predictions outside its process.
+
+Every cluster is estimated on its own, also those that the workload would not go to: whoever wants to know what would
+happen if it did needs those, too. The general estimator is left out, as anyone can compute what it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from karmada.estimator.terms import EstimateError
+from karmada.scheduler.estimators.answered import Answered
+from karmada.scheduler.estimators.general import GeneralEstimator
+from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest, LocalEstimator, RemoteEstimator
+from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.request import Request
+
+PATH = "/debug/estimates"
+"""Where the control plane serves them, as JSON."""
+Call = Callable[[EstimateRequest], Awaitable[int]]
+"""For one cluster."""
+
+
+async def estimates(
+    request: Request,
+    fleet: Fleet,
+    local: Sequence[LocalEstimator],
+    remote: Sequence[RemoteEstimator],
+    *,
+    sets: bool = False,
+) -> list[Answered]:
+    """Of the estimators that know something."""
+    computed = [one for one in local if not isinstance(one, GeneralEstimator)]
+    calls: list[tuple[str, Call]] = [(one.name, partial(_compute, one)) for one in computed]
+    calls += [(one.name, partial(_call, one)) for one in remote]
+    slots = fleet.by_name.tolist()
+    requests = [EstimateRequest(request, fleet, np.array([slot], np.int64), sets) for slot in slots]
+    found = [await _answered(name, call, requests) for name, call in calls]
+    return [one for one in found if one.replicas or one.failures]
+
+
+async def _answered(name: str, call: Call, requests: Sequence[EstimateRequest]) -> Answered:
+    results = await asyncio.gather(*map(call, requests), return_exceptions=True)
+    replicas: dict[str, int] = {}
+    failures: dict[str, str] = {}
+    for request, result in zip(requests, results, strict=True):
+        [cluster] = request.names()
+        if isinstance(result, EstimateError):
+            failures[cluster] = str(result)
+        elif isinstance(result, BaseException):
+            raise result
+        elif result != UNKNOWN:
+            replicas[cluster] = result
+    return Answered(name, replicas, failures)
+
+
+async def _compute(estimator: LocalEstimator, request: EstimateRequest) -> int:
+    return int(estimator.estimate(request)[0])
+
+
+async def _call(estimator: RemoteEstimator, request: EstimateRequest) -> int:
+    [cluster] = request.names()
+    return (await estimator.estimate(request)).get(cluster, UNKNOWN)
