@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.fleet import RehearsalFleet
 from tests.interpreter.workloads import CustomKinds, definition
 
@@ -69,11 +69,7 @@ def outcome(folder: Path, gates: str, **jobs: int) -> dict[str, Obj]:
         await kinds.fleet.stop()
         return found
 
-    loop = asyncio.new_event_loop()
-    try:
-        return loop.run_until_complete(play())
-    finally:
-        loop.close()
+    return rehearse(play())
 
 
 def test_a_job_goes_where_all_of_its_components_fit(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from karmada.api.work import ResourceBinding
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.fleet import RehearsalFleet
 from tests.support.propagation import policy
 
@@ -156,14 +156,10 @@ class CustomKinds:
 
 
 def played(folder: Path, scenario: Callable[[CustomKinds], Awaitable[None]]) -> None:
-    """In asyncio's own loop, which a rehearsal needs."""
-
     async def play() -> None:
         kinds = CustomKinds(folder)
         await kinds.start()
         await scenario(kinds)
         await kinds.fleet.stop()
 
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(play())
-    loop.close()
+    rehearse(play())

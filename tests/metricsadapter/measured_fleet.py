@@ -12,6 +12,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.metrics.load import Setting
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 
@@ -24,7 +25,7 @@ class MeasuredFleet:
     def __init__(self, folder: Path) -> None:
         self.fleet = RehearsalFleet(folder)
         self.client = self.fleet.client
-        self._loop = asyncio.new_event_loop()
+        self._loop = RehearsalLoop()
 
     def play(self, scenario: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(scenario)

@@ -19,6 +19,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from karmada.rehearsal.drill import Course, Drill, Report
+from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from karmada.rehearsal.snapshot import take
@@ -68,8 +69,7 @@ class Real:
 
 @pytest.fixture
 def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """asyncio's own: a rehearsal needs to know when everything waits."""
-    found = asyncio.new_event_loop()
+    found = RehearsalLoop()
     yield found
     found.close()
 

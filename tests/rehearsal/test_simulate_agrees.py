@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from karmada.cli.prediction.scheduling import Scheduler, counts
 from karmada.cli.prediction.trials import Fleet, Trial, changed, decide
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.drill import DEAD_CLUSTERS
+from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import DIVIDED, MEMBERS, NOT_READY, ONE_CLUSTER, History
 from tests.support.propagation import DEPLOYMENTS, deployment, policy
@@ -81,6 +81,4 @@ def test_simulate_foretells_what_happens(tmp_path: Path) -> None:
             await one_fleet(history, draw, number)
         await history.fleet.stop()
 
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(play())
-    loop.close()
+    rehearse(play())

@@ -1,18 +1,16 @@
 """A rehearsal: a control plane with all its controllers and scheduler, and members, in this process and in memory.
 
 Time is the fleet's own: it stands still until `run` moves it, and then jumps from one due moment to the next, so an
-hour takes seconds. Between two moments everything that has something to do finishes it. It must run in asyncio's own
-event loop, whose list of what is ready shows when that is.
+hour takes seconds. Between two moments everything that has something to do finishes it, which needs a RehearsalLoop.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final
 
 from karmada.api.cluster import Cluster
 from karmada.api.well_known import NAMESPACE_CLUSTER
@@ -37,31 +35,11 @@ from karmada.kube.sim.cluster import SimCluster
 from karmada.kube.sim.profile import Profile
 from karmada.members.switching import MemberTransport
 from karmada.metricsadapter import adapter as metrics_adapter
+from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.network import InMemoryTransport, Network, State
 
-P = ParamSpec("P")
-T = TypeVar("T")
 SECRETS: Final = GVR("", "v1", "secrets")
-_MOST_ROUNDS: Final = 1_000_000
 _SUFFIX: Final = ".rehearsal"
-
-
-class CountingThreads(ThreadPoolExecutor):
-    """The threads of an event loop, with the number of calls that it waits for."""
-
-    def __init__(self) -> None:
-        super().__init__(max_workers=4, thread_name_prefix="rehearsal")
-        self.busy = 0
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        loop = asyncio.get_running_loop()
-        self.busy += 1
-        future = super().submit(fn, *args, **kwargs)
-        future.add_done_callback(lambda _future: loop.call_soon_threadsafe(self._done))
-        return future
-
-    def _done(self) -> None:
-        self.busy -= 1
 
 
 @dataclass(slots=True)
@@ -90,7 +68,6 @@ class RehearsalFleet:
         )
         metrics_adapter.install(self.server, open_way=self._open)
         self.members: dict[str, RehearsedMember] = {}
-        self._threads = CountingThreads()
         self._assembly: Assembly | None = None
 
     @property
@@ -101,7 +78,6 @@ class RehearsalFleet:
 
     async def start(self) -> None:
         """The API server; controllers and scheduler follow with `start_controllers`."""
-        asyncio.get_running_loop().set_default_executor(self._threads)
         await self.server.start()
         await until_served(self.server)
 
@@ -209,12 +185,13 @@ class RehearsalFleet:
 
     async def settle(self) -> None:
         """Until everything waits for time, or for the network."""
-        ready: Any = getattr(asyncio.get_running_loop(), "_ready")  # noqa: B009 - private: asyncio's own loop has it
-        for _ in range(_MOST_ROUNDS):
-            await asyncio.sleep(0 if not self._threads.busy else 0.001)
-            if not ready and not self._threads.busy:
-                return
-        raise RuntimeError(f"the fleet does not come to rest at {rfc3339(self.clock.now())}")
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, RehearsalLoop):
+            raise TypeError("a rehearsal runs in a RehearsalLoop")
+        try:
+            await loop.at_rest()
+        except RuntimeError as error:
+            raise RuntimeError(f"the fleet does not come to rest at {rfc3339(self.clock.now())}") from error
 
 
 _CONNECTION: Final = frozenset(

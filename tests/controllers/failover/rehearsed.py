@@ -21,6 +21,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.sim.behaviours import Outcome, Rule
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import DEAD
@@ -41,8 +42,7 @@ class Rehearsed:
         gates.set("Failover=true,StatefulFailoverInjection=true")
         self.fleet = RehearsalFleet(folder, SETTINGS, gates)
         self.client = self.fleet.client
-        self._loop = asyncio.new_event_loop()
-        """asyncio's own: a rehearsal needs to know when everything waits."""
+        self._loop = RehearsalLoop()
         self._sick: set[str] = set()
 
     def play(self, scenario: Coroutine[Any, Any, None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import MEMBERS, WORKLOADS, History, Play, Step
 
@@ -40,7 +40,7 @@ steps = st.one_of(
 @pytest.fixture(scope="module")
 def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     """One fleet for all histories of the module, in a loop of its own."""
-    loop = asyncio.new_event_loop()
+    loop = RehearsalLoop()
     history = History(tmp_path_factory.mktemp("histories"))
     loop.run_until_complete(history.start())
     yield lambda steps: loop.run_until_complete(history.play(steps))

@@ -5,7 +5,6 @@ One fleet has all of them at once: what takes time is the fleet, not the objects
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from karmada.interpreter.thirdparty.layer import KINDS
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
 from tests.interpreter.thirdparty.samples import SAMPLES, is_cluster_wide, template
 from tests.support.propagation import cluster_policy, policy
@@ -113,7 +113,7 @@ class Run:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    loop = asyncio.new_event_loop()
+    loop = RehearsalLoop()
     run = Run(tmp_path_factory.mktemp("third-party"))
 
     async def scenario() -> None:

@@ -6,7 +6,6 @@ Nothing in the real fleet is touched.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -89,6 +88,7 @@ def drill(
       karmadactl drill --fail member1 --with-failover --setting resource-eviction-rate=5
     """
     from karmada.rehearsal.drill import Drill
+    from karmada.rehearsal.event_loop import rehearse
 
     config = connect.control_config(kubeconfig, karmada_context)
     snapshot, settings, gates = connect.run(_read(config, feature_gates, changed))
@@ -97,7 +97,7 @@ def drill(
         snapshot, names, settings, gates, lasts=lasts, with_failover=with_failover, progress=connect.progress
     )
     with tempfile.TemporaryDirectory(prefix="karmada-drill-") as folder:
-        report = asyncio.run(rehearsal.run(Path(folder)))
+        report = rehearse(rehearsal.run(Path(folder)))
     click.echo(_json(report) if output else "\n".join(_lines(report, rehearsal.gates, rehearsal.settings)))
     late = [course for course in report.courses if max_downtime is not None and course.downtime > max_downtime]
     if late:
