@@ -17,7 +17,6 @@ from karmada.components import (
     flags,
     karmada,
     scheduler,
-    scheduler_estimator,
     sim,
     webhook,
 )
@@ -128,13 +127,6 @@ DOCUMENTED = {
         "--data-dir=/dev/null/x --allow-privileged=true --enable-admission-plugins=NodeRestriction",
         "--allow-privileged, --enable-admission-plugins",
     ),
-    "estimator of the installer": (
-        scheduler_estimator.main,
-        "--kubeconfig=/nowhere --cluster-name=member1 --grpc-auth-cert-file=/dev/null --grpc-auth-key-file=/dev/null "
-        "--grpc-client-ca-file=/dev/null --metrics-bind-address=127.0.0.1:8080 "
-        "--health-probe-bind-address=127.0.0.1:10351 --kube-api-qps=20 --parallelism=16",
-        "--kube-api-qps, --parallelism",
-    ),
     "webhook of the installer": (
         webhook.main,
         "--kubeconfig=/nowhere --cert-dir=/dev/null/x --bind-address=127.0.0.1 --metrics-bind-address=127.0.0.1:8080 "
@@ -147,15 +139,14 @@ DOCUMENTED = {
         "--enable-scheduler-estimator=true --leader-elect=true --scheduler-estimator-ca-file=ca.crt "
         "--scheduler-estimator-cert-file=c.crt --scheduler-estimator-key-file=c.key "
         "--leader-elect-resource-namespace=karmada-system --v=2",
-        "--enable-scheduler-estimator, --scheduler-estimator-cert-file, --scheduler-estimator-key-file, "
-        "--scheduler-estimator-ca-file",
+        "",
     ),
     "scheduler of an older document": (
         scheduler.main,
         "--kubeconfig=/nowhere --bind-address=0.0.0.0 --secure-port=10351 --leader-elect=true "
         "--leader-elect-resource-namespace=karmada-system --scheduler-estimator-timeout=3s "
         "--enable-scheduler-estimator=true --v=4",
-        "--scheduler-estimator-timeout, --enable-scheduler-estimator",
+        "",
     ),
 }
 
@@ -253,7 +244,7 @@ def test_flags_of_an_agent_that_make_no_sense_are_refused(arguments: list[str], 
 
 
 SERVERS = (aggregated_apiserver.main, apiserver.main, karmada.main, sim.main)
-PROGRAMS = (*SERVERS, agent.main, controller_manager.main, scheduler.main, scheduler_estimator.main, webhook.main)
+PROGRAMS = (*SERVERS, agent.main, controller_manager.main, scheduler.main, webhook.main)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

@@ -163,7 +163,10 @@ async def test_the_program_schedules_and_stops_on_a_signal(plane: Scheduling) ->
             ["--scheduler-estimator-port=70000"],
             "Options.SchedulerEstimatorPort: Invalid value: 70000: must be a valid port between 0 and 65535 inclusive",
         ),
-        (["--scheduler-estimator-timeout=-1s"], "must be greater than or equal to 0"),
+        (
+            ["--scheduler-estimator-timeout=-1s"],
+            'Options.SchedulerEstimatorTimeout: Invalid value: "-1s": must be greater than or equal to 0',
+        ),
         (["--leader-elect-retry-period=soon"], "is not a duration"),
         (["--metrics-bind-address=here"], "is not an address"),
         (["extra"], "Got unexpected extra argument (extra)"),

@@ -33,6 +33,8 @@ from karmada.members.switching import Open, over_network
 if TYPE_CHECKING:
     from karmada.components.election import Election
     from karmada.components.rows import Part
+    from karmada.estimator.client.connections import Connections
+    from karmada.estimator.client.options import ClientOptions
     from karmada.scheduler.estimators.protocol import RemoteEstimator
     from karmada.scheduler.service.core import Core, Options
 
@@ -94,6 +96,7 @@ class Assembly:
         self.metrics.registry.register(FeatureMetrics(self.context.gates))
         self.metrics.registry.register(SettingMetrics(self.context.settings))
         self._added: set[Component] = set()
+        self._connections: Connections | None = None
 
     def add_controllers(self, election: Election | None = None) -> None:
         """Every controller that settings and gates enable."""
@@ -107,12 +110,29 @@ class Assembly:
         options: Options | None = None,
         remote: Sequence[RemoteEstimator] = (),
         election: Election | None = None,
+        estimators: ClientOptions | None = None,
     ) -> Core:
+        """`estimators`: how those of the clusters are called, if they are."""
         from karmada.scheduler.service.scheduler import scheduler_parts
 
+        before: list[Part] = []
+        if estimators is not None:
+            connections = self.estimator_connections(estimators)
+            accurate, first_round = _accurate(connections, self.context.clock)
+            before, remote = [first_round], [*remote, accurate]
         parts = scheduler_parts(self.context, options, remote)
-        self.add(parts, election)
+        self.add([*before, *parts], election)
         return parts[0].core
+
+    def estimator_connections(self, options: ClientOptions) -> Connections:
+        """The connections to estimators, one set for all parts of the process; made at the first use."""
+        if self._connections is None:
+            from karmada.estimator.client.connections import Connections
+
+            context = self.context
+            self._connections = Connections(context.informers, context.client, context.clock, options)
+            self.manager.add(self._connections)
+        return self._connections
 
     def add(self, parts: Iterable[Part], election: Election | None = None) -> None:
         """Run these parts, with an election only while its lease is held.
@@ -132,3 +152,12 @@ class Assembly:
         own = (part.metrics for part in made if isinstance(part, Reconciler))
         for collector in {collector for collector in own if collector is not None}:
             self.metrics.registry.register(collector)
+
+
+def _accurate(connections: Connections, clock: Clock) -> tuple[RemoteEstimator, Component]:
+    """The estimator that calls those of the clusters, and what has to start before it is used."""
+    from karmada.estimator.client.calls import Calls
+    from karmada.estimator.client.connections import FirstRound
+    from karmada.scheduler.estimators.accurate import AccurateEstimator
+
+    return AccurateEstimator(Calls(connections, clock), clock), FirstRound(connections, clock)

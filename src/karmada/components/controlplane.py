@@ -17,6 +17,7 @@ from karmada.components.election import Election, of_the_only_server
 from karmada.components.estimates_page import estimates_page
 from karmada.components.server import control_plane_server
 from karmada.controllers.context import Context, Settings
+from karmada.estimator.client.options import ClientOptions
 from karmada.features import default_gates
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.objects.gvk import GroupResource
@@ -42,10 +43,13 @@ class ControlPlane:
         gates: FeatureGates | None = None,
         clock: Clock | None = None,
         allow_no_execute_taint_policy: bool = False,
+        estimators: ClientOptions | None = None,
     ) -> None:
+        """`estimators`: how those of the clusters are called, if they are."""
         self.clock = clock or RealClock()
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
+        self._estimators = estimators
         self.server = control_plane_server(
             config,
             self.clock,
@@ -93,7 +97,7 @@ class ControlPlane:
         )
         self.context = assembly.context
         assembly.add_controllers(self._election(election.CONTROLLERS))
-        scheduler = assembly.add_scheduler(election=self._election(election.SCHEDULER))
+        scheduler = assembly.add_scheduler(election=self._election(election.SCHEDULER), estimators=self._estimators)
         self.server.pipeline.paths[PATH] = estimates_page(scheduler)
         self.server.metrics.others = lambda: assembly.metrics.expose()[0]
         return assembly.manager

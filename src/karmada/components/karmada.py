@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from karmada.components.estimator_flags import estimator_options_from, scheduler_estimator_flags
 from karmada.components.flags import (
     admission_flags,
     controller_flags,
@@ -19,7 +20,15 @@ from karmada.components.program import CONTEXT, Program
 from karmada.components.running import ready_flag, run_server
 from karmada.components.server_flags import server_config, server_flags
 
-flags = together(server_flags, feature_gates_flag, admission_flags, controller_flags, ready_flag, logging_flags)
+flags = together(
+    server_flags,
+    feature_gates_flag,
+    admission_flags,
+    controller_flags,
+    scheduler_estimator_flags,
+    ready_flag,
+    logging_flags,
+)
 
 
 @click.command("karmada", cls=Program, context_settings=CONTEXT)
@@ -33,12 +42,19 @@ def main(**given: Any) -> None:
       karmadactl join member1 --kubeconfig ~/.karmada/admin.kubeconfig --cluster-kubeconfig member1.config
     """
     config, settings, gates = server_config(given), settings_from(given), gates_from(given)
+    estimators = estimator_options_from(given)
     taint_policies = given["allow_no_execute_taint_policy"]
 
     def make() -> Any:
         from karmada.components.controlplane import ControlPlane
 
-        return ControlPlane(config, settings=settings, gates=gates, allow_no_execute_taint_policy=taint_policies)
+        return ControlPlane(
+            config,
+            settings=settings,
+            gates=gates,
+            allow_no_execute_taint_policy=taint_policies,
+            estimators=estimators if given["enable_scheduler_estimator"] else None,
+        )
 
     run_server(config, make, "Control plane", given)
 

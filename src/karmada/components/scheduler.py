@@ -13,28 +13,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karmada.components.election import DEFAULT_SCHEDULER, Election, scheduler_lease
+from karmada.components.estimator_flags import estimator_errors, estimator_options_from, scheduler_estimator_flags
 from karmada.components.flags import (
     Address,
     client_flags,
     config_from,
-    duration,
     election_flags,
     election_from,
     endpoint_flags,
     feature_gates_flag,
     gates_from,
     health_address_from,
-    ignored,
     limits_from,
     logging_flags,
     rate_limiter_flags,
+    refuse,
     switch,
     together,
 )
 from karmada.components.process import Process, run_process
-from karmada.components.program import CONTEXT, Ignored, Program
+from karmada.components.program import CONTEXT, Program
 
 if TYPE_CHECKING:
+    from karmada.estimator.client.options import ClientOptions
     from karmada.kube.client.config import RestConfig
     from karmada.kube.runtime.features import FeatureGates
     from karmada.scheduler.estimators.protocol import RemoteEstimator
@@ -57,12 +58,11 @@ class SchedulerProcess(Process):
         metrics_address: Address | None = None,
         health_address: Address | None = None,
         remote: Sequence[RemoteEstimator] = (),
+        estimators: ClientOptions | None = None,
     ) -> None:
         super().__init__(config, COMPONENT, gates, metrics_address=metrics_address, health_address=health_address)
-        self.assembly.add_scheduler(options, remote, election)
+        self.assembly.add_scheduler(options, remote, election, estimators)
 
-
-_NO_ESTIMATORS = "there is no client for estimators yet; the scheduler uses what clusters report of themselves."
 
 flags = together(
     click.option("--scheduler-name", default=DEFAULT_SCHEDULER, help="Schedule the bindings with this schedulerName."),
@@ -78,14 +78,7 @@ flags = together(
     ),
     feature_gates_flag,
     rate_limiter_flags,
-    duration("--scheduler-estimator-timeout", "3s", f"No effect: {_NO_ESTIMATORS}", cls=Ignored),
-    click.option("--scheduler-estimator-port", cls=Ignored, default=10352, help=f"No effect: {_NO_ESTIMATORS}"),
-    ignored(
-        "--enable-scheduler-estimator --disable-scheduler-estimator-in-pull-mode --insecure-skip-estimator-verify "
-        "--scheduler-estimator-service-namespace --scheduler-estimator-service-prefix "
-        "--scheduler-estimator-cert-file --scheduler-estimator-key-file --scheduler-estimator-ca-file",
-        _NO_ESTIMATORS,
-    ),
+    scheduler_estimator_flags,
     logging_flags,
 )
 
@@ -105,20 +98,11 @@ def main(**given: Any) -> None:
 
 
 def _check(given: dict[str, Any]) -> None:
-    from karmada.kube.objects.errors import FieldErrors, invalid
+    from karmada.kube.objects.errors import invalid
 
-    wrong = FieldErrors()
-    if not given["scheduler_name"]:
-        wrong.append(invalid("Options.SchedulerName", "", "should not be empty"))
-    port, timeout = given["scheduler_estimator_port"], given["scheduler_estimator_timeout"]
-    if not 0 <= port <= 65535:
-        text = "must be a valid port between 0 and 65535 inclusive"
-        wrong.append(invalid("Options.SchedulerEstimatorPort", port, text))
-    if timeout < 0:
-        text = "must be greater than or equal to 0"
-        wrong.append(invalid("Options.SchedulerEstimatorTimeout", timeout, text))
-    if wrong:
-        raise click.ClickException("; ".join(map(str, wrong)))
+    name = given["scheduler_name"]
+    unnamed = [] if name else [invalid("Options.SchedulerName", name, "should not be empty")]
+    refuse([*unnamed, *estimator_errors(given)])
 
 
 def _process(given: dict[str, Any], gates: FeatureGates) -> SchedulerProcess:
@@ -138,6 +122,7 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> SchedulerProcess:
         election=election_from(given, scheduler_lease(given["scheduler_name"])),
         metrics_address=given["metrics_bind_address"],
         health_address=health_address_from(given),
+        estimators=estimator_options_from(given) if given["enable_scheduler_estimator"] else None,
     )
 
 

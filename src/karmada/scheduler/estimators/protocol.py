@@ -67,6 +67,15 @@ class RemoteEstimator(Protocol):
         ...
 
 
+@runtime_checkable
+class FollowsReports(Protocol):
+    """An estimator that remembers answers, and may have to forget them."""
+
+    def changed(self, cluster: str) -> None:
+        """A workload reports another status in this cluster."""
+        ...
+
+
 Estimator = LocalEstimator | RemoteEstimator
 
 

@@ -18,7 +18,7 @@ from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.scheduler.algorithm import in_sets, schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.answered import Answered
-from karmada.scheduler.estimators.protocol import RemoteEstimator
+from karmada.scheduler.estimators.protocol import FollowsReports, RemoteEstimator
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY
 from karmada.scheduler.fleet import Fleet
@@ -30,6 +30,7 @@ from karmada.scheduler.service.assumptions import Assumptions
 from karmada.scheduler.service.context import Context
 from karmada.scheduler.service.estimates import estimates
 from karmada.scheduler.service.pauses import Doubling, Limits, Pauses, Short
+from karmada.scheduler.service.reports import reported_changes
 from karmada.scheduler.service.triggers import DEFAULT_NAME
 
 
@@ -54,6 +55,7 @@ class Core:
         self._algorithm = assemble(
             context.gates, options.plugins, propagate_empty=options.propagate_empty, remote=remote, meter=meter
         )
+        self._following = [one for one in self._algorithm.remote if isinstance(one, FollowsReports)]
         self._clusters = context.informers.of(Cluster.gvr)
         self._clusters.add_handler(self._cluster_changed)
         self._changes: dict[str, Obj | None] = {}
@@ -87,6 +89,13 @@ class Core:
         if self.assumptions is not None:
             request = request.assuming(self.assumptions.by_cluster())
         return await estimates(request, self.fleet, local, remote, sets=in_sets(request, profile))
+
+    def reported(self, old: Obj | None, new: Obj) -> None:
+        """A binding changed, perhaps its status."""
+        if self._following:
+            for cluster in reported_changes(old, new):
+                for estimator in self._following:
+                    estimator.changed(cluster)
 
     # decisions
 

@@ -136,6 +136,8 @@ class BindingScheduler(Reconciler):
         return int(((binding.get("spec") or {}).get("schedulePriority") or {}).get("priority") or 0)
 
     def _binding_changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self._core.reported(old, new)
         if new is not None and (is_known(old, new) or self._ours(new)):
             if self._core.assumptions is not None and self._kind is ResourceBinding:
                 self._core.assumptions.observe(old, new)

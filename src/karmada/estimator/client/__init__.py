@@ -1,0 +1,1 @@
+"""The estimators of other processes: where they are, connections to them, and calls."""
