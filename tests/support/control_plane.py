@@ -23,6 +23,7 @@ from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.manager import Component, Manager
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
+from karmada.members.switching import Open, over_network
 
 EVENTS = GVR("", "v1", "events")
 NAMESPACES = GVR("", "v1", "namespaces")
@@ -88,10 +89,21 @@ Parts = Callable[[Context], Sequence[Reconciler | Component]]
 
 
 def assemble(
-    server: ApiServer, parts: Parts, *, settings: Settings | None = None, gates: FeatureGates | None = None
+    server: ApiServer,
+    parts: Parts,
+    *,
+    settings: Settings | None = None,
+    gates: FeatureGates | None = None,
+    open_member: Open = over_network,
 ) -> Assembly:
     """These parts, as a process of the control plane has them, on the given server."""
-    assembly = Assembly(lambda name: server.client(user_agent=name), clock=server.clock, settings=settings, gates=gates)
+    assembly = Assembly(
+        lambda name: server.client(user_agent=name),
+        clock=server.clock,
+        settings=settings,
+        gates=gates,
+        open_member=open_member,
+    )
     assembly.add(parts(assembly.context))
     return assembly
 
@@ -104,6 +116,7 @@ async def running(
     clock: Clock | None = None,
     settings: Settings | None = None,
     no_execute_policies: bool = False,
+    open_member: Open = over_network,
 ) -> AsyncIterator[ControlPlane]:
     """The parts run until the end of the block. Time stands still unless the test moves it or brings a real clock."""
     clock = clock or FakeClock()
@@ -112,7 +125,7 @@ async def running(
     await server.start()
     try:
         await until_served(server)
-        assembly = assemble(server, parts, settings=settings)
+        assembly = assemble(server, parts, settings=settings, open_member=open_member)
         manager, context = assembly.manager, assembly.context
         async with manager:
             yield ControlPlane(server, clock, context, manager, server.client(user_agent="kubectl"))

@@ -12,7 +12,6 @@ from karmada.admission.context import Settings
 from karmada.kube.objects.gvk import GroupResource
 
 NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
-    GroupResource("autoscaling.karmada.io", "federatedhpas"): "FederatedHPA",
     GroupResource("multicluster.x-k8s.io", "serviceexports"): "ServiceExport",
     GroupResource("multicluster.x-k8s.io", "serviceimports"): "ServiceImport",
     GroupResource("networking.karmada.io", "multiclusteringresses"): "MultiClusterIngress",

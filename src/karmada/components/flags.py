@@ -296,6 +296,34 @@ failover_flags = together(
     ),
 )
 
+autoscaling_flags = together(
+    duration("--horizontal-pod-autoscaler-sync-period", "15s", "How often FederatedHPAs compute replicas."),
+    duration(
+        "--horizontal-pod-autoscaler-downscale-stabilization",
+        "5m",
+        "How long the highest recommendation of a FederatedHPA counts before replicas fall.",
+    ),
+    click.option(
+        "--horizontal-pod-autoscaler-tolerance",
+        default=0.1,
+        help="By which part usage may differ from its target before a FederatedHPA scales.",
+    ),
+    duration(
+        "--horizontal-pod-autoscaler-cpu-initialization-period",
+        "5m",
+        "How long after its start a pod's CPU usage counts only if it is ready.",
+    ),
+    duration(
+        "--horizontal-pod-autoscaler-initial-readiness-delay",
+        "30s",
+        "A pod that is not ready, and has not been later than this after its start, has never been ready.",
+    ),
+    ignored(
+        "--horizontal-pod-autoscaler-upscale-delay --horizontal-pod-autoscaler-downscale-delay",
+        "Karmada does not use it either.",
+    ),
+)
+
 controller_flags = together(
     controllers_flag,
     cluster_status_flags,
@@ -333,13 +361,7 @@ controller_flags = together(
     ),
     ignored("--concurrent-dependent-resource-syncs", "dependencies are synced together with their bindings."),
     ignored("--federated-resource-quota-sync-period", "federated quotas are not synced here yet."),
-    ignored(
-        "--horizontal-pod-autoscaler-sync-period --horizontal-pod-autoscaler-upscale-delay "
-        "--horizontal-pod-autoscaler-downscale-delay --horizontal-pod-autoscaler-downscale-stabilization "
-        "--horizontal-pod-autoscaler-tolerance --horizontal-pod-autoscaler-cpu-initialization-period "
-        "--horizontal-pod-autoscaler-initial-readiness-delay",
-        "FederatedHPAs do not scale here yet.",
-    ),
+    autoscaling_flags,
 )
 
 
@@ -389,6 +411,7 @@ def _not_positive(given: Given) -> list[FieldError]:
         *(f"cluster_{name}" for name in ("status_update_frequency", "success_threshold", "failure_threshold")),
         *(f"cluster_{name}" for name in ("monitor_period", "monitor_grace_period", "startup_grace_period")),
         *(f"concurrent_{name.replace('-', '_')}_syncs" for name in _WORKERS),
+        "horizontal_pod_autoscaler_sync_period",
     ]
     return [
         invalid(f"Options.{_camel(name)}", _shown(given[name]), "must be greater than 0")

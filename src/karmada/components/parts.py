@@ -32,6 +32,7 @@ from karmada.controllers.failover.metrics import EvictionMetrics
 from karmada.controllers.failover.remedies import Remedies
 from karmada.controllers.failover.taint_manager import TaintManager
 from karmada.controllers.failover.taint_policies import ClusterTaintPolicies
+from karmada.controllers.federated_hpa.controller import FederatedHpas
 from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
 from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer
@@ -45,7 +46,6 @@ NOT_BUILT = frozenset(
         "endpointSlice",
         "endpointsliceCollect",
         "endpointsliceDispatch",
-        "federatedHorizontalPodAutoscaler",
         "federatedResourceQuotaEnforcement",
         "federatedResourceQuotaStatus",
         "federatedResourceQuotaSync",
@@ -125,6 +125,7 @@ CONTROLLERS: Sequence[Row] = (
     Row("remedy", lambda shared: [Remedies(shared.context)]),
     Row("workloadRebalancer", lambda shared: [WorkloadRebalancers(shared.context)]),
     Row("cronFederatedHorizontalPodAutoscaler", lambda shared: [CronFederatedHPAs(shared.context)]),
+    Row("federatedHorizontalPodAutoscaler", lambda shared: [FederatedHpas(shared.context)]),
     Row("hpaScaleTargetMarker", lambda shared: [HpaScaleTargetMarker(shared.context)], by_default=False),
     Row("deploymentReplicasSyncer", lambda shared: [DeploymentReplicasSyncer(shared.context)], by_default=False),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from karmada.api.well_known import BINDING_ID, CLUSTER_BINDING_ID
+from karmada.api.well_known import BINDING_ID, CLUSTER_BINDING_ID, CLUSTER_POLICY_ID, POLICY_ID
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 
@@ -23,3 +23,12 @@ WORKS_OF_BINDING = "binding"
 def binding_ids(work: Obj) -> Iterable[str]:
     labels = meta.labels(work)
     return [labels[label] for label in (BINDING_ID, CLUSTER_BINDING_ID) if labels.get(label)]
+
+
+BY_POLICY = "policy-ids"
+"""Bindings, or templates, by the permanent ids of the policies, of either kind, that claim them."""
+
+
+def policy_ids(claimed: Obj) -> Iterable[str]:
+    labels = meta.labels(claimed)
+    return [labels[label] for label in (POLICY_ID, CLUSTER_POLICY_ID) if labels.get(label)]

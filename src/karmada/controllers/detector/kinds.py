@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from karmada.api import well_known
 from karmada.controllers.context import Context
 from karmada.controllers.detector.eligible import SkippedApis
+from karmada.controllers.indexes import policy_ids
 from karmada.controllers.light_templates import light_of
 from karmada.controllers.template_refs import Ref
 from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
@@ -45,11 +45,6 @@ _POLL_OTHERS: Final = 30.0
 _SYNC_TIMEOUT: Final = 10.0
 
 log = get_logger("detector")
-
-
-def claiming_ids(template: Obj) -> Iterable[str]:
-    labels = meta.labels(template)
-    return [labels[label] for label in (well_known.POLICY_ID, well_known.CLUSTER_POLICY_ID) if labels.get(label)]
 
 
 def _discovery_key(_obj: Obj) -> Iterable[Key]:
@@ -136,7 +131,7 @@ class Kinds(Reconciler):
         return all(_OF_SERVER_ITSELF in meta.labels(service) for service in self._services.list())
 
     def _follow(self, mapping: Mapping) -> None:
-        informer = self._informers.of(mapping.gvr, transform=light_of(mapping.gvk), indexes={BY_CLAIM: claiming_ids})
+        informer = self._informers.of(mapping.gvr, transform=light_of(mapping.gvk), indexes={BY_CLAIM: policy_ids})
         kind = self._kinds[mapping.gvk] = Kind(mapping.gvk, mapping.gvr, informer, OwnWrites(informer))
         self._replaying = True
         try:

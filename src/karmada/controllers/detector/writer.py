@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable
 
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import WantedBinding
-from karmada.controllers.detector.claims import BOTH, POLICIES, PolicyKind
+from karmada.controllers.detector.claims import POLICIES, PolicyKind
+from karmada.controllers.indexes import BY_POLICY, policy_ids
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key
 
-_BY_POLICY: Final = "policy-ids"
-
-
-def policy_ids(binding: Obj) -> Iterable[str]:
-    """An index: the ids of the policies that a binding comes from."""
-    labels = meta.labels(binding)
-    return [labels[kind.id_label] for kind in BOTH if labels.get(kind.id_label)]
-
 
 class BindingWriter:
     def __init__(self, context: Context) -> None:
         self._writers = {
-            gvr: ResourceWriter(context.client, gvr, context.informers.of(gvr, indexes={_BY_POLICY: policy_ids}))
+            gvr: ResourceWriter(context.client, gvr, context.informers.of(gvr, indexes={BY_POLICY: policy_ids}))
             for gvr in (ResourceBinding.gvr, ClusterResourceBinding.gvr)
         }
 
@@ -38,7 +30,7 @@ class BindingWriter:
         """Bindings that carry the policy's id."""
         policy_id, namespace = kind.id_of(policy), meta.namespace(policy)
         gvrs = (ResourceBinding.gvr,) if kind is POLICIES else tuple(self._writers)
-        found = [binding for gvr in gvrs for binding in self._writers[gvr].informer.by_index(_BY_POLICY, policy_id)]
+        found = [binding for gvr in gvrs for binding in self._writers[gvr].informer.by_index(BY_POLICY, policy_id)]
         return [binding for binding in found if not namespace or meta.namespace(binding) == namespace]
 
     async def write(self, wanted: WantedBinding, before: Callable[[], None]) -> str:

@@ -6,6 +6,7 @@ Conditions have the same texts for every autoscaler, so each has its method here
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from karmada.kube.autoscaling.behavior import Bounds, Decision
 from karmada.kube.autoscaling.proposals import Proposals
@@ -37,6 +38,8 @@ class Round:
     desired: int = field(init=False)
     readings: list[Obj] | None = None
     """What the metrics are now; None leaves what the status has from before."""
+    action: Literal["none", "scale_up", "scale_down"] = "none"
+    """What was done to the target."""
 
     def __post_init__(self) -> None:
         self.status = dict(self.hpa.get("status") or {})
@@ -80,6 +83,7 @@ class Round:
         message = f"the HPA controller was able to update the target scale to {self.desired}"
         self.condition(ABLE, True, "SucceededRescale", message)
         self.status["lastScaleTime"] = rfc3339(self.now)
+        self.action = "scale_up" if self.desired > self.current else "scale_down"
 
     def disabled(self) -> None:
         message = "scaling is disabled since the replica count of the target is zero"
