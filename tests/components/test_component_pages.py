@@ -19,6 +19,7 @@ PROGRAMS = {
     "karmada-controller-manager": "controller_manager",
     "karmada-metrics-adapter": "metrics_adapter",
     "karmada-scheduler": "scheduler",
+    "karmada-scheduler-estimator": "scheduler_estimator",
     "karmada-webhook": "webhook",
     "karmada-sim": "sim",
 }

@@ -17,6 +17,7 @@ from karmada.components import (
     flags,
     karmada,
     scheduler,
+    scheduler_estimator,
     sim,
     webhook,
 )
@@ -126,6 +127,13 @@ DOCUMENTED = {
         apiserver.main,
         "--data-dir=/dev/null/x --allow-privileged=true --enable-admission-plugins=NodeRestriction",
         "--allow-privileged, --enable-admission-plugins",
+    ),
+    "estimator of the installer": (
+        scheduler_estimator.main,
+        "--kubeconfig=/nowhere --cluster-name=member1 --grpc-auth-cert-file=/dev/null --grpc-auth-key-file=/dev/null "
+        "--grpc-client-ca-file=/dev/null --metrics-bind-address=127.0.0.1:8080 "
+        "--health-probe-bind-address=127.0.0.1:10351 --kube-api-qps=20 --parallelism=16",
+        "--kube-api-qps, --parallelism",
     ),
     "webhook of the installer": (
         webhook.main,
@@ -244,7 +252,7 @@ def test_flags_of_an_agent_that_make_no_sense_are_refused(arguments: list[str], 
 
 
 SERVERS = (aggregated_apiserver.main, apiserver.main, karmada.main, sim.main)
-PROGRAMS = (*SERVERS, agent.main, controller_manager.main, scheduler.main, webhook.main)
+PROGRAMS = (*SERVERS, agent.main, controller_manager.main, scheduler.main, scheduler_estimator.main, webhook.main)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

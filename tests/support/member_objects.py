@@ -16,7 +16,7 @@ def node(
     spec: Obj = {"taints": list(taints)} if taints else {}
     if cordoned:
         spec["unschedulable"] = True
-    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels or {}}
+    metadata = {"name": name, "uid": f"uid-{name}", "labels": labels or {}}
     status = {"allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
 
@@ -26,7 +26,7 @@ def pod(name: str, where: str = "", phase: str = "Running", *, namespace: str = 
     spec: Obj = {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
     if where:
         spec["nodeName"] = where
-    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
 
@@ -46,7 +46,7 @@ def deployment(name: str, *, image: str = "web:1", namespace: str = "default") -
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"},
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"},
         "spec": {"selector": {"matchLabels": {"app": name}}, "template": _template(name, image)},
     }
 
@@ -56,7 +56,7 @@ def replica_set(owner: Obj, name: str, *, image: str = "web:1", created: str = "
     template = _template(app, image)
     template["metadata"]["labels"]["pod-template-hash"] = name
     metadata = {
-        "name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1",
+        "name": name, "namespace": namespace, "uid": f"uid-{name}",
         "creationTimestamp": created, "labels": template["metadata"]["labels"], "ownerReferences": [_owner(owner)],
     }  # fmt: skip
     return {

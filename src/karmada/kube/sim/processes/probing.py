@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from karmada.kube.client.grpc_extra import missing_grpc
 from karmada.kube.client.http1 import BrokenAnswer, Place, open_connection
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
@@ -126,10 +127,9 @@ async def _tcp(host: str, port: int) -> ProbeResult:
 
 async def _grpc(host: str, port: int, service: str) -> ProbeResult:
     try:
-        import grpc  # type: ignore[import-untyped]
-        import grpc.aio  # type: ignore[import-untyped]
-    except ImportError:
-        return ProbeResult(False, "gRPC probes need the package grpcio")
+        from karmada.kube.client.grpc_library import grpc
+    except ImportError as error:
+        return ProbeResult(False, missing_grpc("a gRPC probe", error))
     name = service.encode()
     request = b"\x0a" + bytes((len(name),)) + name if name else b""  # HealthCheckRequest{service = 1}
     async with grpc.aio.insecure_channel(f"{host}:{port}") as channel:
