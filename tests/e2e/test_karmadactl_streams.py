@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from karmada.cli.karmadactl import main
+from karmada.kube.objects.types import Obj
 from karmada.kube.sim.admin_client import AdminClient
 from tests.e2e.pasting import blocks
 from tests.e2e.propagating import DEPLOYMENTS, Propagation, as_text, deployment, policy, selector
@@ -25,7 +26,6 @@ from tests.support.terminals import TerminalSession
 pytestmark = pytest.mark.e2e
 
 SPACE = "streams"
-Obj = dict[str, Any]
 
 
 def pod(name: str, *containers: Obj, init: tuple[Obj, ...] = (), **spec: Any) -> Obj:

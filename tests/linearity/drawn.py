@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 from hypothesis import strategies as st
 
+from karmada.kube.objects.types import Obj
 from tests.linearity.shapes import (
     APPLY,
     CONFIGMAPS,
@@ -24,7 +25,6 @@ from tests.linearity.shapes import (
     STRATEGIC,
     WIDGETS,
     YAML,
-    Obj,
     Sent,
 )
 

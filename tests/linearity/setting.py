@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.app import ApiServer
 from tests.linearity.measuring import create
-from tests.linearity.shapes import CONFIGMAPS, CRDS, PODS, SCHEMA, WIDGETS, Obj, crd, named, post, widget
+from tests.linearity.shapes import CONFIGMAPS, CRDS, PODS, SCHEMA, WIDGETS, crd, named, post, widget
 from tests.support.eventually import eventually
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import orjson
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.builtin import Definitions
 from karmada.kube.schema.protobuf import encode
-
-Obj = dict[str, Any]
 
 CORE = "/api/v1/namespaces/default"
 CONFIGMAPS, PODS = f"{CORE}/configmaps", f"{CORE}/pods"

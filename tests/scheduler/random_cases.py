@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from karmada.kube.objects.types import Obj
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, KINDS, WEIGHTED, cluster
 
-Obj = dict[str, Any]
 GRADES = [("0", "0"), ("1", "1Gi"), ("2", "4Gi"), ("8", "16Gi")]
 MODELS = [
     {

@@ -8,11 +8,10 @@ here do not know (zones, providers and labels as groups) are not looked at.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from karmada.kube.objects.quantity import Quantity
+from karmada.kube.objects.types import Obj
 
-Obj = dict[str, Any]
 MAX32 = 2**31 - 1
 INT64 = 2**63 - 1
 UNBOUNDED = 0

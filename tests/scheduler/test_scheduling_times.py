@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from karmada.estimator.terms import EstimateError
+from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, schedule, schedule_remotely
 from karmada.scheduler.estimators.protocol import EstimateRequest
 from karmada.scheduler.fleet import Fleet
@@ -15,7 +16,7 @@ from karmada.scheduler.meter import Meter
 from karmada.scheduler.plugins import SCORES, builtin, profile_of
 from karmada.scheduler.request import Request
 from karmada.scheduler.scores.protocol import ScoreError
-from tests.support.scheduling_cases import DYNAMIC, Fixed, Obj, cluster, config_map, deployment, placement, pods, spread
+from tests.support.scheduling_cases import DYNAMIC, Fixed, cluster, config_map, deployment, placement, pods, spread
 
 WEB = deployment(4, placement(DYNAMIC))
 NOWHERE = deployment(4, placement(DYNAMIC, clusterAffinity={"clusterNames": ["none"]}))

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from karmada.estimator.amounts import Ints
+from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, schedule
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
 
-Obj = dict[str, Any]
 EVEN_UID, ODD_UID = "uid-2", "uid-1"
 KINDS = [
     {"groupVersion": "apps/v1", "resources": [{"kind": "Deployment", "name": "deployments"}]},

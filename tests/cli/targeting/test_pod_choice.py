@@ -12,8 +12,7 @@ from karmada.cli.commands.exec import exec_
 from karmada.cli.commands.logs import logs
 from karmada.cli.targeting import pods
 from karmada.cli.targeting.connect import Failure
-
-Obj = dict[str, Any]
+from karmada.kube.objects.types import Obj
 
 
 def pod(

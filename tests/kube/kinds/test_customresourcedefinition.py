@@ -15,8 +15,8 @@ from karmada.kube.kinds.customresourcedefinition import (
     validate_update,
 )
 from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.types import Obj
 
-Obj = dict[str, Any]
 AT = "spec.versions[0]"
 
 

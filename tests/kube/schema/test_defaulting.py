@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.copying import copy_json
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.defaulting import apply_defaults, drop_nulls, prune
 from karmada.kube.schema.structural import compile_schema
-
-Obj = dict[str, Any]
 
 SCHEMA: Obj = {
     "type": "object",

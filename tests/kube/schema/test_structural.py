@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import UNSET
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.structural_rules import structural_errors
 
-Obj = dict[str, Any]
 STRING: Obj = {"type": "string"}
 
 

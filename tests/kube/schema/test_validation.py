@@ -8,11 +8,10 @@ import pytest
 
 from karmada.kube.objects.errors import Invalid
 from karmada.kube.objects.gvk import GroupKind
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import UNCHECKED, validate
-
-Obj = dict[str, Any]
 
 
 def compiled(spec: Obj) -> Any:

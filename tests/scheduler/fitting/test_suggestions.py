@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, schedule
 from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.estimators.general import GeneralEstimator
@@ -28,7 +29,6 @@ from tests.support.scheduling_cases import (
     spread,
 )
 
-Obj = dict[str, Any]
 CPU_1 = {"resourceRequest": {"cpu": "1"}}
 
 

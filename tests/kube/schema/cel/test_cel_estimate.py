@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.cel import types as t
 from karmada.kube.schema.cel.cost_limits import CostLimits
 from karmada.kube.schema.cel.declarations import declare
@@ -16,7 +16,6 @@ from karmada.kube.schema.cel.rules import rule_variables
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.structural_rules import structural_errors
 
-Obj = dict[str, Any]
 Make = Callable[[int | None], Obj]
 
 

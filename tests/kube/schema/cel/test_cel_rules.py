@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
+from karmada.kube.objects.types import Obj
 from karmada.kube.schema.cel.declarations import escape
 from karmada.kube.schema.cel.rule_check import rule_errors
 from karmada.kube.schema.cel.rules import apply_rules
 from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.structural_rules import structural_errors
 from karmada.kube.schema.validation import UNCHECKED, validate
-
-Obj = dict[str, Any]
 
 
 def schema(spec: Obj, rules: list[Obj] | None = None) -> Obj:

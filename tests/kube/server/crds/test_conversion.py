@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from karmada.kube.objects.errors import InternalError, ServiceUnavailable
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.crds.conversion import Target, convert_objects
 
-Obj = dict[str, Any]
 V1, V2 = "example.com/v1", "example.com/v2"
 
 

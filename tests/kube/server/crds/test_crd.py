@@ -10,6 +10,7 @@ from karmada.kube.kinds.resource import Resource
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import InternalError
 from karmada.kube.objects.gvk import GVK, GroupResource
+from karmada.kube.objects.types import Obj
 from karmada.kube.server.crds.compile import (
     ScalePaths,
     crd_resources,
@@ -20,7 +21,6 @@ from karmada.kube.server.crds.compile import (
     terminating_status,
 )
 
-Obj = dict[str, Any]
 NOW = 1_700_000_000.0
 STAMP = "2023-11-14T22:13:20Z"
 
