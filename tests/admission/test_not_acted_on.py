@@ -76,10 +76,13 @@ async def http(tmp_path: Path) -> AsyncIterator[Http]:
 
 
 async def test_a_write_of_such_a_kind_is_stored_with_a_warning(http: Http) -> None:
-    body = {"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport", "metadata": {"name": "web"}}
-    made = await http("POST", "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/default/serviceexports", body)
+    body = {
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota",
+        "metadata": {"name": "team"}, "spec": {"overall": {"cpu": "1"}},
+    }  # fmt: skip
+    made = await http("POST", "/apis/policy.karmada.io/v1alpha1/namespaces/default/federatedresourcequotas", body)
     assert made.code == 201, made.body
-    assert made.headers["Warning"] == '299 - "ServiceExport: stored; nothing acts on it yet"'
+    assert made.headers["Warning"] == '299 - "FederatedResourceQuota: stored; nothing acts on it yet"'
 
 
 async def test_other_kinds_have_no_warning(http: Http) -> None:

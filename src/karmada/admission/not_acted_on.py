@@ -12,8 +12,6 @@ from karmada.admission.context import Settings
 from karmada.kube.objects.gvk import GroupResource
 
 NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
-    GroupResource("multicluster.x-k8s.io", "serviceexports"): "ServiceExport",
-    GroupResource("multicluster.x-k8s.io", "serviceimports"): "ServiceImport",
     GroupResource("networking.karmada.io", "multiclusteringresses"): "MultiClusterIngress",
     GroupResource("networking.karmada.io", "multiclusterservices"): "MultiClusterService",
     GroupResource("policy.karmada.io", "federatedresourcequotas"): "FederatedResourceQuota",

@@ -14,8 +14,9 @@ from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.controllers.cluster_status.heartbeat import Heartbeat
 from karmada.controllers.context import Context
 from karmada.controllers.execution.controller import Execution
+from karmada.controllers.networking.service_export import ServiceExports
 
-NOT_BUILT = frozenset({"endpointsliceCollect", "serviceExport"})
+NOT_BUILT = frozenset({"endpointsliceCollect"})
 """Controllers of Karmada's agent that do not exist here yet; their names are accepted."""
 
 
@@ -30,6 +31,7 @@ def agent_rows(
     return (
         Row("clusterStatus", cluster_status),
         Row("execution", lambda shared: [Execution(shared.context, shared.interpreter, handles=is_pull)]),
+        Row("serviceExport", lambda shared: [ServiceExports(shared.context, handles=is_pull)]),
         Row("certRotation", lambda shared: [rotation(shared.context)] if rotation else [], by_default=False),
     )
 

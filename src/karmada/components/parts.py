@@ -35,6 +35,9 @@ from karmada.controllers.failover.taint_policies import ClusterTaintPolicies
 from karmada.controllers.federated_hpa.controller import FederatedHpas
 from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
 from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
+from karmada.controllers.networking.imported_slices import ImportedSlices
+from karmada.controllers.networking.service_export import ServiceExports
+from karmada.controllers.networking.service_import import ServiceImports
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer
 from karmada.controllers.unified_auth import UnifiedAuth
 from karmada.controllers.workload_rebalancer import WorkloadRebalancers
@@ -43,15 +46,12 @@ from karmada.overrides.triggers import Triggers
 
 NOT_BUILT = frozenset(
     {
-        "endpointSlice",
         "endpointsliceCollect",
         "endpointsliceDispatch",
         "federatedResourceQuotaEnforcement",
         "federatedResourceQuotaStatus",
         "federatedResourceQuotaSync",
         "multiclusterservice",
-        "serviceExport",
-        "serviceImport",
     }
 )
 """Controllers of Karmada that do not exist here yet; their names are accepted."""
@@ -126,6 +126,9 @@ CONTROLLERS: Sequence[Row] = (
     Row("workloadRebalancer", lambda shared: [WorkloadRebalancers(shared.context)]),
     Row("cronFederatedHorizontalPodAutoscaler", lambda shared: [CronFederatedHPAs(shared.context)]),
     Row("federatedHorizontalPodAutoscaler", lambda shared: [FederatedHpas(shared.context)]),
+    Row("serviceExport", lambda shared: [ServiceExports(shared.context)]),
+    Row("endpointSlice", lambda shared: [ImportedSlices(shared.context)]),
+    Row("serviceImport", lambda shared: [ServiceImports(shared.context)]),
     Row("hpaScaleTargetMarker", lambda shared: [HpaScaleTargetMarker(shared.context)], by_default=False),
     Row("deploymentReplicasSyncer", lambda shared: [DeploymentReplicasSyncer(shared.context)], by_default=False),
 )

@@ -8,8 +8,8 @@ What others set on a Work stays: labels, annotations and finalizers are merged, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from karmada.admission.context import new_id
 from karmada.admission.work import record
@@ -17,12 +17,16 @@ from karmada.api import well_known
 from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.interpreter.pruning import pruned
+from karmada.kube.client.client import Client
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import Write
+
+Labels: TypeAlias = Mapping[str, str] | Callable[[Mapping[str, str]], Mapping[str, str]]
+"""Labels of a Work, or what makes them from those that it has."""
 
 
 class WorkBeingDeleted(ApiError):
@@ -36,9 +40,9 @@ class WorkBeingDeleted(ApiError):
 
 
 class Works:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, client: Client | None = None) -> None:
         self.informer = context.informers.of(Work.gvr)
-        self._writer = ResourceWriter(context.client, Work.gvr, self.informer)
+        self._writer = ResourceWriter(client or context.client, Work.gvr, self.informer)
         self.view = self._writer.view
 
     async def ensure(
@@ -47,16 +51,18 @@ class Works:
         resource: Obj,
         *,
         name: str = "",
-        labels: Mapping[str, str] | None = None,
+        labels: Labels | None = None,
         annotations: Mapping[str, str] | None = None,
         owner: Obj | None = None,
+        finalizers: Sequence[str] = (well_known.EXECUTION_FINALIZER,),
         suspend_dispatching: bool | None = None,
         preserve_resources_on_deletion: bool | None = None,
     ) -> Write:
         """Create or update the Work of `resource` (not mutated) in the cluster's execution namespace.
 
-        The name comes from the resource unless given; labels and annotations are the Work's own; None leaves a field
-        of the spec out. WorkBeingDeleted when the old Work is still on its way out.
+        The name comes from the resource unless given; labels and annotations are the Work's own, and labels may depend
+        on those that it has; None leaves a field of the spec out. WorkBeingDeleted when the old Work is still on its
+        way out.
         """
         metadata = resource["metadata"]
         name = name or well_known.work_name(resource["kind"], metadata["name"], metadata.get("namespace", ""))
@@ -68,7 +74,7 @@ class Works:
             "preserveResourcesOnDeletion": preserve_resources_on_deletion,
         }
         options = {field: value for field, value in options.items() if value is not None}
-        wanted = _Wanted(key, manifest, labels or {}, annotations or {}, owner, options)
+        wanted = _Wanted(key, manifest, labels or {}, annotations or {}, owner, finalizers, options)
 
         async def make(current: Obj | None) -> Obj:
             if current is None:
@@ -89,27 +95,30 @@ class _Wanted:
         self,
         key: Key,
         manifest: Obj,
-        labels: Mapping[str, str],
+        labels: Labels,
         annotations: Mapping[str, str],
         owner: Obj | None,
+        finalizers: Sequence[str],
         options: Mapping[str, Any],
     ) -> None:
         self.key = key
         self._manifest = manifest
-        self._labels = labels
+        self._labels = labels if callable(labels) else lambda _current: labels
         self._annotations = annotations
         self._owner = owner
+        self._finalizers = finalizers
         self._options = options
 
     def fresh(self) -> Obj:
-        labels = {**self._labels}
+        labels = {**self._labels({})}
         labels.setdefault(well_known.WORK_ID, new_id())
         metadata: Obj = {
             "namespace": self.key.namespace,
             "name": self.key.name,
-            "finalizers": [well_known.EXECUTION_FINALIZER],
             "labels": labels,
         }
+        if self._finalizers:
+            metadata["finalizers"] = [*self._finalizers]
         if self._annotations:
             metadata["annotations"] = {**self._annotations}
         if self._owner is not None:
@@ -123,13 +132,13 @@ class _Wanted:
 
     def over(self, current: Obj) -> Obj:
         metadata = {**current["metadata"]}
-        labels = {**meta.labels(current), **self._labels}
+        labels = {**meta.labels(current), **self._labels(meta.labels(current))}
         labels[well_known.WORK_ID] = labels.get(well_known.WORK_ID) or new_id()
         metadata["labels"] = labels
         if self._annotations:
             metadata["annotations"] = {**meta.annotations(current), **self._annotations}
-        if well_known.EXECUTION_FINALIZER not in meta.finalizers(current):
-            metadata["finalizers"] = sorted({*meta.finalizers(current), well_known.EXECUTION_FINALIZER})
+        if not set(meta.finalizers(current)).issuperset(self._finalizers):
+            metadata["finalizers"] = sorted({*meta.finalizers(current), *self._finalizers})
         return {**current, "metadata": metadata, "spec": self._spec(labels[well_known.WORK_ID])}
 
     def _spec(self, work_id: str) -> Obj:

@@ -1,0 +1,1 @@
+"""Services over several clusters: the EndpointSlices of one cluster reach others."""

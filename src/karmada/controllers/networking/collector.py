@@ -1,0 +1,235 @@
+"""Collecting EndpointSlices from members: what both flows share.
+
+EndpointSlices of a cluster are watched as long as a Work there requires it (see `requires_slices`). The keys are
+services: (cluster, namespace/name). A reconcile compares the EndpointSlices of a service in the member, if it is
+wanted, with the carriers that exist for it; so it does not matter what changed. A key without a name is the cluster as
+a whole: whether it is watched.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.api.work import Work
+from karmada.controllers.cluster_state import is_push
+from karmada.controllers.context import Context
+from karmada.controllers.networking.carriers import (
+    ENDPOINT_SLICES,
+    Carriers,
+    Flow,
+    carried,
+    is_ours,
+    service_of,
+    service_of_slice,
+)
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import IndexFn
+from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import any_of, deletion_changed, field_changed, spec_changed
+from karmada.members.access import NoAccess
+from karmada.members.members import Member
+
+BY_SERVICE: Final = "service"
+
+
+def kept_of_slice(endpoint_slice: Obj) -> Obj:
+    """What is kept of a member's EndpointSlice: everything but the managed fields."""
+    return meta.without_managed_fields(endpoint_slice)
+
+
+def _slice_index(endpoint_slice: Obj) -> Iterable[str]:
+    service = service_of_slice(endpoint_slice)
+    return (str(service),) if service is not None else ()
+
+
+class Watched:
+    """The informers of one member, and how they are left."""
+
+    def __init__(self, member: Member, slices: Informer, others: Iterable[Informer] = ()) -> None:
+        self.member = member
+        self.slices = slices
+        self.all = [slices, *others]
+        self.unsubscribe: list[Callable[[], None]] = []
+
+    @property
+    def synced(self) -> bool:
+        return all(informer.synced for informer in self.all)
+
+    async def close(self) -> None:
+        for unsubscribe in self.unsubscribe:
+            unsubscribe()
+        for informer in self.all:
+            await self.member.informers.discard(informer)
+
+
+class Collector(Reconciler):
+    """`handles` selects the clusters whose members this process reaches."""
+
+    workers = 3
+    flow: Flow
+
+    def __init__(self, context: Context, handles: Callable[[Obj], bool] = is_push) -> None:
+        self._handles = handles
+        self._members = context.members
+        self._members.gone.append(self._forget)
+        self._clusters = context.informers.of(Cluster.gvr)
+        self._carriers = Carriers(context, context.client)
+        self._requiring, self._carrying = f"{self.flow.token}/requiring", f"{self.flow.token}/carriers"
+        indexes: dict[str, IndexFn] = {self._requiring: self._requiring_cluster, self._carrying: self._carried_service}
+        self.works = context.informers.of(Work.gvr, indexes=indexes)
+        self.watched: dict[str, Watched] = {}
+        self._add: Enqueue = lambda _key, _priority=0: None
+        self.watches = (
+            Watch(Work.gvr, when=self._requires_otherwise, map_to=self._whole_cluster),
+            Watch(Work.gvr, when=_carried_otherwise, map_to=self._service_keys),
+            Watch(Cluster.gvr, when=any_of(deletion_changed, spec_changed, field_changed("status", "conditions")),
+                  map_to=lambda cluster: (Key(meta.name(cluster), ""),)),
+        )  # fmt: skip
+
+    # what a flow defines
+
+    @abstractmethod
+    def requires_slices(self, work: Obj) -> bool:
+        """Whether this Work has the EndpointSlices of its cluster watched."""
+
+    @abstractmethod
+    def is_wanted(self, cluster: str, service: Key) -> bool:
+        """Whether the EndpointSlices of a service of this cluster are collected."""
+
+    def more_informers(self, _member: Member) -> list[Informer]:
+        """What else is watched in a member, for `is_wanted`; its objects have the names of services."""
+        return []
+
+    # events to keys
+
+    def attach(self, add: Enqueue) -> None:
+        self._add = add
+
+    def _requires_otherwise(self, old: Obj | None, new: Obj | None) -> bool:
+        return (old is not None and self.requires_slices(old)) != (new is not None and self.requires_slices(new))
+
+    def _requiring_cluster(self, work: Obj) -> Iterable[str]:
+        cluster = well_known.cluster_of_namespace(meta.namespace(work))
+        return (cluster,) if cluster is not None and self.requires_slices(work) else ()
+
+    def _carried_service(self, work: Obj) -> Iterable[str]:
+        """Carriers by service, and by cluster."""
+        keys = self._service_keys(work) if carried(work) is not None else ()
+        return [text for key in keys for text in (str(key), _of_cluster(key.namespace))]
+
+    def _whole_cluster(self, work: Obj) -> Iterable[Key]:
+        cluster = well_known.cluster_of_namespace(meta.namespace(work))
+        return () if cluster is None else (Key(cluster, ""),)
+
+    def _service_keys(self, work: Obj) -> Iterable[Key]:
+        cluster = well_known.cluster_of_namespace(meta.namespace(work))
+        service = service_of(work, self.flow)
+        return () if cluster is None or service is None else (Key(cluster, str(service)),)
+
+    def _forget(self, cluster: str) -> None:
+        """The cluster is gone, and its informers with it."""
+        self.watched.pop(cluster, None)
+        self._add(Key(cluster, ""))
+
+    # reconcile
+
+    async def reconcile(self, key: Key) -> Result:
+        if key.name:
+            await self._sync_service(key.namespace, Key.parse(key.name))
+        else:
+            await self._sync_cluster(key.namespace)
+        return Done
+
+    async def _sync_cluster(self, name: str) -> None:
+        cluster = self._clusters.get(Key("", name))
+        handled = cluster is not None and not meta.is_deleting(cluster) and self._handles(cluster)
+        wanted = handled and bool(self.works.keys_by_index(self._requiring, name))
+        watched = self.watched.get(name)
+        if wanted and watched is None:
+            self._open(name)
+        elif not wanted and watched is not None:
+            del self.watched[name]
+            await watched.close()
+            self._queue_carried(name)
+        elif not wanted and handled:
+            self._queue_carried(name)
+
+    def _open(self, name: str) -> None:
+        try:
+            member = self._members.get(name)
+        except NoAccess as error:
+            raise ApiError(str(error)) from error
+        slices = member.informers.of(ENDPOINT_SLICES, transform=kept_of_slice, indexes={BY_SERVICE: _slice_index})
+        watched = self.watched[name] = Watched(member, slices, self.more_informers(member))
+
+        def slice_changed(old: Obj | None, new: Obj | None) -> None:
+            for endpoint_slice in (old, new):
+                service = service_of_slice(endpoint_slice) if endpoint_slice is not None else None
+                if service is not None:
+                    self._add(Key(name, str(service)))
+
+        def other_changed(old: Obj | None, new: Obj | None) -> None:
+            obj = new if new is not None else old
+            assert obj is not None
+            self._add(Key(name, str(Key(meta.namespace(obj), meta.name(obj)))))
+
+        watched.unsubscribe.append(slices.add_handler(slice_changed))
+        watched.unsubscribe += [informer.add_handler(other_changed) for informer in watched.all[1:]]
+        for informer in watched.all:
+            informer.when_synced(lambda: self._queue_all(name))
+
+    def _queue_all(self, cluster: str) -> None:
+        """Once everything of a member is known: what changed while it was not watched left no event."""
+        watched = self.watched.get(cluster)
+        if watched is None or not watched.synced:
+            return
+        for endpoint_slice in watched.slices.list():
+            service = service_of_slice(endpoint_slice)
+            if service is not None:
+                self._add(Key(cluster, str(service)))
+        self._queue_carried(cluster)
+
+    def _queue_carried(self, cluster: str) -> None:
+        for work in self.works.by_index(self._carrying, _of_cluster(cluster)):
+            for key in self._service_keys(work):
+                self._add(key)
+
+    async def _sync_service(self, cluster: str, service: Key) -> None:
+        watched = self.watched.get(cluster)
+        if watched is not None and not watched.synced:
+            return  # queued again once it is
+        found = self._clusters.get(Key("", cluster))
+        if watched is None and (found is None or not self._handles(found)):
+            return
+        slices: list[Obj] = []
+        if watched is not None and self.is_wanted(cluster, service):
+            slices = [s for s in watched.slices.by_index(BY_SERVICE, str(service)) if not is_ours(s)]
+        wanted = {well_known.work_name("EndpointSlice", meta.name(s), meta.namespace(s)): s for s in slices}
+        carriers = self.works.by_index(self._carrying, str(Key(cluster, str(service))))
+        for work in carriers:
+            if meta.name(work) not in wanted and not meta.is_deleting(work):
+                await self._carriers.release(work, self.flow)
+        for endpoint_slice in wanted.values():
+            await self._carriers.hold(cluster, endpoint_slice, service, self.flow)
+
+
+def _of_cluster(cluster: str) -> str:
+    """In the index of carriers, where services have names behind the slash."""
+    return f"{cluster}/"
+
+
+def _carried_otherwise(old: Obj | None, new: Obj | None) -> bool:
+    """Whether a carrier was changed or deleted: by others too, who may have to be corrected."""
+    if not any(work is not None and carried(work) is not None for work in (old, new)):
+        return False
+    if old is None or new is None:
+        return True
+    return old.get("spec") != new.get("spec") or meta.labels(old) != meta.labels(new)

@@ -1,0 +1,111 @@
+"""EndpointSlices that ServiceExports collected become EndpointSlices of the control plane, behind the derived Service.
+
+From there they are propagated as any other resource, to the clusters that import the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from karmada.api import well_known
+from karmada.api.work import Work
+from karmada.controllers.context import Context
+from karmada.controllers.networking.carriers import ENDPOINT_SLICES, EXPORTS, SERVICE_NAME, carried, service_of
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.converge import ResourceWriter
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.predicates import matching
+from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
+
+ENDPOINT_SLICE: Final = "endpointslice-controller"
+_MADE_HERE: Final = f"{well_known.ENDPOINT_SLICE_MANAGED_BY}={well_known.ENDPOINT_SLICE_CONTROLLER}"
+_BY_WORK: Final = "work"
+_CONTENT: Final[tuple[str, ...]] = ("addressType", "endpoints", "ports")
+
+
+class ImportedSlices(Reconciler):
+    name = ENDPOINT_SLICE
+    workers = 3
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._works = context.informers.of(Work.gvr)
+        self._slices = context.informers.of(
+            ENDPOINT_SLICES, label_selector=_MADE_HERE, indexes={_BY_WORK: _works_of_slice}
+        )
+        self._writer = ResourceWriter(context.client, ENDPOINT_SLICES, self._slices)
+        self.watches = (
+            Watch(Work.gvr, when=matching(_is_collected)),
+            Watch(ENDPOINT_SLICES, map_to=_work_keys, label_selector=_MADE_HERE),
+        )
+
+    async def reconcile(self, key: Key) -> Result:
+        work = self._works.get(key)
+        if work is None:
+            return Done
+        service = service_of(work, EXPORTS)
+        endpoint_slice = carried(work)
+        if meta.is_deleting(work) or service is None or endpoint_slice is None:
+            await self._remove(work)
+            return Done
+        wanted = imported(endpoint_slice, work, service)
+
+        async def make(current: Obj | None) -> Obj:
+            return wanted if current is None else {**current, **_over(current, wanted)}
+
+        await self._writer.converge(key_of(wanted), make)
+        return Done
+
+    async def _remove(self, work: Obj) -> None:
+        for made in self._slices.by_index(_BY_WORK, meta.labels(work).get(well_known.WORK_ID, "")):
+            await delete_if_exists(self._client, ENDPOINT_SLICES, meta.name(made), meta.namespace(made))
+        await remove_finalizer(self._client, Work.gvr, work, well_known.ENDPOINT_SLICE_FINALIZER)
+
+
+def imported(endpoint_slice: Obj, work: Obj, service: Key) -> Obj:
+    """The control plane's EndpointSlice for that of a member."""
+    cluster = well_known.cluster_of_namespace(meta.namespace(work)) or ""
+    return {
+        "apiVersion": endpoint_slice["apiVersion"],
+        "kind": endpoint_slice["kind"],
+        "metadata": {
+            "namespace": meta.namespace(endpoint_slice),
+            "name": well_known.imported_slice_name(cluster, meta.name(endpoint_slice)),
+            "labels": {
+                well_known.WORK_ID: meta.labels(work).get(well_known.WORK_ID, ""),
+                SERVICE_NAME: well_known.derived_service_name(service.name),
+                well_known.ENDPOINT_SLICE_MANAGED_BY: well_known.ENDPOINT_SLICE_CONTROLLER,
+            },
+            "annotations": {
+                well_known.WORK_NAMESPACE: meta.namespace(work),
+                well_known.WORK_NAME: meta.name(work),
+            },
+        },
+        **{field: endpoint_slice[field] for field in _CONTENT if field in endpoint_slice},
+    }
+
+
+def _over(current: Obj, wanted: Obj) -> Obj:
+    """Content and labels are ours; annotations may be others'."""
+    content = {field: wanted.get(field) for field in _CONTENT if field in wanted or field in current}
+    return {"metadata": {**current["metadata"], "labels": wanted["metadata"]["labels"]}, **content}
+
+
+def _is_collected(work: Obj) -> bool:
+    labels = meta.labels(work)
+    ours = well_known.ENDPOINT_SLICE_FINALIZER in meta.finalizers(work)
+    return ours or bool(labels.get(EXPORTS.name_label))
+
+
+def _works_of_slice(endpoint_slice: Obj) -> Iterable[str]:
+    work = meta.labels(endpoint_slice).get(well_known.WORK_ID)
+    return (work,) if work else ()
+
+
+def _work_keys(endpoint_slice: Obj) -> Iterable[Key]:
+    annotations = meta.annotations(endpoint_slice)
+    name = annotations.get(well_known.WORK_NAME)
+    return (Key(annotations.get(well_known.WORK_NAMESPACE, ""), name),) if name else ()

@@ -1,0 +1,42 @@
+"""ServiceExports: the EndpointSlices of a Service that a member exports are collected.
+
+A ServiceExport counts where it is, in the member: usually it was propagated there. EndpointSlices of a member are
+watched from the first ServiceExport on that was applied there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada.api.multicluster import ServiceExport
+from karmada.controllers.networking.carriers import EXPORTS
+from karmada.controllers.networking.collector import Collector
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key
+from karmada.members.members import Member
+
+SERVICE_EXPORT: Final = "service-export-controller"
+
+
+class ServiceExports(Collector):
+    name = SERVICE_EXPORT
+    queue_name = "service-export"
+    flow = EXPORTS
+
+    def requires_slices(self, work: Obj) -> bool:
+        spec = work.get("spec") or {}
+        if spec.get("suspendDispatching") or meta.is_deleting(work):
+            return False
+        manifests = (spec.get("workload") or {}).get("manifests") or ()
+        exports = any(isinstance(m, dict) and m.get("kind") == ServiceExport.gvk.kind for m in manifests)
+        return exports and meta.has_condition((work.get("status") or {}).get("conditions"), "Applied")
+
+    def more_informers(self, member: Member) -> list[Informer]:
+        return [member.informers.of(ServiceExport.gvr, metadata_only=True)]
+
+    def is_wanted(self, cluster: str, service: Key) -> bool:
+        _, exports = self.watched[cluster].all
+        export = exports.get(service)
+        return export is not None and not meta.is_deleting(export)

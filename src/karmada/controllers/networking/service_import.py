@@ -1,0 +1,110 @@
+"""ServiceImports: each has a derived Service, behind which the imported EndpointSlices are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada.api.multicluster import ServiceImport
+from karmada.api.well_known import derived_service_name
+from karmada.controllers.context import Context
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError, Invalid, NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Terminal, Watch
+from karmada.kube.runtime.converge import converge
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import any_of, deletion_changed, spec_changed
+from karmada.kube.runtime.writes import delete_if_exists, set_status
+
+SERVICE_IMPORT: Final = "service-import-controller"
+SERVICES: Final = GVR("", "v1", "services")
+_PORT_FIELDS: Final = ("name", "protocol", "port", "appProtocol")
+
+
+class ServiceImports(Reconciler):
+    name = SERVICE_IMPORT
+    watches = (Watch(ServiceImport.gvr, when=any_of(spec_changed, deletion_changed)),)
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._recorder = context.recorder(self.name)
+        self._imports = context.informers.of(ServiceImport.gvr)
+
+    async def reconcile(self, key: Key) -> Result:
+        service_import = self._imports.get(key)
+        if service_import is None:
+            await delete_if_exists(self._client, SERVICES, derived_service_name(key.name), key.namespace)
+            return Done
+        if meta.is_deleting(service_import) or service_import["spec"].get("type") != "ClusterSetIP":
+            return Done
+        try:
+            written = await self._sync(service_import)
+        except ApiError as error:
+            self._recorder.event(service_import, WARNING, "SyncDerivedServiceFailed", str(error))
+            if isinstance(error, Invalid):  # addresses, which servers since Kubernetes 1.30 refuse for this type
+                raise Terminal(str(error)) from error
+            raise
+        if written:
+            message = f"Sync derived service for serviceImport({key.name}) succeed."
+            self._recorder.event(service_import, NORMAL, "SyncDerivedServiceSucceed", message)
+        return Done
+
+    async def _sync(self, service_import: Obj) -> bool:
+        """Whether anything was written."""
+        key = Key(meta.namespace(service_import), derived_service_name(meta.name(service_import)))
+
+        async def make(current: Obj | None) -> Obj:
+            return derived(key, service_import) if current is None else _over(current, service_import)
+
+        async def put(current: Obj | None, wanted: Obj) -> Obj:
+            write = self._client.create if current is None else self._client.update
+            return await write(SERVICES, wanted)
+
+        async def live() -> Obj | None:
+            try:
+                return await self._client.get(SERVICES, key.name, key.namespace)
+            except NotFound:
+                return None
+
+        service = await converge(make, await live(), put, live)
+        assert service is not None
+        status = await set_status(self._client, SERVICES, service.object, status_of(service_import))
+        return (service.outcome, status.outcome) != ("unchanged", "unchanged")
+
+
+def derived(key: Key, service_import: Obj) -> Obj:
+    """A Service without selector: its EndpointSlices are brought from elsewhere. It goes with the import."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "namespace": key.namespace,
+            "name": key.name,
+            "ownerReferences": [meta.make_owner(service_import)],
+        },
+        "spec": {"type": "ClusterIP", "ports": _ports(service_import)},
+    }
+
+
+def _over(current: Obj, service_import: Obj) -> Obj:
+    """What the import says, beside what the server and others have set."""
+    spec = {field: value for field, value in current["spec"].items() if field != "selector"}
+    same = [{f: p[f] for f in _PORT_FIELDS if f in p} for p in spec.get("ports") or ()] == _defaulted(service_import)
+    ports = spec["ports"] if same else _ports(service_import)
+    return {**current, "spec": {**spec, "type": "ClusterIP", "ports": ports}}
+
+
+def _ports(service_import: Obj) -> list[Obj]:
+    return [{f: port[f] for f in _PORT_FIELDS if port.get(f)} for port in service_import["spec"].get("ports") or ()]
+
+
+def _defaulted(service_import: Obj) -> list[Obj]:
+    """As the server stores them."""
+    return [{"protocol": "TCP", **port} for port in _ports(service_import)]
+
+
+def status_of(service_import: Obj) -> Obj:
+    addresses = service_import["spec"].get("ips") or ()
+    return {"loadBalancer": {"ingress": [{"ip": ip} for ip in addresses]} if addresses else {}}

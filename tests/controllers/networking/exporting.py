@@ -1,0 +1,145 @@
+"""A fleet in memory with services that are used across clusters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from karmada.api.multicluster import ServiceExport, ServiceImport
+from karmada.api.policy import PropagationPolicy
+from karmada.api.well_known import execution_namespace
+from karmada.api.work import Work
+from karmada.controllers.networking.carriers import ENDPOINT_SLICES, carried
+from karmada.features import default_gates
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.fleet import RehearsalFleet
+from karmada.rehearsal.network import State
+from tests.support.propagation import DEPLOYMENTS, cluster_policy, deployment, placed, policy, selecting
+
+T = TypeVar("T")
+SERVICES, EVENTS = GVR("", "v1", "services"), GVR("", "v1", "events")
+MEMBERS = ("m1", "m2", "m3")
+
+
+def service(name: str = "serve") -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+    }
+
+
+def export(name: str = "serve") -> Obj:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": ServiceExport.gvk.api_version, "kind": "ServiceExport", "metadata": metadata}
+
+
+def import_of(name: str = "serve", **spec: Any) -> Obj:
+    return {
+        "apiVersion": ServiceImport.gvk.api_version,
+        "kind": "ServiceImport",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"type": "ClusterSetIP", "ports": [{"port": 80, "protocol": "TCP"}], **spec},
+    }
+
+
+class ServingFleet:
+    def __init__(self, folder: Path, gates: str = "") -> None:
+        enabled = default_gates()
+        if gates:
+            enabled.set(gates)
+        self.fleet = RehearsalFleet(folder, gates=enabled)
+        self.client = self.fleet.client
+        self._loop = asyncio.new_event_loop()
+
+    def play(self, scenario: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(scenario)
+
+    # life
+
+    async def start(self) -> None:
+        await self.fleet.start()
+        for name in MEMBERS:
+            pools = (NodePool(count=2),)
+            await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=pools, system_pods=False))
+            await self.fleet.join(name)
+        await self.fleet.start_controllers()
+        crds = [
+            selecting("CustomResourceDefinition", name=f"{kind.gvr.resource}.{kind.gvr.group}")
+            | {"apiVersion": "apiextensions.k8s.io/v1"}
+            for kind in (ServiceExport, ServiceImport)
+        ]
+        await self.create(cluster_policy("crds", *crds, placement=placed(*MEMBERS)))
+        await self.fleet.run(60)
+
+    async def clear(self) -> None:
+        for name in MEMBERS:
+            self.fleet.change_network(name, State.UP)
+        await self.fleet.run(60)
+        for gvr in (PropagationPolicy.gvr, ServiceExport.gvr, ServiceImport.gvr, SERVICES, DEPLOYMENTS):
+            for found in (await self.client.list_all(gvr, "default")).items:
+                if meta.name(found) != "kubernetes":
+                    await self.client.delete(gvr, meta.name(found), "default")
+        await self.fleet.run(60)
+
+    def stop(self) -> None:
+        self.play(self.fleet.stop())
+        self._loop.close()
+
+    # what happens
+
+    async def create(self, *objects: Obj) -> None:
+        for obj in objects:
+            await self.client.create(await self.client.resource(GVK.parse(obj["apiVersion"], obj["kind"])), obj)
+
+    async def run(self, *, seconds: float = 20) -> None:
+        await self.fleet.run(seconds)
+
+    async def serve_in(self, *clusters: str, name: str = "serve", replicas: int = 2) -> None:
+        """A Deployment with its Service in these clusters."""
+        selectors = (selecting(name=name), selecting("Service", name=name))
+        await self.create(
+            policy(f"{name}-pods", *selectors, placement=placed(*clusters)),
+            deployment(name, replicas=replicas),
+            service(name),
+        )
+        await self.run()
+
+    async def export_from(self, *clusters: str, name: str = "serve") -> None:
+        selector = {**selecting("ServiceExport", name=name), "apiVersion": ServiceExport.gvk.api_version}
+        await self.create(policy(f"{name}-export", selector, placement=placed(*clusters)), export(name))
+        await self.run()
+
+    async def import_to(self, *clusters: str, name: str = "serve", **spec: Any) -> None:
+        selector = {**selecting("ServiceImport", name=name), "apiVersion": ServiceImport.gvk.api_version}
+        importing = policy(f"{name}-import", selector, placement=placed(*clusters), propagateDeps=True)
+        await self.create(importing, import_of(name, **spec))
+        await self.run()
+
+    # what is there
+
+    def stored(self, gvr: GVR, namespace: str = "default", *, member: str = "") -> dict[str, Obj]:
+        server = self.fleet.members[member].sim.server if member else self.fleet.server
+        return {meta.name(obj): obj for obj in server.cache.list(gvr.group_resource, namespace)}
+
+    def slices(self, service_name: str, member: str = "") -> dict[str, set[str]]:
+        """Addresses by the names of the EndpointSlices of a Service, in a member or in the control plane."""
+        return {
+            name: {address for endpoint in found.get("endpoints") or () for address in endpoint["addresses"]}
+            for name, found in self.stored(ENDPOINT_SLICES, member=member).items()
+            if meta.labels(found).get("kubernetes.io/service-name") == service_name
+        }
+
+    def addresses(self, service_name: str, member: str = "") -> set[str]:
+        """As kube-proxy sees them."""
+        return set().union(*self.slices(service_name, member).values())
+
+    def carriers(self, cluster: str) -> dict[str, Obj]:
+        works = self.stored(Work.gvr, execution_namespace(cluster))
+        return {name: work for name, work in works.items() if carried(work) is not None}
