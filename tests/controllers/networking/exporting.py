@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from tests.support.propagation import DEPLOYMENTS, cluster_policy, deployment, placed, policy, selecting
@@ -56,7 +56,7 @@ class ServingFleet:
             enabled.set(gates)
         self.fleet = RehearsalFleet(folder, gates=enabled)
         self.client = self.fleet.client
-        self._loop = asyncio.new_event_loop()
+        self._loop = RehearsalLoop()
 
     def play(self, scenario: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(scenario)
