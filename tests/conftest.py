@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from karmada.kube.objects.shared import assert_unmutated, detect_mutations
+from tests.support.collector import collect_rarely, free_the_dead
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell starts in the background, and all that it starts
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -19,8 +20,7 @@ os.environ.setdefault("KARMADA_NAMESPACE_DELETION_DELAY", "0s")  # of every proc
 os.fsync = lambda fd: None  # noqa: ARG005 - without power there is no test either; a server would sync 30 files
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
-_THRESHOLDS = (100_000, 50, 50)
-gc.set_threshold(*_THRESHOLDS)  # modules and tests stay to the end: looking for garbage took a third of the collection
+collect_rarely()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,23 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Traversing modules and tests after every test was a fifth of the run's CPU time."""
-    _free_the_dead()
-
-
-_frozen = 0
-
-
-def _free_the_dead() -> None:
-    """Collect, and exempt from later collections what is alive. Programs and fleets that ran in a test have frozen what
-    was alive in its middle: their servers would never be freed, and be examined after every test to come."""
-    global _frozen
-    gc.set_threshold(*_THRESHOLDS)  # programs that ran in a test have set their own
-    if gc.get_freeze_count() > _frozen:
-        gc.unfreeze()
-    gc.collect()
-    gc.freeze()
-    _frozen = gc.get_freeze_count()
+    free_the_dead()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -55,7 +39,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     finally:
         if nextitem is None or nextitem.path != item.path:
-            _free_the_dead()
+            free_the_dead()
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ from tests.linearity.drawn import Plan, plans
 from tests.linearity.measuring import held_up, memory, parsed_size, seconds
 from tests.linearity.setting import prepare
 from tests.linearity.shapes import APPLY, SHAPES, YAML, Sent, Shape
+from tests.support.collector import free_the_dead
 
 SMALLEST = 16_000
 """Bytes of the smallest request of a shape; the largest has eight times as many."""
@@ -43,16 +44,16 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
     server = ApiServer(ServerConfig(data_dir=tmp_path, storage="memory://", port=0))
     await server.start()
     await prepare(server)
-    gc.collect()
-    gc.freeze()  # each measurement begins with a collection, which need not examine what all tests have left
+    free_the_dead()  # each measurement begins with a collection, which need not examine what all tests have left
     yield server
+    gc.unfreeze()
     await server.stop()
 
 
 async def exponent(server: ApiServer, made: Shape, repeats: int) -> float:
     """Time grows as size to the power of this, judged from the smallest to the largest size."""
-    times = [max(NOISE_SECONDS, await seconds(server, made(SMALLEST * factor), repeats)) for factor in (1, 2, 4, 8)]
-    return math.log(times[-1] / times[0], 8)
+    small, large = [max(NOISE_SECONDS, await seconds(server, made(SMALLEST * factor), repeats)) for factor in (1, 8)]
+    return math.log(large / small, 8)
 
 
 async def test_time_grows_no_faster_than_the_request(server: ApiServer) -> None:
@@ -76,7 +77,7 @@ async def test_time_grows_no_faster_than_the_request(server: ApiServer) -> None:
 )
 @given(plan=plans())
 async def test_time_of_drawn_shapes_grows_no_faster_than_the_request(server: ApiServer, plan: Plan) -> None:
-    """Two sizes suffice for what is drawn: the shapes above are measured in detail."""
+    """Of what is drawn the larger size is four times the smaller: there are many shapes."""
     small, large = plan(DRAWN_SMALLEST), plan(4 * DRAWN_SMALLEST)
     for repeats in (1, 3, 5):
         times = [max(NOISE_SECONDS, await seconds(server, sent, repeats)) for sent in (small, large)]
@@ -92,7 +93,7 @@ async def test_memory_stays_in_proportion_to_the_request(server: ApiServer) -> N
         sent = made(2 * SMALLEST)
         held = await memory(server, sent)
         fixed = YAML_MEMORY_BYTES if sent.media in (YAML, APPLY) else MEMORY_BYTES
-        if held > fixed + MEMORY_FACTOR * parsed_size(sent):
+        if held > fixed and held > fixed + MEMORY_FACTOR * parsed_size(sent):  # which takes long to find out
             found[name] = held
     assert not found
 
