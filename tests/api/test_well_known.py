@@ -57,17 +57,12 @@ def test_colons_and_capitals_do_not_get_into_names() -> None:
 @pytest.mark.parametrize(
     ("namespace", "name", "gvk", "expected"),
     [
-        ("ns-foo", "foo", "rand", "foo-b4978784"),
-        ("default", "nginx", "apps/v1, Kind=Deployment", "nginx-6d7f8d5f5b"),
         ("default", "nginx", GVK("apps", "v1", "Deployment"), "nginx-6d7f8d5f5b"),
+        ("", "Sys:Tem", GVK("", "v1", "Namespace"), "sys.tem-646d6c6947"),
     ],
 )
 def test_a_generated_policy_is_named_after_its_resource(namespace: str, name: str, gvk: GVK, expected: str) -> None:
     assert generated_policy_name(namespace, name, gvk) == expected
-
-
-def test_core_kinds_have_an_empty_group_in_the_hash() -> None:
-    assert generated_policy_name("a", "b", GVK("", "v1", "Pod")) == generated_policy_name("a", "b", "/v1, Kind=Pod")
 
 
 def test_an_execution_namespace_leads_back_to_its_cluster() -> None:

@@ -195,15 +195,9 @@ def depended_by_label(namespace: str, name: str) -> str:
     return DEPENDED_BY_PREFIX + short_hash(f"{namespace}/{name}" if namespace else name)
 
 
-def generated_policy_name(namespace: str, name: str, gvk: GVK | str) -> str:
-    """The policy that a command makes for one resource; `gvk` may also be text in the form of str(GVK)."""
-    return f"{_dotted(name)}-{short_hash(namespace + _gvk_text(gvk))}".lower()
-
-
-def _gvk_text(gvk: GVK | str) -> str:
-    if isinstance(gvk, str):
-        return gvk
-    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+def generated_policy_name(namespace: str, name: str, gvk: GVK) -> str:
+    """The policy that a command makes for one resource."""
+    return f"{_dotted(name)}-{short_hash(f'{namespace}{gvk.group}/{gvk.version}, Kind={gvk.kind}')}".lower()
 
 
 def impersonator_secret_name(cluster: str) -> str:

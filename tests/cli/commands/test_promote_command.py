@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from karmada.api.config import ResourceInterpreterCustomization
 from karmada.api.policy import ClusterPropagationPolicy, PropagationPolicy
-from karmada.cli.changing.applying.policies import policy_name
+from karmada.api.well_known import generated_policy_name
 from karmada.cli.changing.promoting import tidied
 from karmada.cli.commands.apply import apply
 from karmada.cli.commands.interpret import interpret
@@ -22,7 +22,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.https import HttpsTransport
 from karmada.kube.client.kubeconfig import load_config
 from karmada.kube.objects.errors import NotFound
-from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from tests.support.background import Background
 from tests.support.kubectl_plane import plane as serving_plane
@@ -114,7 +114,7 @@ def with_configs(*names: str) -> Obj:
 def test_promote_brings_a_resource_and_a_policy(world: World) -> None:
     namespace = world.namespace()
     world.do(world.there.create(DEPLOYMENTS, web(namespace)))
-    name = policy_name(namespace, "web", "apps/v1, Kind=Deployment")
+    name = generated_policy_name(namespace, "web", GVK("apps", "v1", "Deployment"))
     assert said(world.run(promote, "deployment", "web", "-n", namespace, "-C", "member1")) == (
         0,
         f"ResourceTemplate ({namespace}/web) is created successfully\n"
@@ -150,7 +150,7 @@ def test_promote_of_a_cluster_scoped_resource_by_a_kubeconfig(world: World) -> N
     world.do(world.there.create(CLUSTER_ROLES, role))
     context = yaml.safe_load(world.member_kubeconfig.read_text())["current-context"]
     by_file = ["--cluster-kubeconfig", str(world.member_kubeconfig), "--cluster-context", context]
-    name = policy_name("", "looks:at", "rbac.authorization.k8s.io/v1, Kind=ClusterRole")
+    name = generated_policy_name("", "looks:at", GVK("rbac.authorization.k8s.io", "v1", "ClusterRole"))
     assert said(world.run(promote, "clusterrole", "looks:at", "-C", "member1", *by_file)) == (
         0,
         "ResourceTemplate (looks:at) is created successfully\n"
@@ -366,25 +366,14 @@ def test_what_belongs_to_the_cluster_alone_stays_there() -> None:
 # apply
 
 
-@pytest.mark.parametrize(
-    ("namespace", "name", "gvk", "expected"),
-    [
-        ("ns-foo", "foo", "rand", "foo-b4978784"),
-        ("default", "nginx", "apps/v1, Kind=Deployment", "nginx-6d7f8d5f5b"),
-    ],
-)
-def test_names_of_policies(namespace: str, name: str, gvk: str, expected: str) -> None:
-    assert policy_name(namespace, name, gvk) == expected
-
-
 def test_apply_to_clusters_puts_a_policy_behind_every_object(world: World) -> None:
     namespace = world.namespace()
     manifest = yaml.safe_dump_all([
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": namespace}},
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{namespace}-more"}},
     ])  # fmt: skip
-    one = policy_name(namespace, "one", "/v1, Kind=ConfigMap")
-    more = policy_name("", f"{namespace}-more", "/v1, Kind=Namespace")
+    one = generated_policy_name(namespace, "one", GVK("", "v1", "ConfigMap"))
+    more = generated_policy_name("", f"{namespace}-more", GVK("", "v1", "Namespace"))
     lines = [
         "configmap/one",
         f"propagationpolicy.policy.karmada.io/{one}",

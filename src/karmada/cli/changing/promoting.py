@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from karmada.api.config import ResourceInterpreterCustomization
-from karmada.cli.changing.applying.policies import kind_text, policy_name
+from karmada.api.well_known import generated_policy_name
 from karmada.cli.output.printing import printer
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.session import Session, control_plane, member
@@ -147,7 +147,7 @@ class _Promotion:
 
     def _policy(self, resource: Resource) -> Obj:
         gvk, namespace = resource.here.gvk, resource.namespace
-        metadata = {"name": self._flags["policy_name"] or policy_name(namespace, resource.name, kind_text(gvk))}
+        metadata = {"name": self._flags["policy_name"] or generated_policy_name(namespace, resource.name, gvk)}
         if namespace:
             metadata["namespace"] = namespace
         return {

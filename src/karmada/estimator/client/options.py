@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from karmada.api.well_known import ESTIMATOR_PREFIX, estimator_name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whereabouts:
     """How the Services of estimators are called, and the port they serve."""
 
     namespace: str = "karmada-system"
-    prefix: str = "karmada-scheduler-estimator"
+    prefix: str = ESTIMATOR_PREFIX
     port: int = 10352
 
     def service(self, cluster: str) -> str:
-        return f"{self.prefix}-{cluster}"
+        return estimator_name(cluster, self.prefix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

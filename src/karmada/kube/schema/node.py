@@ -72,10 +72,6 @@ class Node:
         return bool(self.properties)
 
     @property
-    def is_map(self) -> bool:
-        return self.values is not None
-
-    @property
     def atomic(self) -> bool:
         """Owned and merged as one value: no path below it exists for server-side apply."""
         if self.type == "object":

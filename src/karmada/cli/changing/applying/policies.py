@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from karmada.api.well_known import generated_policy_name
 from karmada.cli.changing.applying.item import Item
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.session import Session
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
-
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
-
-
-def policy_name(namespace: str, name: str, gvk: str) -> str:
-    """The object's name and a hash of its kind and namespace."""
-    hashed = _FNV_OFFSET
-    for byte in (namespace + gvk).encode():
-        hashed = ((hashed ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
-    encoded = "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(hashed))
-    return f"{name.replace(':', '.').lower()}-{encoded}"
-
-
-def kind_text(gvk: GVK) -> str:
-    """`apps/v1, Kind=Deployment`; the core group is empty, and its slash stays."""
-    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 
 
 def policy_for(item: Item, clusters: Sequence[str]) -> Obj:
@@ -33,7 +17,7 @@ def policy_for(item: Item, clusters: Sequence[str]) -> Obj:
     namespace, gvk = item.namespace, item.mapping.gvk
     kind = "PropagationPolicy" if namespace else "ClusterPropagationPolicy"
     selector = {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": item.name}
-    metadata = {"name": policy_name(namespace, item.name, kind_text(gvk))}
+    metadata = {"name": generated_policy_name(namespace, item.name, gvk)}
     if namespace:
         selector["namespace"] = metadata["namespace"] = namespace
     affinity = {"clusterNames": list(clusters)} if clusters else {}
