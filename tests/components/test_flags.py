@@ -14,6 +14,7 @@ from karmada.components import (
     aggregated_apiserver,
     apiserver,
     controller_manager,
+    descheduler,
     flags,
     karmada,
     scheduler,
@@ -127,6 +128,13 @@ DOCUMENTED = {
         apiserver.main,
         "--data-dir=/dev/null/x --allow-privileged=true --enable-admission-plugins=NodeRestriction",
         "--allow-privileged, --enable-admission-plugins",
+    ),
+    "descheduler of the installer": (
+        descheduler.main,
+        "--kubeconfig=/nowhere --metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:10358 "
+        "--leader-elect-resource-namespace=karmada-system --scheduler-estimator-ca-file=ca.crt "
+        "--scheduler-estimator-cert-file=c.crt --scheduler-estimator-key-file=c.key --v=2",
+        "",
     ),
     "estimator of the installer": (
         scheduler_estimator.main,
@@ -252,7 +260,15 @@ def test_flags_of_an_agent_that_make_no_sense_are_refused(arguments: list[str], 
 
 
 SERVERS = (aggregated_apiserver.main, apiserver.main, karmada.main, sim.main)
-PROGRAMS = (*SERVERS, agent.main, controller_manager.main, scheduler.main, scheduler_estimator.main, webhook.main)
+PROGRAMS = (
+    *SERVERS,
+    agent.main,
+    controller_manager.main,
+    descheduler.main,
+    scheduler.main,
+    scheduler_estimator.main,
+    webhook.main,
+)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

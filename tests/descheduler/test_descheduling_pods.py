@@ -15,6 +15,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
+from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.fleet import RehearsalFleet
 from tests.support.control_plane import EVENTS
 from tests.support.propagation import BINDINGS, DEPLOYMENTS, deployment, policy
@@ -110,6 +111,4 @@ def test_pods_that_find_no_node_run_elsewhere_after_the_threshold(tmp_path: Path
         await estimators.stop()
         await fleet.stop()
 
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(play())
-    loop.close()
+    rehearse(play())

@@ -33,6 +33,7 @@ from karmada.members.switching import Open, over_network
 if TYPE_CHECKING:
     from karmada.components.election import Election
     from karmada.components.rows import Part
+    from karmada.descheduler.controller import Options as DeschedulingOptions
     from karmada.estimator.client.connections import Connections
     from karmada.estimator.client.options import ClientOptions
     from karmada.scheduler.estimators.protocol import RemoteEstimator
@@ -123,6 +124,21 @@ class Assembly:
         parts = scheduler_parts(self.context, options, remote)
         self.add([*before, *parts], election)
         return parts[0].core
+
+    def add_descheduler(
+        self,
+        estimators: ClientOptions,
+        options: DeschedulingOptions | None = None,
+        election: Election | None = None,
+    ) -> None:
+        """`estimators`: how those of the clusters are called."""
+        from karmada.descheduler.controller import descheduler_parts
+        from karmada.estimator.client.calls import Calls
+        from karmada.estimator.client.connections import FirstRound
+
+        connections, clock = self.estimator_connections(estimators), self.context.clock
+        connected = FirstRound(connections, clock).start
+        self.add(descheduler_parts(self.context, Calls(connections, clock), options, connected), election)
 
     def estimator_connections(self, options: ClientOptions) -> Connections:
         """The connections to estimators, one set for all parts of the process; made at the first use."""

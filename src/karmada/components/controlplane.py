@@ -1,14 +1,15 @@
 """The control plane in one process: the embedded API server with Karmada's kinds, and every controller on it.
 
-Controllers work in-process: an informer and the server share the same objects. Controllers and scheduler each hold a
-lease while they run: of several such processes on one etcd, or beside a karmada-scheduler or karmada-controller-manager
-of its own process, one works and the others stand by.
+Controllers work in-process: an informer and the server share the same objects. Controllers, scheduler and (if enabled)
+descheduler each hold a lease while they run: of several such processes on one etcd, or beside a karmada-scheduler or
+karmada-controller-manager of its own process, one works and the others stand by.
 """
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from karmada.apiserver.mount import until_served
 from karmada.components import election
@@ -29,9 +30,19 @@ from karmada.kube.server.config import ServerConfig
 from karmada.metricsadapter import adapter as metrics_adapter
 from karmada.scheduler.service.estimates import PATH
 
+if TYPE_CHECKING:
+    from karmada.descheduler.controller import Options
+
 _NAMESPACES = GroupResource("", "namespaces")
 _RETRY_SECONDS = 1.0
 log = get_logger("control-plane")
+
+
+class Descheduling(NamedTuple):
+    """How the descheduler runs, and how it calls the clusters' estimators."""
+
+    estimators: ClientOptions
+    options: Options
 
 
 class ControlPlane:
@@ -44,12 +55,14 @@ class ControlPlane:
         clock: Clock | None = None,
         allow_no_execute_taint_policy: bool = False,
         estimators: ClientOptions | None = None,
+        descheduling: Descheduling | None = None,
     ) -> None:
-        """`estimators`: how those of the clusters are called, if they are."""
+        """`estimators`: how those of the clusters are called by the scheduler, if they are."""
         self.clock = clock or RealClock()
         self.settings = settings or Settings()
         self.gates = gates or default_gates()
         self._estimators = estimators
+        self._descheduling = descheduling
         self.server = control_plane_server(
             config,
             self.clock,
@@ -99,6 +112,9 @@ class ControlPlane:
         assembly.add_controllers(self._election(election.CONTROLLERS))
         scheduler = assembly.add_scheduler(election=self._election(election.SCHEDULER), estimators=self._estimators)
         self.server.pipeline.paths[PATH] = estimates_page(scheduler)
+        if self._descheduling is not None:
+            lease = self._election(election.DESCHEDULER)
+            assembly.add_descheduler(self._descheduling.estimators, self._descheduling.options, lease)
         self.server.metrics.others = lambda: assembly.metrics.expose()[0]
         return assembly.manager
 

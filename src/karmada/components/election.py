@@ -1,7 +1,8 @@
 """The leases of the control plane: of several processes with the same parts, one runs them and the others stand by.
 
 The controllers run under the Lease `karmada-controller-manager`, the scheduler `default-scheduler` under the Lease
-`karmada-scheduler`; the all-in-one takes both, so that it and a component in another process never do the same work.
+`karmada-scheduler`, the descheduler under `karmada-descheduler`; the all-in-one takes those of what it runs, so that it
+and a component in another process never do the same work.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 NAMESPACE: Final = "karmada-system"
 CONTROLLERS: Final = "karmada-controller-manager"
 SCHEDULER: Final = "karmada-scheduler"
+DESCHEDULER: Final = "karmada-descheduler"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 

@@ -169,11 +169,12 @@ def own_cluster_config(kubeconfig: str) -> RestConfig:
         return load_config(None)
 
 
-def election_flags(lease: str) -> Callable[[F], F]:
-    """`lease` is what the help says of the default name."""
+def election_flags(lease: str, *, named: bool = True) -> Callable[[F], F]:
+    """`lease` is what the help says of the default name; `named`: whether a flag can set another."""
+    name = click.option("--leader-elect-resource-name", default="", help=f"Name of the lease.  [default: {lease}]")
     return together(
         switch("--leader-elect", True, "Run only while holding the lease; otherwise stand by."),
-        click.option("--leader-elect-resource-name", default="", help=f"Name of the lease.  [default: {lease}]"),
+        *([name] if named else []),
         click.option("--leader-elect-resource-namespace", default=NAMESPACE, help="Namespace of the lease."),
         duration(
             "--leader-elect-lease-duration", "15s", "How long a lease that is not renewed is respected by the others."
@@ -187,7 +188,7 @@ def election_from(given: Given, lease: str) -> Election | None:
     if not given["leader_elect"]:
         return None
     return Election(
-        name=given["leader_elect_resource_name"] or lease,
+        name=given.get("leader_elect_resource_name") or lease,
         namespace=given["leader_elect_resource_namespace"],
         lease_duration=given["leader_elect_lease_duration"],
         renew_deadline=given["leader_elect_renew_deadline"],

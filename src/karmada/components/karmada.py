@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from karmada.components.descheduler_flags import descheduling_options_from, optional_descheduling_flags
 from karmada.components.estimator_flags import estimator_options_from, scheduler_estimator_flags
 from karmada.components.flags import (
     admission_flags,
@@ -26,6 +27,7 @@ flags = together(
     admission_flags,
     controller_flags,
     scheduler_estimator_flags,
+    optional_descheduling_flags,
     ready_flag,
     logging_flags,
 )
@@ -42,11 +44,11 @@ def main(**given: Any) -> None:
       karmadactl join member1 --kubeconfig ~/.karmada/admin.kubeconfig --cluster-kubeconfig member1.config
     """
     config, settings, gates = server_config(given), settings_from(given), gates_from(given)
-    estimators = estimator_options_from(given)
+    estimators, descheduling = estimator_options_from(given), descheduling_options_from(given)
     taint_policies = given["allow_no_execute_taint_policy"]
 
     def make() -> Any:
-        from karmada.components.controlplane import ControlPlane
+        from karmada.components.controlplane import ControlPlane, Descheduling
 
         return ControlPlane(
             config,
@@ -54,6 +56,7 @@ def main(**given: Any) -> None:
             gates=gates,
             allow_no_execute_taint_policy=taint_policies,
             estimators=estimators if given["enable_scheduler_estimator"] else None,
+            descheduling=Descheduling(estimators, descheduling) if given["enable_descheduler"] else None,
         )
 
     run_server(config, make, "Control plane", given)

@@ -8,7 +8,7 @@ taken away in one update, and the scheduler, which finds replicas missing, place
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -62,12 +62,20 @@ class Options:
     """How long a replica may be unschedulable before it is descheduled."""
 
 
+async def _at_once() -> None:
+    """Nothing is awaited."""
+
+
 def descheduler_parts(
-    context: Context, estimators: Estimators, options: Options | None = None
+    context: Context,
+    estimators: Estimators,
+    options: Options | None = None,
+    before: Callable[[], Awaitable[None]] = _at_once,
 ) -> list[Reconciler | Component]:
+    """`before` is awaited ahead of the first round, and holds up nothing else."""
     options = options or Options()
     descheduler = Descheduler(context, estimators, options.threshold)
-    return [descheduler, Rounds(context, descheduler, options.interval)]
+    return [descheduler, Rounds(context, descheduler, options.interval, before)]
 
 
 class Descheduler(Reconciler):
@@ -128,11 +136,14 @@ def _short(binding: Obj) -> Iterable[str]:
 
 
 class Rounds:
-    """A round at once, and each next one some time after the end of the last."""
+    """A first round as soon as estimators can be called, and each next one some time after the end of the last."""
 
     name = "descheduling rounds"
 
-    def __init__(self, context: Context, descheduler: Descheduler, interval: float) -> None:
+    def __init__(
+        self, context: Context, descheduler: Descheduler, interval: float, before: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._before = before
         self._clock = context.clock
         self._descheduler = descheduler
         self._pause = max(interval, _SHORTEST_PAUSE)
@@ -147,6 +158,7 @@ class Rounds:
             await cancel_and_wait(task)
 
     async def _run(self) -> None:
+        await self._before()
         while True:
             await self._descheduler.enqueue()
             await self._clock.sleep(self._pause)
