@@ -7,53 +7,123 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karmada.estimator.terms import Assumption
+from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import schedule
 from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.estimators.general import GeneralEstimator
 from karmada.scheduler.estimators.protocol import LocalEstimator
-from karmada.scheduler.fitting.judge import Judge
+from karmada.scheduler.fitting.judge import Judge, exceeded
+from karmada.scheduler.fitting.knobs import changes_of
+from karmada.scheduler.fitting.options import options
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.fitting.suggestions import applied, suggest
 from karmada.scheduler.fleet import Fleet
+from karmada.scheduler.plugins import builtin, profile_of
 from karmada.scheduler.request import Request
-from tests.scheduler.random_cases import random_clusters, random_placement, random_spec
+from tests.scheduler.random_cases import random_clusters, random_placement, random_request, random_spec
 
 ESTIMATORS: list[LocalEstimator] = [GeneralEstimator()]
+PROFILE = profile_of(builtin(workload_affinity=True), ["*"], components=True)
+GROUPS = {"affinityGroup": "app=web", "antiAffinityGroup": "app=web"}
 
 
 def fits(situation: Situation) -> bool:
     """With a fleet made anew, so that nothing that was kept can be wrong."""
     fleet = Fleet.of(situation.clusters())
-    return schedule(situation.request, fleet, [*ESTIMATORS, *situation.answers]).failure is None
+    decision = schedule(situation.request, fleet, [*ESTIMATORS, *situation.answers], PROFILE)
+    return decision.failure is None and not exceeded(situation, decision.targets)
+
+
+class Peers:
+    def __init__(self, bindings: list[Obj]) -> None:
+        self._bindings = bindings
+
+    def affinity(self, _group: str) -> list[Obj]:
+        return self._bindings
+
+    anti_affinity = affinity
 
 
 def random_situation(random: Random) -> Situation:
     clusters = random_clusters(random, 8)
-    spec = random_spec(random, random_placement(random))
-    answers = []
-    if random.random() < 0.3:
-        names = [cluster["metadata"]["name"] for cluster in clusters]
-        known = {name: random.randint(0, 9) for name in names if random.random() < 0.8}
-        failed = {name: "no connection" for name in names if name not in known and random.random() < 0.2}
-        answers.append(Answered("scheduler-estimator", known, failed))
-    request = Request(spec, affinity_name=random.choice(["", "g1"]), fresh=random.random() < 0.2)
-    return Situation(request, Fleet.of(clusters), answers)
+    names = [cluster["metadata"]["name"] for cluster in clusters]
+    spec = random_spec(random, random_spreads(random, random_placement(random)))
+    groups = random_groups(random)
+    request = Request(
+        {**spec, "workloadAffinityGroups": groups},
+        affinity_name=random.choice(["", "g1"]),
+        fresh=random.random() < 0.2,
+        peers=Peers([random_peer(random, number, groups, names) for number in range(2)]),
+        assumed={name: [random_assumption(random)] for name in names if random.random() < 0.1},
+    )
+    quotas = [random_quota(random)] if random.random() < 0.2 else []
+    return Situation(request, Fleet.of(clusters), random_answers(random, names), quotas)
 
 
-def check(situation: Situation) -> int:
-    advice = suggest(situation, Judge(ESTIMATORS))
-    if fits(situation):
-        assert advice is None
-        return 0
-    assert advice is not None
-    for suggestion in advice.suggestions:
-        assert fits(suggestion.apply(situation)), suggestion.text
-        for less in suggestion.smaller():
-            assert not fits(applied(less, situation)), suggestion.text
-    return len(advice.suggestions)
+def random_spreads(random: Random, where: Obj) -> Obj:
+    """Some placements are also spread by zones, providers or a label."""
+    if random.random() < 0.7:
+        return where
+    by = random.choice([{"spreadByField": "zone"}, {"spreadByField": "provider"}, {"spreadByLabel": "tier"}])
+    least = random.randint(1, 3)
+    constraint = {**by, "minGroups": least, "maxGroups": random.choice([least, least + 1, 0])}
+    return {**where, "spreadConstraints": [*where.get("spreadConstraints", ()), constraint]}
+
+
+def random_groups(random: Random) -> Obj:
+    return {which: group for which, group in GROUPS.items() if random.random() < 0.15}
+
+
+def random_peer(random: Random, number: int, groups: Obj, names: list[str]) -> Obj:
+    targets = [{"name": name} for name in names if random.random() < 0.5]
+    spec = {"workloadAffinityGroups": groups, "clusters": targets}
+    return {"metadata": {"name": f"peer{number}", "namespace": "default"}, "spec": spec}
+
+
+def random_assumption(random: Random) -> Assumption:
+    requirements = {"resourceRequest": random_request(random)}
+    return Assumption("default", [{"name": "a", "replicas": random.randint(0, 4), "replicaRequirements": requirements}])
+
+
+def random_answers(random: Random, names: list[str]) -> list[Answered]:
+    if random.random() < 0.7:
+        return []
+    known = {name: random.randint(0, 9) for name in names if random.random() < 0.8}
+    failed = {name: "no connection" for name in names if name not in known and random.random() < 0.2}
+    return [Answered("scheduler-estimator", known, failed)]
+
+
+def random_quota(random: Random) -> Obj:
+    return {
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"overall": {"cpu": random.choice(["1", "5", "50"]), "memory": "9Gi"}},
+        "status": {"overallUsed": {"cpu": random.choice(["0", "4", "60"])}},
+    }
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_suggestion_makes_it_fit_and_one_step_less_does_not(seed: int) -> None:
-    check(random_situation(Random(seed)))
+    situation = random_situation(Random(seed))
+    advice = suggest(situation, Judge(ESTIMATORS, PROFILE))
+    assert (advice is None) == fits(situation)
+    for suggestion in advice.suggestions if advice is not None else ():
+        assert fits(suggestion.apply(situation)), suggestion.text
+        for less in suggestion.smaller():
+            assert not fits(applied(less, situation)), suggestion.text
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_where_it_says_that_no_single_change_helps_none_does(seed: int) -> None:
+    situation = random_situation(Random(seed))
+    judge = Judge(ESTIMATORS, PROFILE, trials=10**6, seconds=float("inf"))
+    advice = suggest(situation, judge)
+    if advice is None or not advice.message:
+        return
+    for option in options(situation, judge.decide(situation), judge):
+        for part in (1, 2, 5, 10):
+            sizes = tuple(-(-knob.limit * part // 10) for knob in option.knobs)
+            changes = changes_of(option.knobs, sizes)
+            assert not fits(applied(changes, situation)), [change.text for change in changes]

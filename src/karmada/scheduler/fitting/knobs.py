@@ -36,11 +36,11 @@ class Option:
     """The cluster; empty when it is about none."""
     knobs: tuple[Knob, ...]
     alone: bool = True
-    """Whether it can help without another one."""
+    """Whether it is likely to help without another one."""
 
 
 def distinct(options: Iterable[Option]) -> Iterator[Option]:
-    """A taint that many clusters have, or a cluster in several groups, is one option."""
+    """A taint that many clusters have, or a cluster in several groups, is one option: the first of them."""
     seen: set[tuple[str, ...]] = set()
     for option in options:
         key = tuple(knob.make(knob.limit).text for knob in option.knobs)

@@ -34,8 +34,8 @@ from karmada.scheduler.fitting.judge import Judge
 from karmada.scheduler.fitting.knobs import Knob, Option, distinct, fixed
 from karmada.scheduler.fitting.situation import Situation
 
-TRIED = 6
-"""Clusters that are tried for each sort of change."""
+ADMITTED, GROWN = 32, 8
+"""As many clusters are tried for each sort of change: a change that is made or not takes one trial, an amount many."""
 ATTEMPTS = 3
 """Groups of clusters that are looked at."""
 _EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
@@ -60,11 +60,11 @@ def options(situation: Situation, decision: Decision, judge: Judge) -> list[Opti
         found += _by_filter(situation, refused)
         names = [one.name for one in refused]
         for alone, clusters in ((True, _candidates(situation, attempt)), (False, names)):
-            found += capacity_options.of_clusters(situation, clusters[:TRIED], alone=alone)
+            found += capacity_options.of_clusters(situation, clusters[:GROWN], alone=alone)
     found += _spread(situation, alone=open_to_some)
     found += capacity_options.of_quotas(situation)
     found += capacity_options.of_workload(situation, alone=open_to_some)
-    return sorted(distinct(found), key=lambda option: (option.sort, not option.alone))
+    return list(distinct(sorted(found, key=lambda option: (option.sort, not option.alone))))
 
 
 def _candidates(situation: Situation, attempt: Attempt) -> list[str]:
@@ -135,7 +135,7 @@ def _by_filter(situation: Situation, refused: Sequence[Refused]) -> Iterator[Opt
             if filter_name in one.filters
             for knobs in make(situation, one)
         )
-        yield from islice(distinct(made), TRIED)
+        yield from islice(distinct(made), ADMITTED)
 
 
 def _tolerate(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:

@@ -118,21 +118,31 @@ def suggest(situation: Situation, judge: Judge, decision: Decision | None = None
 
     worth_trying = options(situation, decision, judge)
     try:
-        for one in _singles(worth_trying, fits):
-            advice.suggestions.append(one)
-        for one in () if advice.suggestions else _pairs(worth_trying, fits):
-            advice.suggestions.append(one)
+        for search in (_likely, _unlikely, _pairs):
+            for one in search(worth_trying, fits):
+                advice.suggestions.append(one)
+            if advice.suggestions:
+                break
     except OutOfTrials:
         advice.complete = False
     advice.suggestions.sort(key=lambda one: one.effort)
     return advice
 
 
+def _likely(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
+    return _singles([option for option in worth_trying if option.alone], fits)
+
+
+def _unlikely(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
+    """A change for one obstacle may happen to remove another one, too."""
+    return _singles([option for option in worth_trying if not option.alone], fits)
+
+
 def _singles(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
     found: list[tuple[Sort, str]] = []
     for option in worth_trying:
         enough = sum(sort is option.sort for sort, _ in found) >= OF_A_SORT
-        if not option.alone or enough or (option.about and (option.sort, option.about) in found):
+        if enough or (option.about and (option.sort, option.about) in found):
             continue
         sizes = smallest(option.knobs, fits)
         if sizes is not None:
@@ -147,10 +157,21 @@ def _pairs(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
     for one, other in pairs:
         sizes = smallest((*one.knobs, *other.knobs), fits)
         if sizes is not None:
-            yield Suggestion((one.sort, other.sort), (*one.knobs, *other.knobs), sizes)
+            yield _of_needed([one, other], sizes)
             found += 1
             if found == PAIRS:
                 return
+
+
+def _of_needed(pair: Sequence[Option], sizes: Sizes) -> Suggestion:
+    """Without an option that turned out not to be needed."""
+    first = len(pair[0].knobs)
+    parts = [(option, part) for option, part in zip(pair, (sizes[:first], sizes[first:]), strict=True) if any(part)]
+    return Suggestion(
+        tuple(option.sort for option, _ in parts),
+        tuple(knob for option, _ in parts for knob in option.knobs),
+        tuple(size for _, part in parts for size in part),
+    )
 
 
 def _few_of_each(worth_trying: Sequence[Option]) -> list[Option]:
