@@ -266,6 +266,16 @@ def test_a_quota_that_refuses_the_result() -> None:
 # several at once, none, and limits
 
 
+def test_as_many_clusters_as_are_needed_are_admitted_at_once() -> None:
+    where = placement(DUPLICATED, spread("cluster", 3, 9), clusterAffinity={"clusterNames": ["other"]})
+    clusters = [cluster(f"m{n}", summary=pods(n)) for n in range(5)]
+    causes = " (clusterNames does not list it)"
+    assert texts(config_map(where), clusters)[0] == f"the affinity admitted m4{causes}, m3{causes} and m2{causes}"
+    clusters = [cluster(f"m{n}", summary=pods(n), kinds=[]) for n in range(5)]
+    where = placement(DYNAMIC)
+    assert texts(deployment(6, where), clusters)[0] == "the API apps/v1 Deployment were enabled in m4 and m3"
+
+
 def test_two_changes_where_one_is_not_enough() -> None:
     clusters = [cluster("m1", kinds=[], taints=["x:NoSchedule"])]
     advice = advice_on(config_map({}), clusters)

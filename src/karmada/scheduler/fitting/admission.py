@@ -168,9 +168,13 @@ class Admit:
         return situation.with_placement(**placement).with_cluster(self.cluster, cluster)
 
     @property
-    def text(self) -> str:
+    def phrase(self) -> tuple[str, str]:
         causes = ", ".join(edit.cause for edit in self.edits)
-        return f"the affinity{self.group} admitted {self.cluster} ({causes})"
+        return f"the affinity{self.group} admitted", f"{self.cluster} ({causes})"
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.phrase)
 
     @property
     def data(self) -> Obj:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from karmada.api.taints import taint_text
 from karmada.estimator.amounts import PODS, quantity
@@ -59,6 +59,14 @@ class Change(Protocol):
 
     @property
     def data(self) -> Obj: ...
+
+
+@runtime_checkable
+class Listed(Protocol):
+    """A change whose text ends with what may be a list: those with the same beginning are put into one sentence."""
+
+    @property
+    def phrase(self) -> tuple[str, str]: ...
 
 
 # of the policy
@@ -167,8 +175,12 @@ class EnableApi:
         return situation.with_cluster(self.cluster, {**cluster, "status": {**status, "apiEnablements": enablements}})
 
     @property
+    def phrase(self) -> tuple[str, str]:
+        return f"the API {self.api_version} {self.kind} were enabled in", self.cluster
+
+    @property
     def text(self) -> str:
-        return f"the API {self.api_version} {self.kind} were enabled in {self.cluster}"
+        return " ".join(self.phrase)
 
     @property
     def data(self) -> Obj:
@@ -187,12 +199,12 @@ class MoreResources:
         return situation.with_cluster(self.cluster, with_allocatable(cluster, {self.resource: self.amount}))
 
     @property
-    def what(self) -> str:
-        return f"{self.amount} more {self.resource}"
+    def phrase(self) -> tuple[str, str]:
+        return f"{self.cluster} had", f"{self.amount} more {self.resource}"
 
     @property
     def text(self) -> str:
-        return f"{self.cluster} had {self.what}"
+        return " ".join(self.phrase)
 
     @property
     def data(self) -> Obj:
@@ -409,16 +421,12 @@ class LessRequested:
 
 
 def in_words(changes: Sequence[Change]) -> str:
-    """Several changes as one condition; resources of one cluster together."""
-    parts: list[str] = []
-    had: dict[str, list[str]] = {}
+    """Several changes as one condition."""
+    parts: dict[str, list[str]] = {}
     for change in changes:
-        if isinstance(change, MoreResources):
-            had.setdefault(change.cluster, []).append(change.what)
-        else:
-            parts.append(change.text)
-    parts += [f"{cluster} had {_listed(amounts)}" for cluster, amounts in had.items()]
-    return " and ".join(parts)
+        begins, ends = change.phrase if isinstance(change, Listed) else (change.text, "")
+        parts.setdefault(begins, []).extend([ends] if ends else [])
+    return " and ".join(f"{begins} {_listed(ends)}" if ends else begins for begins, ends in parts.items())
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -38,6 +38,8 @@ ADMITTED, GROWN = 32, 8
 """As many clusters are tried for each sort of change: a change that is made or not takes one trial, an amount many."""
 ATTEMPTS = 3
 """Groups of clusters that are looked at."""
+TOGETHER = 8
+"""As many clusters may have to be admitted at once; the least promising are left out again if they are not needed."""
 _EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 
 
@@ -135,7 +137,11 @@ def _by_filter(situation: Situation, refused: Sequence[Refused]) -> Iterator[Opt
             if filter_name in one.filters
             for knobs in make(situation, one)
         )
-        yield from islice(distinct(made), ADMITTED)
+        found = list(islice(distinct(made), ADMITTED))
+        yield from found
+        together = [option for option in found if option.alone][:TOGETHER]
+        if len(together) > 1:
+            yield Option(sort, "", tuple(knob for option in together for knob in option.knobs), alone=False)
 
 
 def _tolerate(situation: Situation, one: Refused) -> Iterator[tuple[Knob, ...]]:

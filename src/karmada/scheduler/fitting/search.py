@@ -1,8 +1,8 @@
 """The smallest change that fits, by trying.
 
-Of several knobs at once each is made as small as the others allow, 0 if it is not needed; then it is verified that one
-step less of any of them does not fit. Nothing is known of the rules here: whether something fits is a function that is
-called.
+Of several knobs at once each, the last first, is made as small as the others allow, 0 if it is not needed; then it is
+verified that one step less of any of them does not fit. Nothing is known of the rules here: whether something fits is a
+function that is called.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def smallest(knobs: Sequence[Knob], fits: Fits) -> Sizes | None:
     before: Sizes = ()
     while sizes != before:
         before = sizes
-        for place in range(len(knobs)):
+        for place in reversed(range(len(knobs))):
             sizes = _lowered(knobs, sizes, place, fits)
     return sizes
 
