@@ -64,6 +64,10 @@ def test_flags_reach_their_settings() -> None:
             ["--cluster-status-update-frequency=0s"],
             'Options.ClusterStatusUpdateFrequency: Invalid value: "0s": must be greater than 0',
         ),
+        (
+            ["--horizontal-pod-autoscaler-sync-period=0s"],
+            'Options.HorizontalPodAutoscalerSyncPeriod: Invalid value: "0s": must be greater than 0',
+        ),
         (["--concurrent-cluster-syncs=0"], "Options.ConcurrentClusterSyncs: Invalid value: 0: must be greater than 0"),
         (["--controllers=*,nothing"], '"nothing" is not in the list of known controllers'),
         (["--controllers=*,-workStatus"], "enable both or disable both"),

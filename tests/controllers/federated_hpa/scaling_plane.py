@@ -13,6 +13,7 @@ from karmada.api import well_known
 from karmada.api.autoscaling import FederatedHPA
 from karmada.api.cluster import Cluster
 from karmada.api.work import ResourceBinding
+from karmada.controllers.cluster_state import is_ready
 from karmada.controllers.context import Context, Settings
 from karmada.controllers.federated_hpa.controller import FederatedHpas
 from karmada.kube.autoscaling.metrics import MetricsError
@@ -67,13 +68,14 @@ class Metrics:
     """Thousandths of the object's value."""
     broken: set[str] = field(default_factory=set)
     slow: dict[str, float] = field(default_factory=dict)
-    """Seconds that an answer takes, by namespace."""
+    """Seconds that an answer takes, by API and namespace."""
     requests: Counter[str] = field(default_factory=Counter)
 
     async def _answer(self, kind: str, namespace: str) -> None:
-        self.requests[f"{kind} {namespace}"] += 1
-        if namespace in self.slow:
-            await self.clock.sleep(self.slow[namespace])
+        which = f"{kind} {namespace}"
+        self.requests[which] += 1
+        if which in self.slow:
+            await self.clock.sleep(self.slow[which])
         if kind in self.broken:
             raise MetricsError(f"unable to fetch metrics from {kind} metrics API: down")
 
@@ -153,6 +155,12 @@ class ScalingPlane:
         )
         await self.plane.set_ready(name, "True")
 
+    async def set_ready(self, name: str, status: str) -> None:
+        """Until the controller sees it."""
+        await self.plane.set_ready(name, status)
+        informer = self.plane.context.informers.of(Cluster.gvr)
+        await eventually(lambda: is_ready(informer.get(Key("", name)) or {}) is (status == "True"))
+
     async def workload(
         self, name: str = "web", *, namespace: str = "default", labels: dict[str, str] | None = None, **replicas: int
     ) -> None:
@@ -218,6 +226,15 @@ class ScalingPlane:
         status = {"phase": "Running", "startTime": started, "conditions": [ready]}
         await client.patch(PODS, name, namespace, {"status": status}, subresource="status")
 
+    async def rename_pod(self, cluster: str, old: str, new: str) -> None:
+        """As a StatefulSet names its pods: the same in every cluster."""
+        client = self.members[cluster].client
+        await client.delete(PODS, old, "default", grace_period=0)
+        app = self.metrics.pods.pop((cluster, "default", old))
+        await self._pod(client, new, app, "default", rfc3339(self.clock.now() - 3600))
+        self.metrics.pods[cluster, "default", new] = app
+        await self._until_listed(cluster)
+
     async def follow(self, name: str = "web", **replicas: int) -> None:
         """What scheduler, propagation and the members would do."""
         for cluster, count in replicas.items():
@@ -279,7 +296,7 @@ class ScalingPlane:
         for name, member in self.members.items():
             for kind in (DEPLOYMENTS, PODS):
                 await _empty(member.client, kind)
-            await self.plane.set_ready(name, "True")
+            await self.set_ready(name, "True")
         await eventually(lambda: not self.plane.context.informers.of(HPAS).list())
         await self.round()
         for recorder in self.plane.context.recorders.values():

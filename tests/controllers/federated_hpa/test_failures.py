@@ -87,10 +87,10 @@ NO_REPLICAS = "failed to get replicas in any of clusters, possibly because all o
 async def test_no_cluster_is_ready_and_then_one_is(two: ScalingPlane) -> None:
     await two.workload(m1=2)
     two.metrics.cpu = {"m1": 50}
-    await two.plane.set_ready("m1", "False")
+    await two.set_ready("m1", "False")
     await two.autoscaler()
     await expect_unable(two, "FailedGetScale", "FailedGetScale", "get the target's current scale", NO_REPLICAS)
-    await two.plane.set_ready("m1", "True")
+    await two.set_ready("m1", "True")
     await two.round()
     await two.until_reason("AbleToScale", "ReadyForNewScale")
 

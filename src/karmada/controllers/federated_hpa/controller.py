@@ -9,13 +9,13 @@ namespace is a lane, and within it many FederatedHPAs run at once, so that a slo
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, NoReturn
 
 from karmada.api.autoscaling import FederatedHPA
 from karmada.controllers.context import Context
 from karmada.controllers.federated_hpa.figures import Figures
 from karmada.controllers.federated_hpa.member_scales import MemberScales, Scales, remark
+from karmada.controllers.federated_hpa.rules import rules_of
 from karmada.controllers.federated_hpa.shared_metrics import SharedMetrics
 from karmada.controllers.federated_hpa.sources import FederatedSources
 from karmada.controllers.federated_hpa.target import GET_SCALE, Step, Target, TargetFailed, Targets
@@ -23,7 +23,6 @@ from karmada.controllers.federated_hpa.target_metrics import TargetMetrics
 from karmada.kube.autoscaling.behavior import History, decide
 from karmada.kube.autoscaling.metrics import MetricsClient, MetricsSource
 from karmada.kube.autoscaling.proposals import Proposals, propose
-from karmada.kube.autoscaling.replicas import Rules
 from karmada.kube.autoscaling.round import SELECTOR_REQUIRED, Round, unparsable
 from karmada.kube.autoscaling.selectors import PodSelectors
 from karmada.kube.autoscaling.sources import Target as Measured
@@ -40,7 +39,6 @@ from karmada.kube.runtime.writes import set_status
 
 CONTROLLER: Final = "federatedHPA-controller"
 _NO_REPLICAS: Final = "failed to get replicas in any of clusters, possibly because all of clusters are not ready"
-_NO_SAMPLES: Final = "did not receive metrics for any ready pods"
 _UNREACHABLE: Final = (ApiError, ConnectionFailed, TimeoutError)
 
 
@@ -59,19 +57,12 @@ class FederatedHpas(Reconciler):
 
     def __init__(self, context: Context, source: MetricsSource | None = None) -> None:
         """`source` is the control plane's metrics APIs unless given."""
-        settings = context.settings
+        settings = self._settings = context.settings
         self._clock = context.clock
         self._client = context.client
         self._recorder = context.recorder(CONTROLLER)
         self._period = settings.horizontal_pod_autoscaler_sync_period
         self._down_window = settings.horizontal_pod_autoscaler_downscale_stabilization
-        tolerance = settings.horizontal_pod_autoscaler_tolerance
-        self._rules = Rules(
-            tolerates=lambda ratio: abs(1.0 - ratio) <= tolerance,
-            cpu_initialization=settings.horizontal_pod_autoscaler_cpu_initialization_period,
-            initial_readiness=settings.horizontal_pod_autoscaler_initial_readiness_delay,
-            no_values=_NO_SAMPLES,
-        )
         if source is None:
             source = MetricsClient(context.client, clock=context.clock, version_lifetime=self._period)
         self.metrics = self._figures = Figures()
@@ -219,7 +210,7 @@ class FederatedHpas(Reconciler):
         measured = Measured(key.namespace, scales.selector, round_.current, scales.existing, scales.pods)
         several = len(self._informer.keys(key.namespace)) > 1
         metrics = TargetMetrics(self.shared, scales.pods, self._clock.monotonic(), whole_namespace=several)
-        rules = replace(self._rules, calibration=scales.wanted / round_.current)
+        rules = rules_of(self._settings, calibration=scales.wanted / round_.current)
         specs = round_.spec.get("metrics") or []
         found = await propose(FederatedSources(metrics), specs, measured, rules, round_.now)
         for failure in found.failures:

@@ -1,0 +1,49 @@
+"""Autoscalers that select the same pods are found without comparing each with each."""
+
+from __future__ import annotations
+
+import pytest
+
+from karmada.kube.autoscaling.selectors import PodSelectors
+from karmada.kube.objects.selectors import parse_labels
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
+
+
+def pod(**labels: str) -> Obj:
+    return {"metadata": {"name": "p", "labels": labels}}
+
+
+A, B = Key("ns", "a"), Key("ns", "b")
+
+
+@pytest.mark.parametrize(
+    ("other", "pods", "found"),
+    [
+        ("app=web", [pod(app="web")], [B]),
+        ("app=db", [pod(app="web")], []),
+        ("tier=front", [pod(app="web"), pod(app="web", tier="front")], [B]),
+        ("app in (web,db)", [pod(app="web")], [B]),
+        ("app notin (db)", [pod(app="web")], [B]),
+        ("app=web,tier=back", [pod(app="web", tier="front")], []),
+        ("app=web", [], []),
+    ],
+)
+def test_others_that_select_some_of_the_pods(other: str, pods: list[Obj], found: list[Key]) -> None:
+    selectors = PodSelectors()
+    selectors.register(A, parse_labels("app=web"))
+    selectors.register(B, parse_labels(other))
+    assert selectors.others(A, pods) == found
+    problem = "pods by selector app=web are controlled by multiple HPAs: [ns/a ns/b]" if found else ""
+    assert selectors.ambiguity(A, "app=web", pods) == problem
+
+
+def test_other_namespaces_do_not_matter_and_the_latest_selector_counts() -> None:
+    selectors = PodSelectors()
+    selectors.register(Key("other", "b"), parse_labels("app=web"))
+    selectors.register(B, parse_labels("app=web"))
+    selectors.register(B, parse_labels("app=db"))
+    assert selectors.others(A, [pod(app="web")]) == []
+    selectors.forget(B)
+    assert selectors.others(A, [pod(app="db")]) == []
+    assert len(selectors) == 1
