@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from karmada.estimator.answers import Answers
 from karmada.estimator.kept import slim_node, slim_pod
 from karmada.estimator.matching import Matcher
-from karmada.estimator.resources import demand_of
-from karmada.estimator.simulation import Node, on_node
+from karmada.estimator.resources import demand_of, on_node
+from karmada.estimator.room import Room
 from karmada.estimator.snapshot import Snapshot
 from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
@@ -67,7 +67,7 @@ class Fed:
 # counting anew, straight from the whole objects
 
 
-def left_on(node: Obj, pods: list[Obj]) -> Node:
+def left_on(node: Obj, pods: list[Obj]) -> Room:
     """What the pods leave of a node."""
     here = [p for p in pods if p["spec"].get("nodeName") == node["metadata"]["name"] and _counts(p)]
     left: dict[str, int] = {}
@@ -75,7 +75,8 @@ def left_on(node: Obj, pods: list[Obj]) -> Node:
         used = sum((_requested(p, name) for p in here), Quantity(0))
         rest = Quantity.parse(text) - used
         left[name] = max(rest.milli() if name == "cpu" else rest.value(), 0)
-    return Node({name: has for name, has in left.items() if name != "pods"}, max(left.get("pods", 0) - len(here), 0))
+    count = max(left.pop("pods", 0) - len(here), 0)
+    return Room(np.array([count]), {name: np.array([has]) for name, has in left.items()})
 
 
 def _counts(pod: Obj) -> bool:
@@ -100,7 +101,7 @@ def selected(node: Obj, claim: Obj | None) -> bool:
 def recount(fed: Fed, claim: Obj | None, request: Obj) -> int:
     demand = on_node(demand_of({"resourceRequest": request}))
     pods = list(fed.pods.values())
-    return sum(left_on(one, pods).fits(demand) for one in fed.nodes.values() if selected(one, claim))
+    return sum(left_on(one, pods).replicas(demand) for one in fed.nodes.values() if selected(one, claim))
 
 
 amounts = st.fixed_dictionaries(

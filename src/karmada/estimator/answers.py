@@ -48,11 +48,12 @@ class _Recent(Generic[T]):
 class _Matches:
     """The nodes that a claim selects."""
 
-    __slots__ = ("matcher", "selected", "version")
+    __slots__ = ("matcher", "rows", "selected", "version")
 
     def __init__(self, claim: Obj | None) -> None:
         self.matcher = Matcher(claim)
         self.selected: Bools = np.zeros(0, np.bool_)
+        self.rows: Ints = np.zeros(0, np.int64)
         self.version = -1
 
     def update(self, snapshot: Snapshot) -> None:
@@ -61,11 +62,14 @@ class _Matches:
         self.selected = _resized(self.selected, len(snapshot.present))
         changed = np.flatnonzero(snapshot.facts_changed > self.version) if self.version >= 0 else snapshot.rows()
         self.version = snapshot.version
+        if not len(changed):
+            return
         self.selected[changed] = snapshot.present[changed]
         unclear = changed if not self.matcher.selects_all else changed[snapshot.tainted[changed]]
         for row in unclear[snapshot.present[unclear]].tolist():
             name, labels, taints = snapshot.facts(row)
             self.selected[row] = self.matcher.selects(name, labels) and self.matcher.tolerates(taints)
+        self.rows = np.flatnonzero(self.selected)
 
 
 class _Fits:
@@ -103,7 +107,7 @@ class Answers:
         """The rows of the nodes that a claim selects."""
         matches = self._matching(claim_key(claim), claim)
         matches.update(self._snapshot)
-        return np.flatnonzero(matches.selected)
+        return matches.rows
 
     def replicas(self, claim: Obj | None, demand: Demand) -> int:
         """How many replicas fit on the nodes that a claim selects."""

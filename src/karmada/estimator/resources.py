@@ -25,6 +25,11 @@ def demand_of(requirements: Obj | None) -> Demand:
     return read_demand(orjson.dumps(request)) if request else {}
 
 
+def on_node(demand: Demand) -> Demand:
+    """What of a demand a node has to have."""
+    return {name: need for name, need in demand.items() if counts_on_node(name)}
+
+
 def demand_key(requirements: Obj | None) -> bytes | None:
     """Equal for equal demands; None for no requirements at all, which is another thing than empty ones."""
     return None if requirements is None else orjson.dumps(requirements.get("resourceRequest"))

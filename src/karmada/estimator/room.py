@@ -1,17 +1,21 @@
 """What nodes have left, as arrays: a row for each node, an array for each resource.
 
-How many replicas fit, and placing some, are computed for all nodes at once. A resource that no node has has no array.
+How many replicas fit is computed for all nodes at once. A resource that no node has has no array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from karmada.estimator.amounts import Ints
 from karmada.estimator.resources import Demand
-from karmada.estimator.simulation import Node
+
+PODS_PER_NODE = 110
+"""Of a node that a model of nodes stands for."""
+_STEP = 256
+"""Rows at a time: replicas that are placed mostly fit on few nodes."""
 
 
 class Room:
@@ -22,6 +26,15 @@ class Room:
     def __init__(self, pods: Ints, left: dict[str, Ints]) -> None:
         self.pods = pods
         self.left = left
+
+    @classmethod
+    def of_grades(cls, grades: Iterable[tuple[int, Mapping[str, int]]]) -> Room:
+        """So many nodes of each grade, each with the least of its grade."""
+        known = list(grades)
+        counts = [count for count, _ in known]
+        names = {name for _, least in known for name in least}
+        left = {name: np.repeat([least.get(name, 0) for _, least in known], counts) for name in names}
+        return cls(np.full(sum(counts), PODS_PER_NODE, np.int64), left)
 
     def copy(self) -> Room:
         return Room(self.pods.copy(), {name: values.copy() for name, values in self.left.items()})
@@ -36,11 +49,22 @@ class Room:
             np.minimum(most, left[rows] // need, out=most)
         return most
 
+    def replicas(self, demand: Demand) -> int:
+        """How many fit on all nodes together."""
+        return int(self.fits(demand, np.arange(len(self.pods))).sum())
+
     def place(self, demand: Demand, replicas: int, rows: Ints) -> int:
         """As many of the replicas as fit, on the first nodes that can take them; returns how many."""
+        remaining = replicas
+        for start in range(0, len(rows), _STEP):
+            remaining -= self._place(demand, remaining, rows[start : start + _STEP])
+            if not remaining:
+                break
+        return replicas - remaining
+
+    def _place(self, demand: Demand, replicas: int, rows: Ints) -> int:
         fits = self.fits(demand, rows)
-        before = np.cumsum(fits) - fits
-        placed = np.clip(replicas - before, 0, fits)
+        placed = np.clip(replicas - (np.cumsum(fits) - fits), 0, fits)
         used = np.flatnonzero(placed)
         at, count = rows[used], placed[used]
         self.pods[at] -= count
@@ -48,14 +72,3 @@ class Room:
             if name in self.left:
                 self.left[name][at] -= need * count
         return int(count.sum())
-
-    def nodes(self, rows: Ints, names: Sequence[str]) -> list[Node]:
-        """Some nodes with some of their resources, to be placed on one by one."""
-        having = [name for name in names if name in self.left]
-        columns = [self.left[name][rows].tolist() for name in having]
-        pods = self.pods[rows].tolist()
-        if not columns:
-            return [Node({}, count) for count in pods]
-        return [
-            Node(dict(zip(having, amounts, strict=True)), count) for count, *amounts in zip(pods, *columns, strict=True)
-        ]

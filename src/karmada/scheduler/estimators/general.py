@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from karmada.estimator.amounts import Ints
-from karmada.estimator.resources import Demand, demand_key, demand_of
-from karmada.estimator.simulation import PODS_PER_NODE, nodes_of, on_node, place_one_set, replicas_on
+from karmada.estimator.resources import Demand, demand_key, demand_of, on_node
+from karmada.estimator.room import PODS_PER_NODE, Room
+from karmada.estimator.simulation import Component, place_one_set
 from karmada.estimator.terms import MAX_REPLICAS, Assumption
 from karmada.scheduler.capacity import Capacity, grades_of
 from karmada.scheduler.estimators.protocol import EstimateRequest
@@ -63,10 +64,10 @@ class GeneralEstimator:
         grades = grades_of(fleet.cluster(slot)) if self._models and demand is not None else None
         if grades is None or demand is None or not here.pods[0]:
             return by_summary
-        nodes = nodes_of(grades)
+        room = Room.of_grades(grades)
         for assumption in assumed:
-            place_one_set(nodes, assumption.components)
-        return min(int(here.pods[0]), replicas_on(nodes, on_node(demand)), MAX_REPLICAS)
+            place_one_set(room, [Component.of(component) for component in assumption.components])
+        return min(int(here.pods[0]), room.replicas(on_node(demand)), MAX_REPLICAS)
 
     # sets of components
 

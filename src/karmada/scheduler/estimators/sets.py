@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from karmada.estimator.amounts import PODS, quantity
-from karmada.estimator.simulation import Component, Simulation, nodes_of, place_one_set
+from karmada.estimator.room import Room
+from karmada.estimator.simulation import Component, complete_sets, place_one_set
 from karmada.estimator.terms import MAX_REPLICAS, Assumption
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.capacity import grades_of, left_over, summary_of
@@ -34,10 +35,10 @@ def sets_in(cluster: Obj, components: Sequence[Obj], assumed: Sequence[Assumptio
     grades = grades_of(cluster) if models else None
     if grades is None or most <= 0:
         return most
-    nodes = nodes_of(grades)
+    room = Room.of_grades(grades)
     for assumption in assumed:
-        place_one_set(nodes, assumption.components)
-    return Simulation(nodes, [Component.of(component) for component in components]).sets(most)
+        place_one_set(room, [Component.of(component) for component in assumption.components])
+    return complete_sets(room, [Component.of(component) for component in components], most)
 
 
 def _bound(pods: int, left: dict[str, int], components: Sequence[Obj]) -> int:

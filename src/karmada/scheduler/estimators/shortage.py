@@ -7,8 +7,7 @@ grade, which may be far below what it has. Other clusters count as one node with
 from __future__ import annotations
 
 from karmada.estimator.amounts import PODS, amount, quantity
-from karmada.estimator.resources import Demand, demand_of
-from karmada.estimator.simulation import on_node
+from karmada.estimator.resources import Demand, demand_of, on_node
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.capacity import grades_of, left_over, summary_of
 

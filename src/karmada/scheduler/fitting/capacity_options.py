@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from karmada.estimator.amounts import PODS, amount, quantity
-from karmada.estimator.resources import demand_of
-from karmada.estimator.simulation import on_node
+from karmada.estimator.resources import demand_of, on_node
 from karmada.kube.objects import meta
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj

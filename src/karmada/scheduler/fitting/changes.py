@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from karmada.api.taints import taint_text
 from karmada.estimator.amounts import PODS, quantity
-from karmada.estimator.simulation import PODS_PER_NODE
+from karmada.estimator.room import PODS_PER_NODE
 from karmada.kube.objects import meta
 from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
