@@ -38,7 +38,7 @@ class Nodes:
 @pytest.fixture
 async def plane(tmp_path: Path) -> AsyncIterator[Scheduling]:
     gates = "MultiplePodTemplatesScheduling=true"
-    async with scheduling(tmp_path, gates=gates, remote=[Nodes()]) as found:
+    async with scheduling(tmp_path, gates=gates, estimators=[Nodes()]) as found:
         found.plane.server.pipeline.paths[PATH] = estimates_page(found.scheduler.core)
         await found.clusters("down", "m1", "unknown")
         yield found

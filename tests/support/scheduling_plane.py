@@ -20,7 +20,7 @@ from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
 from karmada.kube.runtime.manager import Manager
-from karmada.scheduler.estimators.protocol import RemoteEstimator
+from karmada.scheduler.estimators.protocol import Estimator
 from karmada.scheduler.service.core import Options
 from karmada.scheduler.service.scheduler import BindingScheduler, scheduler_parts
 from tests.support.control_plane import NAMESPACES, ControlPlane, assemble, running
@@ -209,7 +209,7 @@ async def scheduling(
     *,
     gates: str = "",
     options: Options | None = None,
-    remote: Sequence[RemoteEstimator] = (),
+    estimators: Sequence[Estimator] = (),
     clock: Clock | None = None,
     settings: Settings | None = None,
     scheduler: bool = True,
@@ -221,7 +221,7 @@ async def scheduling(
     def parts(context: Context) -> list[Reconciler]:
         if gates:
             context.gates.set(gates)
-        return [*(scheduler_parts(context, options, remote) if scheduler else ()), *more(context)]
+        return [*(scheduler_parts(context, options, estimators) if scheduler else ()), *more(context)]
 
     async with running(folder, parts, clock=clock, settings=settings, no_execute_policies=no_execute_policies) as plane:
         yield Scheduling(plane)

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from karmada.descheduler.controller import Options as DeschedulingOptions
     from karmada.estimator.client.connections import Connections
     from karmada.estimator.client.options import ClientOptions
-    from karmada.scheduler.estimators.protocol import RemoteEstimator
+    from karmada.estimator.members import MemberEstimators
+    from karmada.scheduler.estimators.protocol import Estimator, LocalEstimator, RemoteEstimator
     from karmada.scheduler.service.core import Core, Options
 
 MANY = frozenset({Work.gvr, ResourceBinding.gvr, ClusterResourceBinding.gvr})
@@ -98,6 +99,7 @@ class Assembly:
         self.metrics.registry.register(SettingMetrics(self.context.settings))
         self._added: set[Component] = set()
         self._connections: Connections | None = None
+        self._member_estimators: MemberEstimators | None = None
 
     def add_controllers(self, election: Election | None = None) -> None:
         """Every controller that settings and gates enable."""
@@ -109,19 +111,25 @@ class Assembly:
     def add_scheduler(
         self,
         options: Options | None = None,
-        remote: Sequence[RemoteEstimator] = (),
+        estimators: Sequence[Estimator] = (),
         election: Election | None = None,
-        estimators: ClientOptions | None = None,
+        *,
+        client: ClientOptions | None = None,
+        in_process: bool = False,
     ) -> Core:
-        """`estimators`: how those of the clusters are called, if they are."""
+        """`client`: how the estimators of the clusters are called, if they are.
+
+        `in_process`: whether those of the members in mode Push are in this process.
+        """
         from karmada.scheduler.service.scheduler import scheduler_parts
 
         before: list[Part] = []
-        if estimators is not None:
-            connections = self.estimator_connections(estimators)
-            accurate, first_round = _accurate(connections, self.context.clock)
-            before, remote = [first_round], [*remote, accurate]
-        parts = scheduler_parts(self.context, options, remote)
+        if in_process:
+            estimators = [*estimators, _in_process(self.member_estimators())]
+        if client is not None:
+            accurate, first_round = _accurate(self.estimator_connections(client), self.context.clock)
+            before, estimators = [first_round], [*estimators, accurate]
+        parts = scheduler_parts(self.context, options, estimators)
         self.add([*before, *parts], election)
         return parts[0].core
 
@@ -130,15 +138,22 @@ class Assembly:
         estimators: ClientOptions,
         options: DeschedulingOptions | None = None,
         election: Election | None = None,
+        *,
+        in_process: bool = False,
     ) -> None:
-        """`estimators`: how those of the clusters are called."""
-        from karmada.descheduler.controller import descheduler_parts
+        """`estimators`: how those of the clusters are called; `in_process`: those of members are in this process."""
+        from karmada.descheduler.controller import Estimators, descheduler_parts
         from karmada.estimator.client.calls import Calls
         from karmada.estimator.client.connections import FirstRound
 
         connections, clock = self.estimator_connections(estimators), self.context.clock
         connected = FirstRound(connections, clock).start
-        self.add(descheduler_parts(self.context, Calls(connections, clock), options, connected), election)
+        calls: Estimators = Calls(connections, clock)
+        if in_process:
+            from karmada.estimator.in_process_first import InProcessFirst
+
+            calls = InProcessFirst(self.member_estimators(), calls)
+        self.add(descheduler_parts(self.context, calls, options, connected), election)
 
     def estimator_connections(self, options: ClientOptions) -> Connections:
         """The connections to estimators, one set for all parts of the process; made at the first use."""
@@ -149,6 +164,16 @@ class Assembly:
             self._connections = Connections(context.informers, context.client, context.clock, options)
             self.manager.add(self._connections)
         return self._connections
+
+    def member_estimators(self) -> MemberEstimators:
+        """Estimators of the members in this process, one set for all its parts; made at the first use."""
+        if self._member_estimators is None:
+            from karmada.estimator.members import MemberEstimators
+
+            context = self.context
+            self._member_estimators = MemberEstimators(context.informers, context.members, context.gates, context.clock)
+            context.shared.append(self._member_estimators)
+        return self._member_estimators
 
     def add(self, parts: Iterable[Part], election: Election | None = None) -> None:
         """Run these parts, with an election only while its lease is held.
@@ -168,6 +193,12 @@ class Assembly:
         own = (part.metrics for part in made if isinstance(part, Reconciler))
         for collector in {collector for collector in own if collector is not None}:
             self.metrics.registry.register(collector)
+
+
+def _in_process(estimators: MemberEstimators) -> LocalEstimator:
+    from karmada.scheduler.estimators.in_process import InProcessEstimator
+
+    return InProcessEstimator(estimators)
 
 
 def _accurate(connections: Connections, clock: Clock) -> tuple[RemoteEstimator, Component]:

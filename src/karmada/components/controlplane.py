@@ -56,6 +56,7 @@ class ControlPlane:
         allow_no_execute_taint_policy: bool = False,
         estimators: ClientOptions | None = None,
         descheduling: Descheduling | None = None,
+        in_process_estimator: bool = False,
     ) -> None:
         """`estimators`: how those of the clusters are called by the scheduler, if they are."""
         self.clock = clock or RealClock()
@@ -63,6 +64,7 @@ class ControlPlane:
         self.gates = gates or default_gates()
         self._estimators = estimators
         self._descheduling = descheduling
+        self._in_process = in_process_estimator
         self.server = control_plane_server(
             config,
             self.clock,
@@ -110,11 +112,15 @@ class ControlPlane:
         )
         self.context = assembly.context
         assembly.add_controllers(self._election(election.CONTROLLERS))
-        scheduler = assembly.add_scheduler(election=self._election(election.SCHEDULER), estimators=self._estimators)
+        scheduler = assembly.add_scheduler(
+            election=self._election(election.SCHEDULER), client=self._estimators, in_process=self._in_process
+        )
         self.server.pipeline.paths[PATH] = estimates_page(scheduler)
         if self._descheduling is not None:
             lease = self._election(election.DESCHEDULER)
-            assembly.add_descheduler(self._descheduling.estimators, self._descheduling.options, lease)
+            assembly.add_descheduler(
+                self._descheduling.estimators, self._descheduling.options, lease, in_process=self._in_process
+            )
         self.server.metrics.others = lambda: assembly.metrics.expose()[0]
         return assembly.manager
 

@@ -47,6 +47,12 @@ scheduler_estimator_flags = together(
     estimator_client_flags,
 )
 
+in_process_estimator_flag = switch(
+    "--in-process-estimator",
+    False,
+    "Estimate node by node what clusters in mode Push can take, from the nodes and pods that are watched anyway.",
+)
+
 
 def estimator_options_from(given: Given) -> ClientOptions:
     """Raises click.ClickException with the fields that cannot be, as Karmada names them."""

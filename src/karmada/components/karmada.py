@@ -7,7 +7,11 @@ from typing import Any
 import click
 
 from karmada.components.descheduler_flags import descheduling_options_from, optional_descheduling_flags
-from karmada.components.estimator_flags import estimator_options_from, scheduler_estimator_flags
+from karmada.components.estimator_flags import (
+    estimator_options_from,
+    in_process_estimator_flag,
+    scheduler_estimator_flags,
+)
 from karmada.components.flags import (
     admission_flags,
     controller_flags,
@@ -26,6 +30,7 @@ flags = together(
     feature_gates_flag,
     admission_flags,
     controller_flags,
+    in_process_estimator_flag,
     scheduler_estimator_flags,
     optional_descheduling_flags,
     ready_flag,
@@ -57,6 +62,7 @@ def main(**given: Any) -> None:
             allow_no_execute_taint_policy=taint_policies,
             estimators=estimators if given["enable_scheduler_estimator"] else None,
             descheduling=Descheduling(estimators, descheduling) if given["enable_descheduler"] else None,
+            in_process_estimator=given["in_process_estimator"],
         )
 
     run_server(config, make, "Control plane", given)

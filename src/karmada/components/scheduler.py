@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from karmada.estimator.client.options import ClientOptions
     from karmada.kube.client.config import RestConfig
     from karmada.kube.runtime.features import FeatureGates
-    from karmada.scheduler.estimators.protocol import RemoteEstimator
+    from karmada.scheduler.estimators.protocol import Estimator
     from karmada.scheduler.service.core import Options
 
 COMPONENT = "karmada-scheduler"
@@ -46,7 +46,10 @@ HEALTH_PORT = 10351
 
 
 class SchedulerProcess(Process):
-    """A scheduler over the network, with its endpoints; `election` None: it works without a lease."""
+    """A scheduler over the network, with its endpoints; `election` None: it works without a lease.
+
+    `client`: how the estimators of the clusters are called, if they are.
+    """
 
     def __init__(
         self,
@@ -57,11 +60,11 @@ class SchedulerProcess(Process):
         election: Election | None = None,
         metrics_address: Address | None = None,
         health_address: Address | None = None,
-        remote: Sequence[RemoteEstimator] = (),
-        estimators: ClientOptions | None = None,
+        estimators: Sequence[Estimator] = (),
+        client: ClientOptions | None = None,
     ) -> None:
         super().__init__(config, COMPONENT, gates, metrics_address=metrics_address, health_address=health_address)
-        self.assembly.add_scheduler(options, remote, election, estimators)
+        self.assembly.add_scheduler(options, estimators, election, client=client)
 
 
 flags = together(
@@ -122,7 +125,7 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> SchedulerProcess:
         election=election_from(given, scheduler_lease(given["scheduler_name"])),
         metrics_address=given["metrics_bind_address"],
         health_address=health_address_from(given),
-        estimators=estimator_options_from(given) if given["enable_scheduler_estimator"] else None,
+        client=estimator_options_from(given) if given["enable_scheduler_estimator"] else None,
     )
 
 

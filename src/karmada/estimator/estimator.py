@@ -60,6 +60,7 @@ class ClusterEstimator:
         self._assumes = gates.enabled("SchedulingOvercommitProtection")
         self._by_nodes = NodeResourceEstimator(self._snapshot)
         self._by_quotas = ResourceQuotaEstimator(self._quotas.list if self._quotas is not None else None)
+        self._quota_changes = 0
         self._unsubscribe: list[Callable[[], None]] = []
 
     # life
@@ -70,6 +71,8 @@ class ClusterEstimator:
             self._nodes.add_handler(self._snapshot.node_changed),
             self._pods.add_handler(self._snapshot.pod_changed),
         ]
+        if self._quotas is not None:
+            self._unsubscribe.append(self._quotas.add_handler(self._quota_changed))
         if workloads:
             self._workloads = Workloads(self._informers)
 
@@ -77,6 +80,14 @@ class ClusterEstimator:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._unsubscribe.clear()
+
+    def _quota_changed(self, _old: Obj | None, _new: Obj | None) -> None:
+        self._quota_changes += 1
+
+    @property
+    def version(self) -> int:
+        """Grows with every change that estimates may depend on, except for unschedulable replicas."""
+        return self._snapshot.version + self._quota_changes
 
     @property
     def synced(self) -> bool:

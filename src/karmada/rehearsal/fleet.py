@@ -59,6 +59,8 @@ class RehearsalFleet:
     settings: Settings = field(default_factory=Settings)
     gates: FeatureGates = field(default_factory=default_gates)
     start_at: float = 1_700_000_000.0
+    in_process_estimator: bool = False
+    """As the flag of `karmada`."""
 
     def __post_init__(self) -> None:
         self.clock = FakeClock(self.start_at)
@@ -97,7 +99,7 @@ class RehearsalFleet:
             open_member=self._open,
         )
         assembly.add_controllers()
-        assembly.add_scheduler()
+        assembly.add_scheduler(in_process=self.in_process_estimator)
         await assembly.manager.start()
         self._assembly = assembly
 

@@ -264,7 +264,7 @@ class NodeEstimator:
 
 
 async def test_the_estimator_that_decided_is_named(folder: Path) -> None:
-    async with scheduling(folder, clock=RealClock(), remote=[NodeEstimator()]) as plane:
+    async with scheduling(folder, clock=RealClock(), estimators=[NodeEstimator()]) as plane:
         plane.plane.server.pipeline.paths[PATH] = estimates_page(plane.scheduler.core)
         await plane.clusters("m1", "m2", pods=12)
         await plane.cluster("m3", pods=12, taints=[{"key": "maintenance", "effect": "NoSchedule"}])

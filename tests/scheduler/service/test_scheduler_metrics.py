@@ -74,7 +74,7 @@ async def scraping(folder: Path, *, gates: str = "", remote: RemoteEstimator | N
         def parts(context: Context) -> list[Reconciler]:
             if gates:
                 context.gates.set(gates)
-            return [*scheduler_parts(context, remote=[remote] if remote is not None else [])]
+            return [*scheduler_parts(context, estimators=[remote] if remote is not None else [])]
 
         assembly = assemble(plane.plane.server, parts)
         manager, metrics = assembly.manager, assembly.metrics

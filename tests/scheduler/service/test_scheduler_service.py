@@ -351,7 +351,7 @@ class Far:
 
 async def test_estimators_far_away_take_part_and_are_done_without_when_they_fail(plane_folder: Path) -> None:
     far = Far()
-    async with scheduling(plane_folder, remote=[far]) as plane:
+    async with scheduling(plane_folder, estimators=[far]) as plane:
         await plane.clusters("m1", "m2", pods=9)
         await plane.bind("a-deployment", deployment(6, placement(DYNAMIC)))
         assert await plane.targets("a-deployment") == {"m1": 1, "m2": 5}

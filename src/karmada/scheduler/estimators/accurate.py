@@ -18,8 +18,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import orjson
-
 from karmada.estimator.client.calls import Answer, Calls, about, settled
 from karmada.estimator.contract import (
     MAX_AVAILABLE_COMPONENT_SETS,
@@ -110,7 +108,7 @@ class AccurateEstimator:
         return 0 if assumed is one.assumed else _replicas_since(one.assumed, assumed, request)
 
     def _of(self, request: EstimateRequest) -> _Known:
-        key = _key(request)
+        key = request.key()
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = _Known(_encoded(request))
@@ -129,17 +127,10 @@ class AccurateEstimator:
         return self._calls.begin(method, requests, about(request.workload.resource))
 
 
-def _key(request: EstimateRequest) -> bytes:
-    if request.sets:
-        return orjson.dumps([request.workload.resource.get("namespace"), request.components])
-    return orjson.dumps(request.requirements)
-
-
 def _encoded(request: EstimateRequest) -> bytes:
     try:
         if request.sets:
-            namespace = request.workload.resource.get("namespace") or ""
-            message = sets_request(SetsQuery("", request.components, namespace))
+            message = sets_request(SetsQuery("", request.components, request.namespace))
         else:
             message = replicas_request(ReplicasQuery("", request.requirements))
     except ValueError as error:

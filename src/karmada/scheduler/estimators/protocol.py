@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Protocol, cast, runtime_checkable
 
+import orjson
+
 from karmada.estimator.amounts import Ints
 from karmada.estimator.terms import Assumption
 from karmada.kube.objects.types import Obj
@@ -43,6 +45,16 @@ class EstimateRequest:
     def assumed(self) -> Mapping[str, Sequence[Assumption]]:
         """By cluster, what was placed there but does not show yet."""
         return self.workload.assumed
+
+    @property
+    def namespace(self) -> str:
+        return self.workload.resource.get("namespace") or ""
+
+    def key(self) -> bytes:
+        """Equal for requests that differ at most in their clusters and in what is assumed there."""
+        if self.sets:
+            return orjson.dumps([self.namespace, self.components])
+        return orjson.dumps(self.requirements)
 
     def names(self) -> list[str]:
         names: list[str] = self.fleet.named[self.slots].tolist()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from karmada.kube.runtime.features import FeatureGates
 from karmada.scheduler.algorithm import Profile
 from karmada.scheduler.estimators.general import GeneralEstimator
-from karmada.scheduler.estimators.protocol import LocalEstimator, RemoteEstimator, divided
+from karmada.scheduler.estimators.protocol import Estimator, LocalEstimator, RemoteEstimator, divided
 from karmada.scheduler.meter import NOBODY, Meter
 from karmada.scheduler.plugins import EVERYTHING, builtin, discover, estimators_of, profile_of
 
@@ -27,13 +27,13 @@ def assemble(
     plugins: Sequence[str] = (EVERYTHING,),
     *,
     propagate_empty: bool = False,
-    remote: Sequence[RemoteEstimator] = (),
+    estimators: Sequence[Estimator] = (),
     meter: Meter = NOBODY,
 ) -> Algorithm:
-    """Raises PluginError."""
+    """`estimators` are used besides the general one and those of plug-ins. Raises PluginError."""
     registry = discover(builtin(workload_affinity=gates.enabled("WorkloadAffinity")))
     components = gates.enabled("MultiplePodTemplatesScheduling")
     profile = profile_of(registry, plugins, components=components, propagate_empty=propagate_empty, meter=meter)
-    local, awaited = divided(estimators_of(registry, plugins))
+    local, remote = divided([*estimators, *estimators_of(registry, plugins)])
     general = GeneralEstimator(models=gates.enabled("CustomizedClusterResourceModeling"))
-    return Algorithm(profile, [general, *local], [*remote, *awaited])
+    return Algorithm(profile, [general, *local], remote)

@@ -18,7 +18,7 @@ from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.scheduler.algorithm import in_sets, schedule, schedule_remotely
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.estimators.answered import Answered
-from karmada.scheduler.estimators.protocol import FollowsReports, RemoteEstimator
+from karmada.scheduler.estimators.protocol import Estimator, FollowsReports
 from karmada.scheduler.failures import Reason
 from karmada.scheduler.filters.workload_affinity import AFFINITY, ANTI_AFFINITY
 from karmada.scheduler.fleet import Fleet
@@ -46,14 +46,14 @@ class Options:
 
 class Core:
     def __init__(
-        self, context: Context, options: Options, remote: Sequence[RemoteEstimator] = (), meter: Meter = NOBODY
+        self, context: Context, options: Options, estimators: Sequence[Estimator] = (), meter: Meter = NOBODY
     ) -> None:
         self.options = options
         self.by_priority = context.gates.enabled("PriorityBasedScheduling")
         self.pauses: Pauses = Short() if self.by_priority else Doubling(context.clock, options.limits)
         self.components = context.gates.enabled("MultiplePodTemplatesScheduling")
         self._algorithm = assemble(
-            context.gates, options.plugins, propagate_empty=options.propagate_empty, remote=remote, meter=meter
+            context.gates, options.plugins, propagate_empty=options.propagate_empty, estimators=estimators, meter=meter
         )
         self._following = [one for one in self._algorithm.remote if isinstance(one, FollowsReports)]
         self._clusters = context.informers.of(Cluster.gvr)

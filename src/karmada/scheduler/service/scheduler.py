@@ -22,7 +22,7 @@ from karmada.kube.runtime.lanes import Lanes
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.own_writes import OwnWrites
 from karmada.scheduler.decision import Decision
-from karmada.scheduler.estimators.protocol import RemoteEstimator
+from karmada.scheduler.estimators.protocol import Estimator
 from karmada.scheduler.failures import Reason, Verdict, verdict
 from karmada.scheduler.request import Request
 from karmada.scheduler.service import writing
@@ -53,10 +53,10 @@ log = get_logger("scheduler")
 
 
 def scheduler_parts(
-    context: Context, options: Options | None = None, remote: Sequence[RemoteEstimator] = ()
+    context: Context, options: Options | None = None, estimators: Sequence[Estimator] = ()
 ) -> Sequence[BindingScheduler]:
     metrics = SchedulerMetrics(context.clock)
-    core = Core(context, options or Options(), remote, metrics)
+    core = Core(context, options or Options(), estimators, metrics)
     kinds: tuple[Kind, ...] = (ResourceBinding, ClusterResourceBinding)
     parts = [BindingScheduler(context, kind, core, metrics) for kind in kinds]
 

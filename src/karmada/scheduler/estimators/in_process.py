@@ -1,0 +1,79 @@
+"""The accurate estimator without a network: the estimators of members that are in this process.
+
+It knows nothing of clusters that have none, or whose caches are not complete yet. A number is computed once for each
+cluster and requirements, until something changes in that cluster.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from karmada.estimator.amounts import Ints
+from karmada.estimator.terms import Assumption, EstimateError, MemberEstimator
+from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
+
+NAME = "in-process-estimator"
+_REQUIREMENTS = 1024
+"""As many different ones are remembered."""
+
+
+class VersionedEstimator(MemberEstimator, Protocol):
+    @property
+    def version(self) -> int:
+        """Another number, another state of the member."""
+        ...
+
+
+class Estimators(Protocol):
+    def get(self, cluster: str, /) -> VersionedEstimator | None: ...
+
+
+class InProcessEstimator:
+    name = NAME
+
+    def __init__(self, estimators: Estimators) -> None:
+        self._estimators = estimators
+        self._known: OrderedDict[bytes, dict[str, tuple[VersionedEstimator, int, int]]] = OrderedDict()
+        """By requirements and cluster: whose number it is, as of which version, and the number."""
+
+    def estimate(self, request: EstimateRequest) -> Ints:
+        known, assumed, find = self._of(request.key()), request.assumed, self._estimators.get
+        found: list[int] = []
+        for name in request.names():
+            estimator = find(name)
+            if estimator is None:
+                found.append(UNKNOWN)
+                continue
+            if assumed and name in assumed:
+                found.append(_estimate(estimator, request, assumed[name]))
+                continue
+            version, last = estimator.version, known.get(name)
+            if last is None or last[1] != version or last[0] is not estimator:
+                last = known[name] = (estimator, version, _estimate(estimator, request, ()))
+                if last[2] == UNKNOWN:
+                    del known[name]
+            found.append(last[2])
+        return np.array(found, np.int64)
+
+    def _of(self, key: bytes) -> dict[str, tuple[VersionedEstimator, int, int]]:
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = {}
+            if len(self._known) > _REQUIREMENTS:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        return known
+
+
+def _estimate(estimator: VersionedEstimator, request: EstimateRequest, assumed: Sequence[Assumption]) -> int:
+    try:
+        if request.sets:
+            return estimator.max_available_component_sets(request.components, request.namespace, assumed)
+        return estimator.max_available_replicas(request.requirements, assumed)
+    except EstimateError:
+        return UNKNOWN
