@@ -220,6 +220,17 @@ async def test_what_would_make_it_fit_is_suggested_and_is_true(plane: Scheduling
     assert "would fit" not in printed
 
 
+async def test_what_would_make_it_go_to_a_cluster_is_suggested(plane: Scheduling) -> None:
+    await plane.clusters("m1", pods=4)
+    await plane.cluster("m2", pods=4, taints=[{"key": "maintenance", "effect": "NoSchedule"}])
+    await plane.bind("settings-configmap", config_map({}))
+    printed = (await explain(plane, "cm/settings", "--cluster", "m2")).output
+    assert "It would go to m2 if:\n  - the taint maintenance:NoSchedule were tolerated\n" in printed
+    assert "would go" not in (await explain(plane, "cm/settings", "--cluster", "m1")).output
+    unknown = await explain(plane, "cm/settings", "--cluster", "m9")
+    assert unknown.output == 'error: cluster "m9" is not joined (known: m1, m2)\n'
+
+
 async def test_the_example_of_the_documentation_is_true(plane: Scheduling) -> None:
     await plane.clusters("member1", pods=20)
     await plane.clusters("member2", pods=10)

@@ -11,7 +11,7 @@ from karmada.kube.objects.types import Obj
 from karmada.scheduler.algorithm import Profile, schedule
 from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.estimators.general import GeneralEstimator
-from karmada.scheduler.fitting.judge import Judge, exceeded
+from karmada.scheduler.fitting.judge import Judge, fits
 from karmada.scheduler.fitting.situation import Situation
 from karmada.scheduler.fitting.suggestions import SHOWN, Advice, suggest
 from karmada.scheduler.fleet import Fleet
@@ -41,8 +41,7 @@ def advice_on(spec: Obj, clusters: Sequence[Obj], *, profile: Profile | None = N
     for suggestion in advice.suggestions:
         then = suggestion.apply(situation)
         decision = schedule(then.request, Fleet.of(then.clusters()), [GeneralEstimator(), *then.answers], profile)
-        assert decision.failure is None
-        assert not exceeded(then, decision.targets)
+        assert fits(then, decision)
     return advice
 
 
@@ -261,6 +260,32 @@ def test_a_quota_that_refuses_the_result() -> None:
         "replicas were 3",
         "a replica requested 600m cpu",
     ]
+
+
+# into one cluster
+
+
+@pytest.mark.parametrize(
+    ("where", "left", "text"),
+    [
+        (placement(DYNAMIC, spread("cluster", 1, 1)), "9", "maxGroups of the spread constraint by cluster were 2"),
+        (placement(DYNAMIC, spread("cluster", 1, 1)), "9", "m2 had 2 more pods"),
+        (placement(DYNAMIC, clusterAffinity={"exclude": ["m2"]}), "9", "the affinity admitted m2 (exclude lists it)"),
+        (placement(DYNAMIC), "0", "m2 had 2 more pods"),
+    ],
+)
+def test_what_would_make_it_go_to_a_cluster_that_it_does_not_go_to(where: Obj, left: str, text: str) -> None:
+    clusters = [cluster("m1", summary=has(pods="10")), cluster("m2", summary=has(pods=left))]
+    advice = advice_on(deployment(3, where), clusters, into="m2")
+    assert text in [one.text for one in advice.suggestions]
+    assert {"m1"}.isdisjoint(word for one in advice.suggestions for word in one.text.split())
+    assert advice.data["suggestions"][0]["text"].startswith("goes to m2 if ")
+
+
+def test_replicas_that_are_placed_stay_until_they_are_placed_anew() -> None:
+    clusters = [cluster("m1", summary=pods(10)), cluster("m2", summary=pods(10))]
+    spec = deployment(4, placement(DYNAMIC), previous={"m1": 4})
+    assert texts(spec, clusters, into="m2") == ["all its replicas were placed anew (a WorkloadRebalancer does that)"]
 
 
 # several at once, none, and limits

@@ -32,7 +32,9 @@ def fits(situation: Situation) -> bool:
     """With a fleet made anew, so that nothing that was kept can be wrong."""
     fleet = Fleet.of(situation.clusters())
     decision = schedule(situation.request, fleet, [*ESTIMATORS, *situation.answers], PROFILE)
-    return decision.failure is None and not exceeded(situation, decision.targets)
+    targets = [target["name"] for target in decision.targets]
+    there = not situation.into or situation.into in targets
+    return decision.failure is None and there and not exceeded(situation, decision.targets)
 
 
 class Peers:
@@ -58,7 +60,8 @@ def random_situation(random: Random) -> Situation:
         assumed={name: [random_assumption(random)] for name in names if random.random() < 0.1},
     )
     quotas = [random_quota(random)] if random.random() < 0.2 else []
-    return Situation(request, Fleet.of(clusters), random_answers(random, names), quotas)
+    into = random.choice(names) if names and random.random() < 0.2 else ""
+    return Situation(request, Fleet.of(clusters), random_answers(random, names), quotas, into)
 
 
 def random_spreads(random: Random, where: Obj) -> Obj:

@@ -35,6 +35,15 @@ _SCHEDULING = (
 )
 
 
+class Aim(NamedTuple):
+    """What is to be explained: a resource, and, if a cluster is named, why it is not there."""
+
+    kind: str
+    name: str
+    namespace: str
+    cluster: str
+
+
 class Found(NamedTuple):
     binding: Obj
     events: list[Obj]
@@ -48,18 +57,20 @@ class Found(NamedTuple):
     left: tuple[str, ...] = ()
     """The clusters it is leaving: why, and what its copies there wait for."""
     advice: Advice | None = None
-    """What would make it fit; None if it fits."""
+    """What would make it fit, or go to the cluster that was named; None if it does."""
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="TYPE/NAME", required=True)
 @connect.namespace_flag
+@click.option("--cluster", default="", help="Say what would make it go to this cluster.")
 @click.option("--fresh", is_flag=True, help="Ignore the current result of scheduling.")
 @scheduling.algorithm_flags
 @connect.connection_flags
 def why(
     names: tuple[str, ...],
     namespace: str,
+    cluster: str,
     fresh: bool,
     plugins: str,
     feature_gates: str,
@@ -72,13 +83,15 @@ def why(
     \b
     Examples:
       karmadactl why deployment/nginx
+      karmadactl why deployment/nginx --cluster member3
       karmadactl why clusterrole reader
       karmadactl why rb/nginx-deployment -n prod -o json
     """
     kind, name = _parsed(names)
     scheduler = scheduling.Scheduler(plugins, feature_gates)
     config = connect.control_config(kubeconfig, karmada_context)
-    found = connect.run(_look(config, scheduler, kind, name, namespace or config.namespace, fresh=fresh))
+    aim = Aim(kind, name, namespace or config.namespace, cluster)
+    found = connect.run(_look(config, scheduler, aim, fresh=fresh))
     click.echo(scheduling.formatted(_data(found), output) if output else "\n".join(_lines(found)))
 
 
@@ -93,22 +106,22 @@ def _parsed(names: tuple[str, ...]) -> tuple[str, str]:
 # looking
 
 
-async def _look(
-    config: RestConfig, scheduler: scheduling.Scheduler, kind: str, name: str, namespace: str, *, fresh: bool
-) -> Found:
+async def _look(config: RestConfig, scheduler: scheduling.Scheduler, aim: Aim, *, fresh: bool) -> Found:
     from karmada.api.cluster import Cluster
+    from karmada.cli.prediction.trials import check
     from karmada.kube.client.discovery import NoMatch
     from karmada.scheduler.fleet import Fleet
 
     async with connect.connected(config) as client:
         try:
-            mapping = await client.mapper.named(kind)
+            mapping = await client.mapper.named(aim.kind)
         except NoMatch:
-            raise connect.failure(f'the server doesn\'t have a resource type "{kind}"') from None
-        binding = await _binding(client, mapping, name, namespace if mapping.namespaced else "")
+            raise connect.failure(f'the server doesn\'t have a resource type "{aim.kind}"') from None
+        binding = await _binding(client, mapping, aim.name, aim.namespace if mapping.namespaced else "")
         await scheduler.follow(client)
         events = await _events(client, binding)
         clusters = (await client.list_all(Cluster.gvr)).items
+        check(clusters, [aim.cluster] if aim.cluster else ())
         fleet = Fleet.of(clusters)
         namespace = binding["metadata"].get("namespace", "")
         others = await scheduler.others(client, namespace)
@@ -131,18 +144,19 @@ async def _look(
     )
     deleting = [fleet.names[slot] for slot in fleet.deleting.nonzero()[0].tolist()]
     need = _need(binding, deleting, decision, scheduler.components)
-    return Found(binding, events, need, decision, dead, left, scheduler.advise(decision, quotas, estimates))
+    advice = scheduler.advise(decision, quotas, estimates, into=aim.cluster)
+    return Found(binding, events, need, decision, dead, left, advice)
 
 
 async def _left(client: Client, binding: Obj, clusters: Iterable[Obj]) -> tuple[str, ...]:
+    if not binding["spec"].get("gracefulEvictionTasks"):
+        return ()
     import time
 
     from karmada.cli.prediction import evictions
     from karmada.cli.prediction.running import running
     from karmada.components.setting_metrics import read
 
-    if not binding["spec"].get("gracefulEvictionTasks"):
-        return ()
     settings = read((await running(client)).settings)
     by_name = {cluster["metadata"]["name"]: cluster for cluster in clusters}
     return tuple(evictions.in_words(binding, by_name, settings, time.time()))

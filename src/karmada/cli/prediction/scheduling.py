@@ -118,15 +118,17 @@ class Scheduler:
         decision: Decision,
         quotas: Sequence[Obj],
         estimates: Sequence[Answered] = (),
+        *,
+        into: str = "",
         seconds: float = ADVICE_SECONDS,
     ) -> Advice | None:
-        """What would make it fit; None if it does. `seconds` is how long to look for that."""
+        """What would make it fit (into a cluster); None if it does. `seconds` is how long to look for that."""
         from karmada.scheduler.fitting.judge import Judge
         from karmada.scheduler.fitting.situation import Situation
         from karmada.scheduler.fitting.suggestions import suggest
 
         first = decision.attempts[0]
-        situation = Situation(first.request, first.candidates.fleet, estimates, quotas)
+        situation = Situation(first.request, first.candidates.fleet, estimates, quotas, into)
         judge = Judge(self._algorithm.local, self._algorithm.profile, seconds=seconds)
         return suggest(situation, judge, decision)
 
@@ -242,7 +244,13 @@ def advised(advice: Advice | None) -> list[str]:
         return [*quota, *message]
     more = len(advice.suggestions) - len(advice.shown)
     rest = [f"  ({more} more with -o yaml)"] if more else []
-    return [*quota, *message, "It would fit if:", *(f"  - {suggestion.text}" for suggestion in advice.shown), *rest]
+    return [
+        *quota,
+        *message,
+        f"It would {advice.goal} if:",
+        *(f"  - {suggestion.text}" for suggestion in advice.shown),
+        *rest,
+    ]
 
 
 def as_data(decision: Decision, advice: Advice | None) -> Obj:

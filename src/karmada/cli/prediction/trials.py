@@ -132,4 +132,6 @@ def advise(scheduler: scheduling.Scheduler, outcomes: Sequence[Outcome], quotas:
     for outcome in outcomes:
         left = min(end - time.monotonic(), scheduling.ADVICE_SECONDS)
         if left > 0:
-            outcome.advice = scheduler.advise(outcome.decision, quotas[outcome.namespace], outcome.estimates, left)
+            outcome.advice = scheduler.advise(
+                outcome.decision, quotas[outcome.namespace], outcome.estimates, seconds=left
+            )

@@ -50,12 +50,11 @@ class Judge:
         self._changed: Mapping[str, Obj] = {}
 
     def fits(self, situation: Situation) -> bool:
-        """Whether it can be scheduled and no quota refuses the result. Raises OutOfTrials."""
+        """Whether the situation, decided on trial, is as it should be. Raises OutOfTrials."""
         if not self.trials or self._now() > self._end:
             raise OutOfTrials
         self.trials -= 1
-        decision = self.decide(situation)
-        return decision.failure is None and not exceeded(situation, decision.targets)
+        return fits(situation, self.decide(situation))
 
     def decide(self, situation: Situation) -> Decision:
         estimators = [*self._estimators, *situation.answers]
@@ -76,6 +75,13 @@ class Judge:
         if changes:
             self._fleet, self._changed = self._fleet.updated(changes), wanted
         return self._fleet
+
+
+def fits(situation: Situation, decision: Decision) -> bool:
+    """Whether it is scheduled, to the cluster that is wanted if one is, and no quota refuses the result."""
+    if decision.failure is not None or exceeded(situation, decision.targets):
+        return False
+    return not situation.into or any(target["name"] == situation.into for target in decision.targets)
 
 
 def exceeded(situation: Situation, targets: Sequence[Obj]) -> str:

@@ -71,10 +71,13 @@ def options(situation: Situation, decision: Decision, judge: Judge) -> list[Opti
 
 def _candidates(situation: Situation, attempt: Attempt) -> list[str]:
     """The clusters that passed the filters, best first."""
-    ranking = attempt.ranking
-    if ranking is None:
-        return attempt.candidates.fleet.named[attempt.candidates.slots].tolist()  # type: ignore[no-any-return]
-    return _mixed(situation, ranking.names(np.arange(len(ranking.slots))))
+    ranking, candidates = attempt.ranking, attempt.candidates
+    names: list[str] = (
+        candidates.fleet.named[candidates.slots].tolist()
+        if ranking is None
+        else ranking.names(np.arange(len(ranking.slots)))
+    )
+    return _mixed(situation, [name for name in names if situation.into in ("", name)])
 
 
 def _mixed(situation: Situation, names: Sequence[str]) -> list[str]:
@@ -120,6 +123,7 @@ def _refused(situation: Situation, attempt: Attempt, judge: Judge) -> list[Refus
     found = {
         name: Refused(attempt, name, tuple(filter_name for filter_name, _ in refusals))
         for name, refusals in attempt.candidates.obstacles()
+        if situation.into in ("", name)
     }
     if not found:
         return []

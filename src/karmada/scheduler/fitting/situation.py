@@ -24,6 +24,8 @@ class Situation:
     """Of estimators that cannot be called again and again: what they returned for this workload, taken as given."""
     quotas: Sequence[Obj] = ()
     """The FederatedResourceQuotas that the result must not exceed."""
+    into: str = ""
+    """The cluster that it is to go to; empty if any will do."""
     changed: Mapping[str, Obj] = field(default_factory=dict)
     """Clusters that are different from those of the fleet, by name."""
 

@@ -14,7 +14,7 @@ from itertools import combinations, zip_longest
 from karmada.kube.objects.types import Obj
 from karmada.scheduler.decision import Decision
 from karmada.scheduler.fitting.changes import Change, Sort, in_words
-from karmada.scheduler.fitting.judge import Judge, OutOfTrials, exceeded
+from karmada.scheduler.fitting.judge import Judge, OutOfTrials, exceeded, fits
 from karmada.scheduler.fitting.knobs import Knob, Option, Sizes, changes_of
 from karmada.scheduler.fitting.options import options
 from karmada.scheduler.fitting.search import Fits, smallest
@@ -40,13 +40,13 @@ class Suggestion:
 
     @property
     def text(self) -> str:
-        """Completes "it would fit if"."""
+        """Completes "it would fit if", or "it would go to member3 if"."""
         return in_words(self.changes)
 
     @property
-    def data(self) -> Obj:
-        changes = [{"sort": change.sort.name.lower(), **change.data} for change in self.changes]
-        return {"text": f"fits if {self.text}", "changes": changes}
+    def data(self) -> list[Obj]:
+        """A record for each change."""
+        return [{"sort": change.sort.name.lower(), **change.data} for change in self.changes]
 
     def apply(self, situation: Situation) -> Situation:
         return applied(self.changes, situation)
@@ -66,6 +66,8 @@ class Suggestion:
 
 @dataclass(slots=True)
 class Advice:
+    into: str = ""
+    """The cluster that it is to go to; empty if any will do."""
     suggestions: list[Suggestion] = field(default_factory=list)
     complete: bool = True
     """False if the search ended before everything was tried."""
@@ -90,13 +92,18 @@ class Advice:
             return "no cluster is joined that it could go to"
         if not self.suggestions:
             tried = "" if self.complete else " among those that were tried in time"
-            return f"no single change, nor two together, would make it fit{tried}"
-        return "no single change would make it fit" if len(self.suggestions[0].sorts) > 1 else ""
+            return f"no single change, nor two together, would make it {self.goal}{tried}"
+        return f"no single change would make it {self.goal}" if len(self.suggestions[0].sorts) > 1 else ""
+
+    @property
+    def goal(self) -> str:
+        return f"go to {self.into}" if self.into else "fit"
 
     @property
     def data(self) -> Obj:
-        suggestions = [one.data for one in self.suggestions]
-        return {"suggestions": suggestions, "message": self.message, "complete": self.complete}
+        then = f"goes to {self.into}" if self.into else "fits"
+        suggestions = [{"text": f"{then} if {one.text}", "changes": one.data} for one in self.suggestions]
+        return {"cluster": self.into, "suggestions": suggestions, "message": self.message, "complete": self.complete}
 
 
 def applied(changes: Sequence[Change], situation: Situation) -> Situation:
@@ -108,18 +115,18 @@ def applied(changes: Sequence[Change], situation: Situation) -> Situation:
 def suggest(situation: Situation, judge: Judge, decision: Decision | None = None) -> Advice | None:
     """None for what fits. `decision`: how the situation was decided, if that is known."""
     decision = decision or judge.decide(situation)
-    quota = exceeded(situation, decision.targets) if decision.failure is None else ""
-    if decision.failure is None and not quota:
+    if fits(situation, decision):
         return None
-    advice = Advice(quota=quota, clusters=situation.fleet.count - len(situation.fleet.leaving))
+    quota = exceeded(situation, decision.targets) if decision.failure is None else ""
+    advice = Advice(situation.into, quota=quota, clusters=situation.fleet.count - len(situation.fleet.leaving))
 
-    def fits(changes: Sequence[Change]) -> bool:
+    def tried(changes: Sequence[Change]) -> bool:
         return judge.fits(applied(changes, situation))
 
     worth_trying = options(situation, decision, judge)
     try:
         for search in (_likely, _unlikely, _pairs):
-            for one in search(worth_trying, fits):
+            for one in search(worth_trying, tried):
                 advice.suggestions.append(one)
             if advice.suggestions:
                 break
@@ -129,33 +136,33 @@ def suggest(situation: Situation, judge: Judge, decision: Decision | None = None
     return advice
 
 
-def _likely(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
-    return _singles([option for option in worth_trying if option.alone], fits)
+def _likely(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion]:
+    return _singles([option for option in worth_trying if option.alone], tried)
 
 
-def _unlikely(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
+def _unlikely(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion]:
     """A change for one obstacle may happen to remove another one, too."""
-    return _singles([option for option in worth_trying if not option.alone], fits)
+    return _singles([option for option in worth_trying if not option.alone], tried)
 
 
-def _singles(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
+def _singles(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion]:
     found: list[tuple[Sort, str]] = []
     for option in worth_trying:
         enough = sum(sort is option.sort for sort, _ in found) >= OF_A_SORT
         if enough or (option.about and (option.sort, option.about) in found):
             continue
-        sizes = smallest(option.knobs, fits)
+        sizes = smallest(option.knobs, tried)
         if sizes is not None:
             found.append((option.sort, option.about))
             yield Suggestion((option.sort,), option.knobs, sizes)
 
 
-def _pairs(worth_trying: Sequence[Option], fits: Fits) -> Iterator[Suggestion]:
+def _pairs(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion]:
     """Those about the same cluster first: it may have two obstacles."""
     pairs = sorted(combinations(_few_of_each(worth_trying), 2), key=_promise)
     found = 0
     for one, other in pairs:
-        sizes = smallest((*one.knobs, *other.knobs), fits)
+        sizes = smallest((*one.knobs, *other.knobs), tried)
         if sizes is not None:
             yield _of_needed([one, other], sizes)
             found += 1
