@@ -7,7 +7,6 @@ the server between `Extension(...)` and `start`.
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from karmada.components.flags import F, Given, file, switch, together, words
+from karmada.components.running import begin, start_unless
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.server.auth.serving import TLS_VERSIONS, FollowedServing
 
@@ -228,24 +228,11 @@ def extension_from(
 
 async def serve(extension: Extension, title: str, given: Given) -> None:
     """Until interrupted; the title is printed with the address once it serves."""
-    from karmada.kube.runtime.logging import setup
-    from karmada.kube.runtime.tuning import tune_garbage_collection
-    from karmada.kube.runtime.waiting import cancel_and_wait
-
-    setup(verbosity=given["verbosity"], format=given["logging_format"])
-    tune_garbage_collection()
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    starting = asyncio.create_task(extension.start())
-    stopped = asyncio.create_task(stopping.wait())
+    stopping = begin(verbosity=given["verbosity"], logging_format=given["logging_format"])
     try:
-        await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            starting.result()
+        if await start_unless(stopping, extension.start()):
             click.echo(f"{title} at {extension.server.url}")
-            await stopped
+            await stopping.wait()
         click.echo("Stopping", file=sys.stderr)
     finally:
-        await cancel_and_wait(starting, stopped)
         await extension.stop()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+
+from karmada.components.running import begin
 
 if TYPE_CHECKING:
     from karmada.components.flags import Address, Given
@@ -116,14 +117,7 @@ def run_process(make: Callable[[], Process], banner: str, given: Given) -> None:
     from karmada.scheduler.plugins import PluginError
 
     async def serve() -> None:
-        from karmada.kube.runtime.logging import setup
-        from karmada.kube.runtime.tuning import tune_garbage_collection
-
-        setup(verbosity=given["verbosity"], format=given["logging_format"])
-        tune_garbage_collection()
-        stopping = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        stopping = begin(verbosity=given["verbosity"], logging_format=given["logging_format"])
         process = make()
         click.echo(banner)
         try:

@@ -71,6 +71,19 @@ class Served(Protocol):
     async def stop(self) -> None: ...
 
 
+def begin(*, verbosity: int, logging_format: str = "text") -> asyncio.Event:
+    """Set up what every program has: logs, the garbage collector, and signals, which set the event."""
+    from karmada.kube.runtime.logging import setup
+    from karmada.kube.runtime.tuning import tune_garbage_collection
+
+    setup(verbosity=verbosity, format=logging_format)
+    tune_garbage_collection()
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    return stopping
+
+
 def run_server(config: ServerConfig, make: Callable[[], Served], title: str, given: Mapping[str, Any]) -> None:
     """Run a server from its command line: logs, signals, shared keys, and errors in one line."""
     import uvloop
@@ -78,15 +91,9 @@ def run_server(config: ServerConfig, make: Callable[[], Served], title: str, giv
     from karmada.kube.server.storage.interface import StoreUnavailable
 
     async def serve() -> None:
-        from karmada.kube.runtime.logging import setup
-        from karmada.kube.runtime.tuning import tune_garbage_collection
         from karmada.kube.server.auth.shared_keys import share_keys_through
 
-        setup(verbosity=given["verbosity"], format=given["logging_format"])
-        tune_garbage_collection()
-        stopping = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        stopping = begin(verbosity=given["verbosity"], logging_format=given["logging_format"])
         config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if config.shares_storage and not await start_unless(
             stopping, share_keys_through(config.storage, config.data_dir / "pki")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from karmada.components.program import Program
-from karmada.components.running import namespace_deletion_flag, ready_flag, report_ready
+from karmada.components.running import begin, namespace_deletion_flag, ready_flag, report_ready
 
 if TYPE_CHECKING:
     from karmada.kube.sim.fleet import Fleet
@@ -76,17 +74,11 @@ def main(
 
 
 async def serve(fleet: Fleet, verbosity: int, ready_fd: int | None) -> None:
-    from karmada.kube.runtime.logging import setup
-    from karmada.kube.runtime.tuning import tune_garbage_collection
     from karmada.kube.runtime.watchdog import watching_for_stalls
     from karmada.kube.sim.admin import AdminServer
 
-    setup(verbosity=verbosity)
-    tune_garbage_collection()
+    stopping = begin(verbosity=verbosity)
     lock = _lock(fleet.folder)
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     admin = AdminServer(fleet, stopping.set)
     try:
         await fleet.start(_show_progress)

@@ -7,7 +7,6 @@ API server call it. Without a certificate it creates one, with its own CA, and w
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import ssl
 import sys
@@ -31,6 +30,7 @@ from karmada.components.flags import (
     together,
 )
 from karmada.components.program import CONTEXT, Program
+from karmada.components.running import begin
 from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 
@@ -223,8 +223,6 @@ def main(**given: Any) -> None:
     from karmada.kube.client.client import Client
     from karmada.kube.client.kubeconfig import KubeconfigError
     from karmada.kube.client.light import transport_for
-    from karmada.kube.runtime.logging import setup
-    from karmada.kube.runtime.tuning import tune_garbage_collection
 
     gates = gates_from(given)
     names = (given["tls_cert_file_name"], given["tls_private_key_file_name"])
@@ -235,11 +233,7 @@ def main(**given: Any) -> None:
         raise click.ClickException(str(error)) from error
 
     async def run() -> None:
-        setup(verbosity=given["verbosity"], format=given["logging_format"])
-        tune_garbage_collection()
-        stopping = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        stopping = begin(verbosity=given["verbosity"], logging_format=given["logging_format"])
         client = Client(transport_for(config))
         allowed = given["allow_no_execute_taint_policy"]
         settings = Settings(client=client, gates=gates, allow_no_execute_taint_policy=allowed)

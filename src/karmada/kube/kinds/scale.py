@@ -10,6 +10,18 @@ SCALE = GVK("autoscaling", "v1", "Scale")
 _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
+def scale_of(obj: Obj, spec: Obj, status: Obj) -> Obj:
+    """The Scale object of a workload."""
+    meta = obj["metadata"]
+    return {
+        "kind": SCALE.kind,
+        "apiVersion": SCALE.api_version,
+        "metadata": {key: meta[key] for key in _METADATA if key in meta},
+        "spec": spec,
+        "status": status,
+    }
+
+
 class WorkloadScale:
     """Replicas at spec.replicas and status.replicas; `plain`: the selector is a map of labels, nothing more."""
 
@@ -19,18 +31,12 @@ class WorkloadScale:
         self._plain = plain
 
     def get(self, obj: Obj) -> Obj:
-        meta, replicas = obj["metadata"], (obj.get("spec") or {}).get("replicas")
+        replicas = (obj.get("spec") or {}).get("replicas")
         status: Obj = {"replicas": (obj.get("status") or {}).get("replicas") or 0}
         selector = self.selector(obj)
         if selector:
             status["selector"] = selector
-        return {
-            "kind": SCALE.kind,
-            "apiVersion": SCALE.api_version,
-            "metadata": {key: meta[key] for key in _METADATA if key in meta},
-            "spec": {"replicas": replicas} if replicas else {},
-            "status": status,
-        }
+        return scale_of(obj, {"replicas": replicas} if replicas else {}, status)
 
     def view(self, obj: Obj) -> Obj:
         return self.get(obj)

@@ -14,6 +14,7 @@ from typing import Any
 
 from karmada.kube.kinds.customresourcedefinition import approval, is_protected, storage_version
 from karmada.kube.kinds.resource import Resource, Strategy, Subresource
+from karmada.kube.kinds.scale import SCALE, scale_of
 from karmada.kube.objects import meta
 from karmada.kube.objects.copying import copy_json
 from karmada.kube.objects.errors import FieldError, InternalError
@@ -27,7 +28,6 @@ from karmada.kube.schema.structural import compile_schema
 from karmada.kube.schema.validation import validate
 from karmada.kube.server.handlers.discovery import version_order
 
-SCALE = GVK("autoscaling", "v1", "Scale")
 TERMINATING_CREATE = "create not allowed while custom resource definition is terminating"
 
 Convert = Callable[[list[Obj], str], Awaitable[list[Obj]]]
@@ -260,8 +260,6 @@ class ScalePaths:
 
     def view(self, obj: Obj) -> Obj:
         """The same, with no replicas where the object says nothing, as a write to the subresource starts from."""
-        source = obj["metadata"]
-        kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         status: Obj = {"replicas": _integer(self._status, obj)}
         selector = self._selector.first(obj) if self._selector is not None else None
         if selector is not None:
@@ -269,13 +267,7 @@ class ScalePaths:
                 raise InternalError.of(f"{self._selector_text()} accessor error: {selector!r} is not a string")
             if selector:
                 status["selector"] = selector
-        return {
-            "kind": SCALE.kind,
-            "apiVersion": SCALE.api_version,
-            "metadata": {key: source[key] for key in kept if key in source},
-            "spec": {"replicas": _integer(self._spec, obj)},
-            "status": status,
-        }
+        return scale_of(obj, {"replicas": _integer(self._spec, obj)}, status)
 
     def _selector_text(self) -> str:
         return self._selector.text if self._selector is not None else ""

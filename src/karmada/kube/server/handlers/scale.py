@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from karmada.kube.kinds.resource import Resource
+from karmada.kube.kinds.scale import SCALE
 from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.errors import BadRequest, Invalid, invalid
-from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.schema.node import Node
 from karmada.kube.server.handlers.patching import APPLY, Patcher
@@ -18,7 +18,6 @@ from karmada.kube.server.http.options import ListOptions, WriteOptions, write_op
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import ObjectResult, Result
 
-SCALE = GVK("autoscaling", "v1", "Scale")
 MakePatcher = Callable[..., tuple[Patcher, WriteOptions]]
 
 
