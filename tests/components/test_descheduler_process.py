@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from karmada.components.controlplane import ControlPlane, Descheduling
+from karmada.components.controlplane import ControlPlane
 from karmada.components.descheduler import DeschedulerProcess, main
 from karmada.components.election import Election
 from karmada.descheduler.controller import Options
@@ -153,7 +153,7 @@ async def test_the_program_deschedules_and_stops_on_a_signal(plane: Scheduling) 
 @pytest.mark.parametrize("enabled", [True, False])
 async def test_the_all_in_one_has_it_under_its_own_lease_if_it_is_enabled(folder: Path, enabled: bool) -> None:
     config = ServerConfig(data_dir=folder, storage="memory://", port=0)
-    plane = ControlPlane(config, descheduling=Descheduling(ClientOptions(), OFTEN) if enabled else None)
+    plane = ControlPlane(config, descheduling=OFTEN if enabled else None)
     await plane.start()
     try:
         assert ("descheduler" in plane.manager.controllers) is enabled

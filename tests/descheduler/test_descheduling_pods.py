@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 
 from karmada.api.policy import PropagationPolicy
 from karmada.components.assembly import Assembly
-from karmada.descheduler.controller import descheduler_parts
-from karmada.estimator.estimator import ClusterEstimator
-from karmada.features import default_gates
 from karmada.kube.objects.gvk import GVR
-from karmada.kube.objects.types import Obj
-from karmada.kube.runtime.informers import Informers
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.fleet import RehearsalFleet
@@ -23,27 +17,6 @@ from tests.support.scheduling_cases import DYNAMIC
 
 PODS = GVR("", "v1", "pods")
 LARGE = {"containers": [{"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "1"}}}]}
-
-
-class MemberEstimators:
-    """One for each member of a rehearsal, in this process."""
-
-    def __init__(self, fleet: RehearsalFleet) -> None:
-        self._by_cluster: dict[str, ClusterEstimator] = {}
-        self._informers: list[Informers] = []
-        for name, member in fleet.members.items():
-            informers = Informers(member.client, clock=fleet.clock)
-            found = self._by_cluster[name] = ClusterEstimator(name, informers, default_gates(), fleet.clock)
-            found.start(workloads=True)
-            informers.start()
-            self._informers.append(informers)
-
-    async def stop(self) -> None:
-        for informers in self._informers:
-            await informers.stop()
-
-    async def unschedulable_replicas(self, clusters: Iterable[str], resource: Obj, threshold: float) -> dict[str, int]:
-        return {name: self._by_cluster[name].unschedulable_replicas(resource, threshold) for name in clusters}
 
 
 async def fleet_of_two(folder: Path) -> RehearsalFleet:
@@ -91,9 +64,10 @@ async def descheduled(fleet: RehearsalFleet) -> set[tuple[str, str]]:
 def test_pods_that_find_no_node_run_elsewhere_after_the_threshold(tmp_path: Path) -> None:
     async def play() -> None:
         fleet = await fleet_of_two(tmp_path)
-        estimators = MemberEstimators(fleet)
-        assembly = Assembly(lambda name: fleet.server.client(user_agent=name), clock=fleet.clock)
-        assembly.add(descheduler_parts(assembly.context, estimators))
+        assembly = Assembly(
+            lambda name: fleet.server.client(user_agent=name), clock=fleet.clock, open_member=fleet._open
+        )
+        assembly.add_descheduler(in_process=True)
         await assembly.manager.start()
         await place_while_a_member_fills_up(fleet)
         await fleet.run(280)
@@ -108,7 +82,6 @@ def test_pods_that_find_no_node_run_elsewhere_after_the_threshold(tmp_path: Path
         while not stopping.done():
             await fleet.clock.advance(1.0)
         await stopping
-        await estimators.stop()
         await fleet.stop()
 
     rehearse(play())

@@ -33,7 +33,9 @@ from karmada.members.switching import Open, over_network
 if TYPE_CHECKING:
     from karmada.components.election import Election
     from karmada.components.rows import Part
+    from karmada.descheduler.controller import Estimators
     from karmada.descheduler.controller import Options as DeschedulingOptions
+    from karmada.estimator.client.calls import Calls
     from karmada.estimator.client.connections import Connections
     from karmada.estimator.client.options import ClientOptions
     from karmada.estimator.members import MemberEstimators
@@ -135,25 +137,22 @@ class Assembly:
 
     def add_descheduler(
         self,
-        estimators: ClientOptions,
         options: DeschedulingOptions | None = None,
         election: Election | None = None,
         *,
+        client: ClientOptions | None = None,
         in_process: bool = False,
     ) -> None:
-        """`estimators`: how those of the clusters are called; `in_process`: those of members are in this process."""
-        from karmada.descheduler.controller import Estimators, descheduler_parts
-        from karmada.estimator.client.calls import Calls
-        from karmada.estimator.client.connections import FirstRound
+        """`client` and `in_process` as for the scheduler; at least one of them."""
+        from karmada.descheduler.controller import descheduler_parts
 
-        connections, clock = self.estimator_connections(estimators), self.context.clock
-        connected = FirstRound(connections, clock).start
-        calls: Estimators = Calls(connections, clock)
-        if in_process:
-            from karmada.estimator.in_process_first import InProcessFirst
-
-            calls = InProcessFirst(self.member_estimators(), calls)
-        self.add(descheduler_parts(self.context, calls, options, connected), election)
+        if client is None:
+            assert in_process, "a descheduler without estimators does nothing"
+            self.add(descheduler_parts(self.context, self.member_estimators(), options), election)
+            return
+        calls, connected = _calls(self.estimator_connections(client), self.context.clock)
+        estimators = _in_process_first(self.member_estimators(), calls) if in_process else calls
+        self.add(descheduler_parts(self.context, estimators, options, connected.start), election)
 
     def estimator_connections(self, options: ClientOptions) -> Connections:
         """The connections to estimators, one set for all parts of the process; made at the first use."""
@@ -203,8 +202,20 @@ def _in_process(estimators: MemberEstimators) -> LocalEstimator:
 
 def _accurate(connections: Connections, clock: Clock) -> tuple[RemoteEstimator, Component]:
     """The estimator that calls those of the clusters, and what has to start before it is used."""
-    from karmada.estimator.client.calls import Calls
-    from karmada.estimator.client.connections import FirstRound
     from karmada.scheduler.estimators.accurate import AccurateEstimator
 
-    return AccurateEstimator(Calls(connections, clock), clock), FirstRound(connections, clock)
+    calls, first_round = _calls(connections, clock)
+    return AccurateEstimator(calls, clock), first_round
+
+
+def _calls(connections: Connections, clock: Clock) -> tuple[Calls, Component]:
+    from karmada.estimator.client.calls import Calls
+    from karmada.estimator.client.connections import FirstRound
+
+    return Calls(connections, clock), FirstRound(connections, clock)
+
+
+def _in_process_first(members: MemberEstimators, others: Calls) -> Estimators:
+    from karmada.estimator.in_process_first import InProcessFirst
+
+    return InProcessFirst(members, others)

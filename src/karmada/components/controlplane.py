@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from karmada.apiserver.mount import until_served
 from karmada.components import election
@@ -38,13 +38,6 @@ _RETRY_SECONDS = 1.0
 log = get_logger("control-plane")
 
 
-class Descheduling(NamedTuple):
-    """How the descheduler runs, and how it calls the clusters' estimators."""
-
-    estimators: ClientOptions
-    options: Options
-
-
 class ControlPlane:
     def __init__(
         self,
@@ -55,7 +48,7 @@ class ControlPlane:
         clock: Clock | None = None,
         allow_no_execute_taint_policy: bool = False,
         estimators: ClientOptions | None = None,
-        descheduling: Descheduling | None = None,
+        descheduling: Options | None = None,
         in_process_estimator: bool = False,
     ) -> None:
         """`estimators`: how those of the clusters are called by the scheduler, if they are."""
@@ -118,9 +111,7 @@ class ControlPlane:
         self.server.pipeline.paths[PATH] = estimates_page(scheduler)
         if self._descheduling is not None:
             lease = self._election(election.DESCHEDULER)
-            assembly.add_descheduler(
-                self._descheduling.estimators, self._descheduling.options, lease, in_process=self._in_process
-            )
+            assembly.add_descheduler(self._descheduling, lease, client=self._estimators, in_process=True)
         self.server.metrics.others = lambda: assembly.metrics.expose()[0]
         return assembly.manager
 

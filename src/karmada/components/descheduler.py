@@ -67,7 +67,7 @@ class DeschedulerProcess(Process):
         super().__init__(
             config, COMPONENT, default_gates(), metrics_address=metrics_address, health_address=health_address
         )
-        self.assembly.add_descheduler(estimators, options, election)
+        self.assembly.add_descheduler(options, election, client=estimators)
         self.metrics.registry.register(BuildInfo())
 
 

@@ -25,8 +25,8 @@ optional_descheduling_flags = together(
     switch(
         "--enable-descheduler",
         False,
-        "Take replicas that find no node away from their cluster, as the add-on karmada-descheduler does. It calls the "
-        "clusters' estimators, by the --scheduler-estimator flags.",
+        "Take replicas that find no node away from their cluster, as the add-on karmada-descheduler does. "
+        "For clusters in mode Pull it needs --enable-scheduler-estimator.",
     ),
     descheduling_flags,
 )

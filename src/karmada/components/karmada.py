@@ -53,7 +53,7 @@ def main(**given: Any) -> None:
     taint_policies = given["allow_no_execute_taint_policy"]
 
     def make() -> Any:
-        from karmada.components.controlplane import ControlPlane, Descheduling
+        from karmada.components.controlplane import ControlPlane
 
         return ControlPlane(
             config,
@@ -61,7 +61,7 @@ def main(**given: Any) -> None:
             gates=gates,
             allow_no_execute_taint_policy=taint_policies,
             estimators=estimators if given["enable_scheduler_estimator"] else None,
-            descheduling=Descheduling(estimators, descheduling) if given["enable_descheduler"] else None,
+            descheduling=descheduling if given["enable_descheduler"] else None,
             in_process_estimator=given["in_process_estimator"],
         )
 
