@@ -21,7 +21,7 @@ from benchmarks.results import Results, ScenarioResult, Timed, collected, growth
 from benchmarks.scenario import Foreign, Scenario, Skipped
 
 REPEATS = 3
-PATIENCE = 15.0
+ENOUGH_SECONDS = 15.0
 """A size that has taken so many seconds is not repeated again."""
 OURS = "pykarmada"
 
@@ -113,7 +113,7 @@ class Run:
             self._watcher.begins(f"{where}, {len(repeats) + 1} of {options.most}")
             repeats.append(measured(_order(scenario, size, options), log, self._watcher.progress))
             self._watcher.ends(f"{repeats[-1].seconds:.0f} s")
-            if options.repeats is None and sum(timed.seconds for timed in repeats) > PATIENCE:
+            if options.repeats is None and sum(timed.seconds for timed in repeats) > ENOUGH_SECONDS:
                 break
         return repeats
 

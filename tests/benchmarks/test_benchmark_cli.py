@@ -68,7 +68,7 @@ def test_each_size_is_repeated_three_times(measured: Measurements, tmp_path: Pat
 
 
 def test_a_long_one_is_not_repeated_unless_it_is_requested(measured: Measurements, tmp_path: Path) -> None:
-    measured.seconds = runs.PATIENCE + 1
+    measured.seconds = runs.ENOUGH_SECONDS + 1
     example(Options(folder=tmp_path, sizes=[100]))
     assert len(measured.orders) == 1
     example(Options(folder=tmp_path, sizes=[100], repeats=5))

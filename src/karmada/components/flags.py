@@ -283,7 +283,7 @@ failover_flags = together(
     click.option(
         "--resource-eviction-rate",
         default=0.5,
-        help="Evictions by taints per second, in each of three lines; 0 is one in half an hour.",
+        help="Evictions by taints per second, by each of three workers; 0 is one in half an hour.",
     ),
     duration(
         "--graceful-eviction-timeout",

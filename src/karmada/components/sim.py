@@ -51,7 +51,7 @@ def main(
     ready_fd: int | None,
     verbosity: int,
 ) -> None:
-    """Run the simulated clusters of a folder, and take orders for more, until interrupted.
+    """Run the simulated clusters of a folder, and create more on request, until interrupted.
 
     \b
     Example:

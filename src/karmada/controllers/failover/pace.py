@@ -15,10 +15,10 @@ _STANDSTILL = 1800.0
 
 
 class Pace(Generic[K]):
-    def __init__(self, rate: float, lines: int) -> None:
-        """`lines` evictions may happen at once, and each line has `rate` a second; 0 is one in half an hour."""
+    def __init__(self, rate: float, workers: int) -> None:
+        """`workers` evictions may happen at once, and each worker makes `rate` a second; 0 is one in half an hour."""
         self._pause = 1 / rate if rate > 0 else _STANDSTILL
-        self._free = [0.0] * lines
+        self._free = [0.0] * workers
         self._reserved: dict[K, float] = {}
 
     def __len__(self) -> int:

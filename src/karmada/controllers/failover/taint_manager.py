@@ -30,13 +30,13 @@ from karmada.kube.runtime.events import WARNING
 from karmada.kube.runtime.keys import Key, key_of
 
 COMPONENT: Final = "taint-manager"
-_LINES = 3
+_WORKERS = 3
 _WITH_TAINTS = "no-execute"
 _YES = "yes"
 
 
 class TaintManager(Reconciler):
-    workers = _LINES
+    workers = _WORKERS
 
     def __init__(self, context: Context, kind: BindingKind, metrics: EvictionMetrics) -> None:
         self.name = f"{COMPONENT}-{kind.kind.lower()}"
@@ -48,7 +48,7 @@ class TaintManager(Reconciler):
         self._clusters = context.informers.of(Cluster.gvr, indexes={_WITH_TAINTS: _tainted})
         self._bindings = EvictionBindings(context, kind)
         self._bindings.informer.add_index(BY_CLUSTER, target_clusters)
-        self._pace: Pace[Key] = Pace(context.settings.resource_eviction_rate, _LINES)
+        self._pace: Pace[Key] = Pace(context.settings.resource_eviction_rate, _WORKERS)
         self.metrics = self._metrics = metrics
         self._queue = "cluster-binding-eviction" if kind is CLUSTER_WIDE else "binding-eviction"
         metrics.follow(self._queue, self._pace.__len__)
