@@ -31,6 +31,14 @@ def test_few_sizes_are_tried_one_by_one_as_a_larger_one_may_not_fit() -> None:
     assert smallest([knob(9)], lambda changes: size(changes[0]) in (3, 7)) == (3,)
 
 
+def test_of_many_sizes_halves_are_tried_where_the_largest_does_not_fit() -> None:
+    def fits(changes: Sequence[Change]) -> bool:
+        return 7 <= size(changes[0]) <= 30
+
+    assert smallest([knob(100)], fits) is None
+    assert smallest([knob(100)], fits, halvings=2) == (7,)
+
+
 @given(st.lists(st.integers(1, 500), min_size=2, max_size=3), st.integers(1, 1500))
 def test_of_several_none_can_be_less(limits: list[int], needed: int) -> None:
     def fits(changes: Sequence[Change]) -> bool:

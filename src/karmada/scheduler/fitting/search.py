@@ -18,12 +18,16 @@ SCANNED = 16
 Fits = Callable[[Sequence[Change]], bool]
 
 
-def smallest(knobs: Sequence[Knob], fits: Fits) -> Sizes | None:
-    """Sizes that fit, of which none can be one less; None when no size that was tried fits."""
+def smallest(knobs: Sequence[Knob], fits: Fits, *, halvings: int = 0) -> Sizes | None:
+    """Sizes that fit, of which none can be one less; None when no size that was tried fits.
+
+    The limits are tried, and, as the largest change need not fit where a smaller one does, so many times half of them.
+    """
     if len(knobs) == 1 and knobs[0].limit <= SCANNED:
         return next(((size,) for size in range(1, knobs[0].limit + 1) if fits((knobs[0].make(size),))), None)
-    sizes = tuple(knob.limit for knob in knobs)
-    if not fits(changes_of(knobs, sizes)):
+    tried = dict.fromkeys(tuple(max(knob.limit >> times, 1) for knob in knobs) for times in range(halvings + 1))
+    sizes = next((sizes for sizes in tried if fits(changes_of(knobs, sizes))), None)
+    if sizes is None:
         return None
     before: Sizes = ()
     while sizes != before:

@@ -25,6 +25,7 @@ OF_A_SORT = 2
 PAIRS = 2
 OF_EACH = 3
 """Options of one sort of which pairs are made."""
+HALVINGS = 6
 SHOWN = 6
 
 
@@ -91,9 +92,11 @@ class Advice:
         if not self.clusters:
             return "no cluster is joined that it could go to"
         if not self.suggestions:
-            tried = "" if self.complete else " among those that were tried in time"
-            return f"no single change, nor two together, would make it {self.goal}{tried}"
-        return f"no single change would make it {self.goal}" if len(self.suggestions[0].sorts) > 1 else ""
+            in_time = "" if self.complete else "in the time for it, "
+            return f"{in_time}no change was found that would make it {self.goal}, nor two together"
+        return (
+            f"no single change was found that would make it {self.goal}" if len(self.suggestions[0].sorts) > 1 else ""
+        )
 
     @property
     def goal(self) -> str:
@@ -151,7 +154,7 @@ def _singles(worth_trying: Sequence[Option], tried: Fits) -> Iterator[Suggestion
         enough = sum(sort is option.sort for sort, _ in found) >= OF_A_SORT
         if enough or (option.about and (option.sort, option.about) in found):
             continue
-        sizes = smallest(option.knobs, tried)
+        sizes = smallest(option.knobs, tried, halvings=HALVINGS)
         if sizes is not None:
             found.append((option.sort, option.about))
             yield Suggestion((option.sort,), option.knobs, sizes)
