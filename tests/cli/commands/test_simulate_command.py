@@ -22,6 +22,7 @@ from karmada.api.policy import (
 )
 from karmada.api.work import ResourceBinding
 from karmada.cli.commands.simulate import simulate
+from karmada.components.estimates_page import estimates_page
 from karmada.components.setting_metrics import SettingMetrics
 from karmada.controllers.context import Settings
 from karmada.features import default_gates
@@ -31,6 +32,8 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureMetrics
 from karmada.kube.runtime.metrics import Metrics
 from karmada.rehearsal.drill import DEAD_CLUSTERS
+from karmada.scheduler.estimators.protocol import EstimateRequest
+from karmada.scheduler.service.estimates import PATH
 from tests.support.scheduling_cases import AGGREGATED, DUPLICATED, DYNAMIC, deployment, placement
 from tests.support.scheduling_plane import Scheduling, scheduling
 
@@ -326,6 +329,35 @@ async def test_a_rebalance_shows_replicas_now_and_then_and_how_many_move(plane: 
     assert await trying.then(again=rebalancer("b", "b")) == {"m2": 3}
     assert await trying.then("--rebalance", "deployment/a", "--cordon", "m2") == {"m1": 2, "m2": 4}
     assert await everything(plane) == before
+
+
+class NodeEstimator:
+    """As the estimators of members: it returns other numbers than the summaries."""
+
+    name = "scheduler-estimator"
+
+    def __init__(self) -> None:
+        self.replicas = {"m1": 2, "m2": 2}
+        self.requests = 0
+
+    async def estimate(self, request: EstimateRequest) -> dict[str, int]:
+        self.requests += 1
+        return {name: self.replicas[name] for name in request.names()}
+
+
+async def test_a_rebalance_counts_with_the_estimators_of_the_running_scheduler(folder: Path, tmp_path: Path) -> None:
+    estimator = NodeEstimator()
+    async with scheduling(folder, clock=RealClock(), estimators=[estimator]) as plane:
+        plane.plane.server.pipeline.paths[PATH] = estimates_page(plane.scheduler.core)
+        await plane.clusters("m1", "m2", pods=20)
+        for name in ("a", "b"):
+            await plane.bind(f"{name}-deployment", deployment(2, placement(DYNAMIC), resource=reference(name)))
+            assert await plane.targets(f"{name}-deployment") == {"m1": 1, "m2": 1}
+        estimator.replicas, estimator.requests = {"m1": 0, "m2": 5}, 0
+        lines = (await Trying(plane, tmp_path)("--rebalance")).output.splitlines()
+        assert lines[1].split() == ["Deployment", "default/a", "1", "m1:1,", "m2:1", "m2:2"]
+        assert lines[2].split()[1:] == ["default/b", *lines[1].split()[2:]]
+        assert estimator.requests == 2  # one for each cluster, for both workloads
 
 
 async def test_a_rebalance_names_what_it_has_no_effect_on(plane: Scheduling, trying: Trying) -> None:

@@ -184,3 +184,32 @@ async def test_an_update_that_the_server_takes_for_no_change_is_none() -> None:
     assert written is not None
     assert written.outcome == "unchanged"
     await informer.stop()
+
+
+@settings(max_examples=100, deadline=None)
+@given(exists=st.booleans(), unseen=st.lists(DEEDS, max_size=4), races=st.lists(DEEDS, max_size=TRIES - 1))
+def test_what_exists_is_changed_and_what_does_not_is_never_made(
+    exists: bool, unseen: list[str], races: list[str]
+) -> None:
+    """Whether it exists is what the server says, not what the informer knows."""
+
+    def ours(current: Obj) -> Obj:
+        return {**current, "data": {**current["data"], "ours": "x"}}
+
+    async def run() -> None:
+        api = FakeApi()
+        others = Others(api)
+        if exists:
+            await others.do("recreate")
+        transport = Racing(api, others, races)
+        writer, informer = await writer_on(api, Client(transport))
+        await informer.stop()
+        for deed in unseen:
+            await others.do(deed)
+        written = await writer.change(KEY, ours)
+        stored = api.objects.get((CONFIG_MAPS, *KEY))
+        assert "POST" not in transport.requests
+        assert (written is None) is (stored is None)
+        assert stored is None or (stored["data"]["ours"], stored) == ("x", written.object)
+
+    asyncio.run(run())

@@ -278,7 +278,7 @@ async def _of_bindings(
     if not bindings and not notes:
         raise connect.failure("there are no bindings: give resources and policies with -f")
     state = Fleet(clusters, failover, everything if scheduler.gates.enabled("WorkloadAffinity") else ())
-    return Simulation([_of_binding(scheduler, binding, state, trial) for binding in bindings], notes)
+    return Simulation([await _of_binding(client, scheduler, binding, state, trial) for binding in bindings], notes)
 
 
 async def _all_bindings(client: Client) -> list[Obj]:
@@ -292,11 +292,14 @@ def _with_placement(bindings: Iterable[Obj]) -> list[Obj]:
     return [one for one in bindings if one["spec"].get("placement") is not None and one["spec"].get("resource")]
 
 
-def _of_binding(scheduler: scheduling.Scheduler, binding: Obj, state: Fleet, trial: Trial) -> Outcome:
+async def _of_binding(
+    client: Client, scheduler: scheduling.Scheduler, binding: Obj, state: Fleet, trial: Trial
+) -> Outcome:
     spec = binding["spec"]
     if trial.replicas is not None and spec.get("replicas"):
         spec = {**spec, "replicas": trial.replicas}
     resource = {**spec["resource"], "metadata": spec["resource"]}
+    state = state._replace(estimates=await scheduler.estimates(client, spec))
     return decide(scheduler, resource, "its binding", spec, binding, state, trial, [])
 
 

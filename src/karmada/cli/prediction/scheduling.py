@@ -56,6 +56,7 @@ class Scheduler:
         except (ValueError, PluginError) as error:
             raise connect.failure(str(error)) from error
         self._customizations: list[Obj] = []
+        self._estimates: dict[bytes, list[Answered]] = {}
 
     async def follow(self, client: Client) -> None:
         """Take over feature gates and customizations of the running control plane; gates of the flag stay."""
@@ -103,15 +104,27 @@ class Scheduler:
         return schedule(request, fleet, [*self._algorithm.local, *estimates], self._algorithm.profile)
 
     async def estimates(self, client: Client, spec: Obj) -> list[Answered]:
-        """What the estimators of the running scheduler report; nothing if it does not run in the control plane."""
+        """What the estimators of the running scheduler report; nothing if it does not run in the control plane.
+
+        Requested once for all workloads with equal requirements.
+        """
+        import orjson
+
         from karmada.cli.prediction.running import estimates
         from karmada.scheduler.algorithm import in_sets
         from karmada.scheduler.request import Request
 
         request = Request(spec)
-        own = {one.name for one in self._algorithm.local}
-        found = await estimates(client, request, sets=in_sets(request, self._algorithm.profile))
-        return [one for one in found if one.name not in own]
+        if not request.is_workload:
+            return []
+        sets = in_sets(request, self._algorithm.profile)
+        needs = [request.resource.get("namespace"), request.components] if sets else request.requirements
+        key = orjson.dumps([sets, needs])
+        if key not in self._estimates:
+            own = {one.name for one in self._algorithm.local}
+            found = await estimates(client, request, sets=sets)
+            self._estimates[key] = [one for one in found if one.name not in own]
+        return self._estimates[key]
 
     def advise(
         self,
