@@ -15,6 +15,7 @@ from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.interface import StoreUnavailable
+from karmada.kube.server.watchcache.entry import Entry
 from tests.integration.streams import CONFIGMAPS, config_map, create, put, revision
 from tests.support.wire import Http
 
@@ -101,6 +102,23 @@ async def test_the_remaining_count_is_reported_only_without_selectors(http: Http
     selected = (await http("GET", f"{CONFIGMAPS}?limit=2&fieldSelector=metadata.name!%3Da")).json()
     assert "remainingItemCount" not in selected["metadata"]
     assert selected["metadata"]["continue"]
+
+
+async def test_a_page_with_selectors_looks_no_further_than_its_end(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, looked = server.client(), list[str]()
+    await fill(inside, *(f"m{number:02}" for number in range(20)))
+    real: Any = Entry.__dict__["labels"]
+
+    def counted(entry: Entry) -> Any:
+        looked.append(entry.name)
+        return real.fget(entry)
+
+    monkeypatch.setattr(Entry, "labels", property(counted))
+    found = [names({"items": page.items}) async for page in inside.pages(MAPS, label_selector="mine", page_size=5)]
+    assert [len(page) for page in found] == [5, 5, 5, 5]
+    assert len([name for name in looked if name.startswith("m")]) == 23  # and one more for each page but the last
 
 
 async def test_a_token_is_the_snapshot_and_the_last_key(http: Http, client: Client) -> None:

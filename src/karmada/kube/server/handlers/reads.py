@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 import orjson
@@ -44,9 +45,14 @@ class Selection(NamedTuple):
     name: str
     matches: Callable[[Entry], bool] | None
 
-    def filter(self, entries: list[Entry]) -> list[Entry]:
-        matches = self.matches
-        return entries if matches is None else [entry for entry in entries if matches(entry)]
+    def filter(self, entries: list[Entry], limit: int = 0) -> list[Entry]:
+        """Those that match; with a limit, one more than that at most, by which a page knows that it is not the last.
+
+        To match may mean to parse: a page that matched all that come after it would make many pages quadratic.
+        """
+        if self.matches is None:
+            return entries
+        return list(islice(filter(self.matches, entries), limit + 1 if limit else None))
 
 
 class Reads:
@@ -68,7 +74,7 @@ class Reads:
         [obj] = await self._versions.present(resource, [entry])
         return ObjectResult(obj=obj, resource=resource)
 
-    def _current(self, resource: Resource, namespace: str, selection: Selection) -> list[Entry]:
+    def _current(self, resource: Resource, namespace: str, selection: Selection, limit: int = 0) -> list[Entry]:
         collection = self._cache.collection(resource.storage_resource)
         if selection.name and (namespace or not resource.namespaced):
             entry = collection.get(namespace, selection.name)
@@ -77,7 +83,7 @@ class Reads:
             entries = collection.list(namespace)
             if selection.name:
                 entries = [entry for entry in entries if entry.name == selection.name]
-        return selection.filter(entries)
+        return selection.filter(entries, limit)
 
     async def _cut(
         self, resource: Resource, entries: list[Entry], revision: int, limit: int, options: ListOptions, behind: int
@@ -109,7 +115,7 @@ class Reads:
         if recent is not None:
             later = [entry for entry in recent if entry.key > last] if last else recent
             at = revision if revision >= 0 else self._cache.revision
-            return await self._cut(resource, selection.filter(later), at, limit, options, 0)
+            return await self._cut(resource, selection.filter(later, limit), at, limit, options, 0)
         within = prefix(resource.storage_resource, namespace)
         entries: list[Entry] = []
         at = revision
@@ -240,8 +246,8 @@ class Reads:
         exact = options.match == "Exact" or (wanted > 0 and options.limit > 0 and not options.match)
         if exact and collection.changed > wanted:
             return await self._page(resource, namespace, selection, options, wanted, "")
-        entries = self._current(resource, namespace, selection)
         limit = options.limit if options.resource_version != "0" else 0
+        entries = self._current(resource, namespace, selection, limit)
         revision = wanted if exact else self._cache.revision
         return await self._cut(resource, entries, revision, limit, options, 0)
 
