@@ -16,6 +16,7 @@ _WHERE = {
     "fleet": "fleet:SimulatedFleet",
     "clusters": "clusters:Clusters",
     "large-member": "large_member:LargeMember",
+    "estimator": "estimator:Estimator",
     "interpreter": "interpreter:Scripts",
     "scheduling": "scheduling:Scheduling",
     "scheduler": "scheduler:Scheduler",

@@ -24,14 +24,14 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 
-_PODS_PER_NODE = 4
+PODS_PER_NODE = 4
 _CHANGES = 20_000
 _NAME = "large"
 
 
 class LargeMember:
     name = "large-member"
-    title = f"One member with many nodes, {_PODS_PER_NODE} pods on each"
+    title = f"One member with many nodes, {PODS_PER_NODE} pods on each"
     counted = "nodes"
     sizes = Sizes(quick=200, base=500)
     foreign = False
@@ -92,12 +92,12 @@ def _one_pod(nodes: int) -> float:
     """What one changed pod costs beside so many others."""
     summary = Summary()
     summary.grade_by(default_resource_models())
-    pods = nodes * _PODS_PER_NODE
+    pods = nodes * PODS_PER_NODE
     for number in range(nodes):
-        summary.node_changed(None, slim_node(_node(number)))
+        summary.node_changed(None, slim_node(node_object(number)))
     for number in range(pods):
-        summary.pod_changed(None, slim_pod(_pod(number, number % nodes)))
-    before, after = _pod(pods, 0), _pod(pods, 1)
+        summary.pod_changed(None, slim_pod(pod_object(number, number % nodes)))
+    before, after = pod_object(pods, 0), pod_object(pods, 1)
     began = time.process_time()
     for number in range(_CHANGES):
         new, old = (after, before) if number % 2 else (before, after)
@@ -105,14 +105,14 @@ def _one_pod(nodes: int) -> float:
     return (time.process_time() - began) / _CHANGES * 1e6
 
 
-def _node(number: int) -> Obj:
+def node_object(number: int) -> Obj:
     conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}]
     size = {"cpu": "16", "memory": "64Gi", "pods": "110"}
     metadata = {"name": f"node-{number}", "uid": f"n{number}", "resourceVersion": "1"}
     return {"metadata": metadata, "status": {"allocatable": size, "capacity": size, "conditions": conditions}}
 
 
-def _pod(number: int, node: int) -> Obj:
+def pod_object(number: int, node: int) -> Obj:
     requests = {"cpu": "100m", "memory": "128Mi"}
     metadata = {"name": f"web-{number}", "namespace": "default", "uid": f"p{number}", "resourceVersion": "1"}
     container = {"name": "web", "image": "nginx", "resources": {"requests": requests}}
@@ -142,14 +142,14 @@ async def _serve(folder: Path, nodes: int) -> None:
     await server.start()
     client = server.client(user_agent="benchmarks")
     for number in range(nodes):
-        await client.create(GVR("", "v1", "nodes"), _new("Node", _node(number)))
-    for number in range(nodes * _PODS_PER_NODE):
-        await client.create(GVR("", "v1", "pods"), _new("Pod", _pod(number, number % nodes)))
+        await client.create(GVR("", "v1", "nodes"), new_object("Node", node_object(number)))
+    for number in range(nodes * PODS_PER_NODE):
+        await client.create(GVR("", "v1", "pods"), new_object("Pod", pod_object(number, number % nodes)))
     print("ready", flush=True)
     await asyncio.Event().wait()
 
 
-def _new(kind: str, obj: Obj) -> Obj:
+def new_object(kind: str, obj: Obj) -> Obj:
     metadata = {key: value for key, value in obj["metadata"].items() if key in ("name", "namespace")}
     return {"apiVersion": "v1", "kind": kind, **obj, "metadata": metadata}
 
