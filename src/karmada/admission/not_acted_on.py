@@ -13,16 +13,21 @@ from karmada.kube.objects.gvk import GroupResource
 
 NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
     GroupResource("networking.karmada.io", "multiclusteringresses"): "MultiClusterIngress",
-    GroupResource("networking.karmada.io", "multiclusterservices"): "MultiClusterService",
     GroupResource("policy.karmada.io", "federatedresourcequotas"): "FederatedResourceQuota",
     GroupResource("search.karmada.io", "resourceregistries"): "ResourceRegistry",
 }
 _BY_GATE: Final[dict[str, str]] = {"FederatedResourceQuota": "FederatedQuotaEnforcement"}
 """Kinds that admission itself acts on where this gate is on."""
+_NEEDS_GATE: Final = {GroupResource("networking.karmada.io", "multiclusterservices"): "MultiClusterService"}
+"""Kinds whose controllers run only where the gate of the same name is on."""
 
 
 def warning_of(resource: GroupResource, settings: Settings) -> str:
     """Empty for a kind that something acts on."""
+    needed = _NEEDS_GATE.get(resource)
+    if needed is not None:
+        text = f"{needed}: stored; nothing acts on it without --feature-gates={needed}=true"
+        return "" if settings.enabled(needed) else text
     kind = NOT_ACTED_ON.get(resource, "")
     gate = _BY_GATE.get(kind)
     if not kind or (gate is not None and settings.enabled(gate)):

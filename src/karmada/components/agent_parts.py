@@ -14,10 +14,8 @@ from karmada.controllers.cluster_status.controller import ClusterStatus
 from karmada.controllers.cluster_status.heartbeat import Heartbeat
 from karmada.controllers.context import Context
 from karmada.controllers.execution.controller import Execution
+from karmada.controllers.networking.endpointslice_collect import EndpointSliceCollect
 from karmada.controllers.networking.service_export import ServiceExports
-
-NOT_BUILT = frozenset({"endpointsliceCollect"})
-"""Controllers of Karmada's agent that do not exist here yet; their names are accepted."""
 
 
 def agent_rows(
@@ -32,10 +30,15 @@ def agent_rows(
         Row("clusterStatus", cluster_status),
         Row("execution", lambda shared: [Execution(shared.context, shared.interpreter, handles=is_pull)]),
         Row("serviceExport", lambda shared: [ServiceExports(shared.context, handles=is_pull)]),
+        Row(
+            "endpointsliceCollect",
+            lambda shared: [EndpointSliceCollect(shared.context, handles=is_pull)],
+            when=lambda context: context.gates.enabled("MultiClusterService"),
+        ),
         Row("certRotation", lambda shared: [rotation(shared.context)] if rotation else [], by_default=False),
     )
 
 
 def check(flag: Sequence[str]) -> None:
     """ValueError for an unknown entry of --controllers."""
-    rows.check(flag, rows.names(agent_rows(), NOT_BUILT))
+    rows.check(flag, rows.names(agent_rows(), ()))

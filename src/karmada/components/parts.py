@@ -35,7 +35,10 @@ from karmada.controllers.failover.taint_policies import ClusterTaintPolicies
 from karmada.controllers.federated_hpa.controller import FederatedHpas
 from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
 from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
+from karmada.controllers.networking.endpointslice_collect import EndpointSliceCollect
+from karmada.controllers.networking.endpointslice_dispatch import EndpointSliceDispatch
 from karmada.controllers.networking.imported_slices import ImportedSlices
+from karmada.controllers.networking.multi_cluster_service import MultiClusterServices
 from karmada.controllers.networking.service_export import ServiceExports
 from karmada.controllers.networking.service_import import ServiceImports
 from karmada.controllers.replicas_syncer import DeploymentReplicasSyncer
@@ -46,12 +49,9 @@ from karmada.overrides.triggers import Triggers
 
 NOT_BUILT = frozenset(
     {
-        "endpointsliceCollect",
-        "endpointsliceDispatch",
         "federatedResourceQuotaEnforcement",
         "federatedResourceQuotaStatus",
         "federatedResourceQuotaSync",
-        "multiclusterservice",
     }
 )
 """Controllers of Karmada that do not exist here yet; their names are accepted."""
@@ -103,6 +103,10 @@ def _fails_over(context: Context) -> bool:
     return context.gates.enabled("Failover")
 
 
+def _across_clusters(context: Context) -> bool:
+    return context.gates.enabled("MultiClusterService")
+
+
 def _application_failover(shared: Shared) -> list[Part]:
     return [ApplicationFailover(shared.context, kind, shared.interpreter) for kind in KINDS]
 
@@ -129,6 +133,9 @@ CONTROLLERS: Sequence[Row] = (
     Row("serviceExport", lambda shared: [ServiceExports(shared.context)]),
     Row("endpointSlice", lambda shared: [ImportedSlices(shared.context)]),
     Row("serviceImport", lambda shared: [ServiceImports(shared.context)]),
+    Row("multiclusterservice", lambda shared: [MultiClusterServices(shared.context)], when=_across_clusters),
+    Row("endpointsliceCollect", lambda shared: [EndpointSliceCollect(shared.context)], when=_across_clusters),
+    Row("endpointsliceDispatch", lambda shared: [EndpointSliceDispatch(shared.context)], when=_across_clusters),
     Row("hpaScaleTargetMarker", lambda shared: [HpaScaleTargetMarker(shared.context)], by_default=False),
     Row("deploymentReplicasSyncer", lambda shared: [DeploymentReplicasSyncer(shared.context)], by_default=False),
 )

@@ -41,8 +41,10 @@ _QUICK = (
     "--cluster-status-update-frequency=5s",
     "--cluster-failure-threshold=10s",
     "--cluster-success-threshold=5s",
+    "--feature-gates=MultiClusterService=true",
 )
-"""On one machine health checks are cheap and reliable: frequent checks and short thresholds react faster."""
+"""On one machine health checks are cheap and reliable: frequent checks and short thresholds react faster. What people
+try out works; flags of theirs come after these and have precedence."""
 T = TypeVar("T")
 
 

@@ -7,7 +7,7 @@ The flow that lets go last deletes the carrier.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.errors import NotFound
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.writes import delete_if_exists, retry_on_conflict
 
@@ -85,6 +86,34 @@ def service_of(work: Obj, flow: Flow) -> Key | None:
     labels = meta.labels(work)
     name = labels.get(flow.name_label)
     return Key(labels.get(flow.namespace_label, ""), name) if name and flow.token in flows_of(work) else None
+
+
+def carriers_by_service(flow: Flow) -> IndexFn:
+    """An index of Works; one function for each flow, since users of an informer share its indexes."""
+
+    def services(work: Obj) -> Iterable[str]:
+        service = service_of(work, flow) if carried(work) is not None else None
+        return (str(service),) if service is not None else ()
+
+    return services
+
+
+BY_CLUSTER: Final = "EndpointSlices/cluster"
+
+
+def carrying_clusters(work: Obj) -> Iterable[str]:
+    """An index of Works: carriers by cluster."""
+    cluster = well_known.cluster_of_namespace(meta.namespace(work))
+    return (cluster,) if cluster is not None and carried(work) is not None else ()
+
+
+EXPORTED: Final = "ServiceExport/service"
+OFFERED: Final = "MultiClusterService/service"
+SERVICE_INDEXES: Final[dict[str, IndexFn]] = {
+    EXPORTED: carriers_by_service(EXPORTS),
+    OFFERED: carriers_by_service(MULTI_CLUSTER_SERVICES),
+}
+"""Carriers by service, for each flow."""
 
 
 # writing

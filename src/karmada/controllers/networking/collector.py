@@ -9,7 +9,7 @@ a whole: whether it is watched.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from karmada.api import well_known
@@ -38,11 +38,6 @@ from karmada.members.access import NoAccess
 from karmada.members.members import Member
 
 BY_SERVICE: Final = "service"
-
-
-def kept_of_slice(endpoint_slice: Obj) -> Obj:
-    """What is kept of a member's EndpointSlice: everything but the managed fields."""
-    return meta.without_managed_fields(endpoint_slice)
 
 
 def _slice_index(endpoint_slice: Obj) -> Iterable[str]:
@@ -75,6 +70,8 @@ class Collector(Reconciler):
 
     workers = 3
     flow: Flow
+    more_indexes: Mapping[str, IndexFn] = {}
+    """Of Works, for `is_wanted`."""
 
     def __init__(self, context: Context, handles: Callable[[Obj], bool] = is_push) -> None:
         self._handles = handles
@@ -84,15 +81,19 @@ class Collector(Reconciler):
         self._carriers = Carriers(context, context.client)
         self._requiring, self._carrying = f"{self.flow.token}/requiring", f"{self.flow.token}/carriers"
         indexes: dict[str, IndexFn] = {self._requiring: self._requiring_cluster, self._carrying: self._carried_service}
-        self.works = context.informers.of(Work.gvr, indexes=indexes)
+        self.works = context.informers.of(Work.gvr, indexes={**indexes, **self.more_indexes})
         self.watched: dict[str, Watched] = {}
         self._add: Enqueue = lambda _key, _priority=0: None
         self.watches = (
-            Watch(Work.gvr, when=self._requires_otherwise, map_to=self._whole_cluster),
+            Watch(Work.gvr, when=self._requires_otherwise, map_to=self._required),
             Watch(Work.gvr, when=_carried_otherwise, map_to=self._service_keys),
             Watch(Cluster.gvr, when=any_of(deletion_changed, spec_changed, field_changed("status", "conditions")),
                   map_to=lambda cluster: (Key(meta.name(cluster), ""),)),
         )  # fmt: skip
+
+    def _kept(self, endpoint_slice: Obj) -> Obj:
+        """A method, so that no other user of the member's informers shares ours, which we stop."""
+        return meta.without_managed_fields(endpoint_slice)
 
     # what a flow defines
 
@@ -103,6 +104,10 @@ class Collector(Reconciler):
     @abstractmethod
     def is_wanted(self, cluster: str, service: Key) -> bool:
         """Whether the EndpointSlices of a service of this cluster are collected."""
+
+    def services_named(self, _work: Obj) -> Iterable[Key]:
+        """The services that a Work for which `requires_slices` holds names, if it names any."""
+        return ()
 
     def more_informers(self, _member: Member) -> list[Informer]:
         """What else is watched in a member, for `is_wanted`; its objects have the names of services."""
@@ -125,9 +130,12 @@ class Collector(Reconciler):
         keys = self._service_keys(work) if carried(work) is not None else ()
         return [text for key in keys for text in (str(key), _of_cluster(key.namespace))]
 
-    def _whole_cluster(self, work: Obj) -> Iterable[Key]:
+    def _required(self, work: Obj) -> Iterable[Key]:
+        """The cluster as a whole, and the services that are named."""
         cluster = well_known.cluster_of_namespace(meta.namespace(work))
-        return () if cluster is None else (Key(cluster, ""),)
+        if cluster is None:
+            return ()
+        return (Key(cluster, ""), *(Key(cluster, str(service)) for service in self.services_named(work)))
 
     def _service_keys(self, work: Obj) -> Iterable[Key]:
         cluster = well_known.cluster_of_namespace(meta.namespace(work))
@@ -167,7 +175,7 @@ class Collector(Reconciler):
             member = self._members.get(name)
         except NoAccess as error:
             raise ApiError(str(error)) from error
-        slices = member.informers.of(ENDPOINT_SLICES, transform=kept_of_slice, indexes={BY_SERVICE: _slice_index})
+        slices = member.informers.of(ENDPOINT_SLICES, transform=self._kept, indexes={BY_SERVICE: _slice_index})
         watched = self.watched[name] = Watched(member, slices, self.more_informers(member))
 
         def slice_changed(old: Obj | None, new: Obj | None) -> None:

@@ -9,15 +9,27 @@ from collections.abc import Iterable
 from typing import Final
 
 from karmada.api import well_known
+from karmada.api.cluster import Cluster
 from karmada.api.work import Work
 from karmada.controllers.context import Context
-from karmada.controllers.networking.carriers import ENDPOINT_SLICES, EXPORTS, SERVICE_NAME, carried, service_of
+from karmada.controllers.networking.carriers import (
+    BY_CLUSTER,
+    ENDPOINT_SLICES,
+    EXPORTED,
+    EXPORTS,
+    SERVICE_INDEXES,
+    SERVICE_NAME,
+    carried,
+    carrying_clusters,
+    service_of,
+)
+from karmada.controllers.networking.serving import usable
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import matching
+from karmada.kube.runtime.predicates import field_changed, matching
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
 ENDPOINT_SLICE: Final = "endpointslice-controller"
@@ -32,15 +44,26 @@ class ImportedSlices(Reconciler):
 
     def __init__(self, context: Context) -> None:
         self._client = context.client
-        self._works = context.informers.of(Work.gvr)
+        self._works = context.informers.of(Work.gvr, indexes=SERVICE_INDEXES | {BY_CLUSTER: carrying_clusters})
+        self._clusters = context.informers.of(Cluster.gvr)
         self._slices = context.informers.of(
             ENDPOINT_SLICES, label_selector=_MADE_HERE, indexes={_BY_WORK: _works_of_slice}
         )
         self._writer = ResourceWriter(context.client, ENDPOINT_SLICES, self._slices)
         self.watches = (
-            Watch(Work.gvr, when=matching(_is_collected)),
+            Watch(Work.gvr, when=matching(_is_collected), map_to=self._siblings),
+            Watch(Cluster.gvr, when=field_changed("status", "conditions"), map_to=self._carriers_of_cluster),
             Watch(ENDPOINT_SLICES, map_to=_work_keys, label_selector=_MADE_HERE),
         )
+
+    def _siblings(self, work: Obj) -> Iterable[Key]:
+        """All carriers of the service: which of them are used depends on the others."""
+        service = service_of(work, EXPORTS)
+        others = self._works.keys_by_index(EXPORTED, str(service)) if service is not None else ()
+        return {key_of(work), *others}
+
+    def _carriers_of_cluster(self, cluster: Obj) -> Iterable[Key]:
+        return [key for work in self._works.by_index(BY_CLUSTER, meta.name(cluster)) for key in self._siblings(work)]
 
     async def reconcile(self, key: Key) -> Result:
         work = self._works.get(key)
@@ -51,7 +74,8 @@ class ImportedSlices(Reconciler):
         if meta.is_deleting(work) or service is None or endpoint_slice is None:
             await self._remove(work)
             return Done
-        wanted = imported(endpoint_slice, work, service)
+        siblings = self._works.by_index(EXPORTED, str(service))
+        wanted = imported(usable(endpoint_slice, work, siblings, self._clusters), work, service)
 
         async def make(current: Obj | None) -> Obj:
             return wanted if current is None else {**current, **_over(current, wanted)}

@@ -1,0 +1,205 @@
+"""EndpointSlices that MultiClusterServices collected go to the clusters that use the Service.
+
+Each carrier becomes a Work of the same name in every cluster that uses the Service but has not provided it. The other
+clusters' EndpointSlices are attached to the Service of the same name there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.api.networking import MultiClusterService
+from karmada.api.work import Work
+from karmada.controllers.context import Context
+from karmada.controllers.networking.carriers import (
+    BY_CLUSTER,
+    MULTI_CLUSTER_SERVICES,
+    OFFERED,
+    SERVICE_INDEXES,
+    SERVICE_NAME,
+    carried,
+    carrying_clusters,
+    service_of,
+)
+from karmada.controllers.networking.exposure import consumers, is_cross_cluster, problem_of
+from karmada.controllers.networking.reports import report_condition
+from karmada.controllers.networking.serving import cluster_of, usable
+from karmada.controllers.works import Works
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.predicates import any_of, deletion_changed, field_changed, matching, spec_changed
+from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
+
+ENDPOINT_SLICE_DISPATCH: Final = "endpointslice-dispatch-controller"
+DISPATCHED: Final = "EndpointSliceDispatched"
+_SUCCESS: Final = "EndpointSlice are dispatched successfully"
+_BY_SOURCE, _BY_SERVICE = "EndpointSlices/source", "EndpointSlices/dispatched-for"
+
+
+def _source(work: Obj) -> Iterable[str]:
+    """Dispatched Works by the carrier that they come from: its cluster and name."""
+    provider = meta.annotations(work).get(well_known.PROVISION_CLUSTER)
+    return (str(Key(provider, meta.name(work))),) if provider else ()
+
+
+def _dispatched_for(work: Obj) -> Iterable[str]:
+    """Dispatched Works by service."""
+    labels = meta.labels(work)
+    name = labels.get(well_known.MULTICLUSTER_SERVICE_NAME)
+    if not name or not meta.annotations(work).get(well_known.PROVISION_CLUSTER):
+        return ()
+    return (str(Key(labels.get(well_known.MULTICLUSTER_SERVICE_NAMESPACE, ""), name)),)
+
+
+class EndpointSliceDispatch(Reconciler):
+    name = ENDPOINT_SLICE_DISPATCH
+    workers = 3
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder(self.name)
+        self._services = context.informers.of(MultiClusterService.gvr)
+        self._clusters = context.informers.of(Cluster.gvr)
+        self._writer = Works(context)
+        self._works = context.informers.of(
+            Work.gvr,
+            indexes={
+                _BY_SOURCE: _source,
+                _BY_SERVICE: _dispatched_for,
+                BY_CLUSTER: carrying_clusters,
+                **SERVICE_INDEXES,
+            },
+        )
+        self.watches = (
+            Watch(Work.gvr, when=matching(_is_collected), map_to=self._siblings),
+            Watch(Work.gvr, when=matching(_is_dispatched), map_to=_carrier_of),
+            Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed), map_to=self._of_service),
+            Watch(
+                Cluster.gvr,
+                when=any_of(deletion_changed, field_changed("status", "conditions")),
+                map_to=self._of_cluster,
+            ),
+        )
+
+    # events to keys
+
+    def _siblings(self, work: Obj) -> Iterable[Key]:
+        """All carriers of the service: which of them are used depends on the others."""
+        service = service_of(work, MULTI_CLUSTER_SERVICES)
+        others = self._works.keys_by_index(OFFERED, str(service)) if service is not None else ()
+        return {key_of(work), *others}
+
+    def _of_service(self, service: Obj) -> Iterable[Key]:
+        return self._works.keys_by_index(OFFERED, str(key_of(service)))
+
+    def _of_cluster(self, cluster: Obj) -> Iterable[Key]:
+        """Carriers of the services that this cluster uses or provides."""
+        name = meta.name(cluster)
+        using = (s for s in self._services.list() if is_cross_cluster(s) and name in consumers(s, self._clusters))
+        keys = {key for service in using for key in self._of_service(service)}
+        return keys.union(*(self._siblings(work) for work in self._works.by_index(BY_CLUSTER, name)))
+
+    # reconcile
+
+    async def reconcile(self, key: Key) -> Result:
+        work = self._works.get(key)
+        endpoint_slice = carried(work) if work is not None else None
+        if work is None or endpoint_slice is None or not _is_collected(work):
+            return Done
+        named = service_of(work, MULTI_CLUSTER_SERVICES)
+        if meta.is_deleting(work) or named is None:
+            for copy in self._works.by_index(_BY_SOURCE, str(Key(cluster_of(work), key.name))):
+                await self._delete(copy)
+            await remove_finalizer(self._client, Work.gvr, work, well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER)
+            return Done
+        service = self._services.get(named)
+        if service is None or meta.is_deleting(service):
+            return Done
+        try:
+            changed = await self._dispatch(work, endpoint_slice, service)
+        except Conflict:
+            raise
+        except ApiError as error:
+            await self._report(service, "False", "EndpointSliceDispatchedFailed", str(error))
+            self._recorder.event(service, WARNING, "DispatchEndpointSliceFailed", str(error))
+            raise
+        if await self._report(service, "True", "EndpointSliceDispatchedSucceed", _SUCCESS) or changed:
+            self._recorder.event(service, NORMAL, "DispatchEndpointSliceSucceed", _SUCCESS)
+        return Done
+
+    async def _dispatch(self, work: Obj, endpoint_slice: Obj, service: Obj) -> bool:
+        """Whether anything was written."""
+        using, changed = consumers(service, self._clusters), False
+        for copy in self._works.by_index(_BY_SERVICE, str(key_of(service))):
+            if cluster_of(copy) not in using:
+                await self._delete(copy)
+                changed = True
+        siblings = self._works.by_index(OFFERED, str(key_of(service)))
+        sent = dispatched(usable(endpoint_slice, work, siblings, self._clusters), cluster_of(work), meta.name(service))
+        for cluster in using:
+            if cluster != cluster_of(work):
+                changed |= await self._send(cluster, sent, work, service)
+        return changed
+
+    async def _send(self, cluster: str, sent: Obj, work: Obj, service: Obj) -> bool:
+        problem = problem_of("Consumer", cluster, self._clusters, "EndpointSlice")
+        if problem is not None:
+            self._recorder.event(service, WARNING, *problem)
+            return False
+        written = await self._writer.ensure(
+            cluster,
+            sent,
+            name=meta.name(work),
+            labels={
+                well_known.MULTICLUSTER_SERVICE_NAMESPACE: meta.namespace(service),
+                well_known.MULTICLUSTER_SERVICE_NAME: meta.name(service),
+            },
+            annotations={well_known.PROVISION_CLUSTER: cluster_of(work)},
+        )
+        return written.outcome != "unchanged"
+
+    async def _delete(self, work: Obj) -> None:
+        await delete_if_exists(self._client, Work.gvr, meta.name(work), meta.namespace(work), uid=meta.uid(work))
+
+    async def _report(self, service: Obj, status: str, reason: str, message: str) -> bool:
+        """Whether the condition is another than before."""
+        condition = {"type": DISPATCHED, "status": status, "reason": reason, "message": message}
+        return await report_condition(self._client, self._clock, MultiClusterService.gvr, service, condition)
+
+
+def dispatched(endpoint_slice: Obj, source: str, service: str) -> Obj:
+    """The EndpointSlice of a provider as other clusters get it."""
+    return {
+        **endpoint_slice,
+        "metadata": {
+            "namespace": meta.namespace(endpoint_slice),
+            "name": f"{source}-{meta.name(endpoint_slice)}",
+            "labels": {
+                SERVICE_NAME: service,
+                well_known.ENDPOINT_SLICE_MANAGED_BY: well_known.ENDPOINT_SLICE_DISPATCHER,
+            },
+            "annotations": {well_known.PROVISION_CLUSTER: source},
+        },
+    }
+
+
+def _is_collected(work: Obj) -> bool:
+    return well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER in meta.finalizers(work)
+
+
+def _is_dispatched(work: Obj) -> bool:
+    return well_known.PROVISION_CLUSTER in meta.annotations(work)
+
+
+def _carrier_of(work: Obj) -> Iterable[Key]:
+    """A dispatched Work that somebody changed or deleted is corrected."""
+    provider = meta.annotations(work).get(well_known.PROVISION_CLUSTER)
+    return (Key(well_known.execution_namespace(provider), meta.name(work)),) if provider else ()

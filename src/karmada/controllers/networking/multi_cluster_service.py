@@ -1,0 +1,166 @@
+"""MultiClusterServices of type CrossCluster: the Service of the same name goes to all clusters that provide or use it.
+
+Each provider gets a marker (a suspended Work), from which collecting its EndpointSlices follows. The Service is
+claimed: policies leave it alone, and its binding is written here, for the scheduler as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from karmada.api import well_known
+from karmada.api.cluster import Cluster
+from karmada.api.networking import MultiClusterService
+from karmada.api.work import Work
+from karmada.controllers.context import Context
+from karmada.controllers.networking.carriers import MULTI_CLUSTER_SERVICES, OFFERED, SERVICE_INDEXES, Carriers
+from karmada.controllers.networking.claims import Claims
+from karmada.controllers.networking.endpointslice_collect import is_marker
+from karmada.controllers.networking.exposure import concerns, consumers, is_cross_cluster, keys, problem_of, providers
+from karmada.controllers.networking.reports import report_condition
+from karmada.controllers.networking.serving import cluster_of
+from karmada.controllers.works import Works
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.events import NORMAL, WARNING
+from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import any_of, deletion_changed, field_changed, spec_changed
+from karmada.kube.runtime.writes import add_finalizer, delete_if_exists, remove_finalizer
+
+MULTI_CLUSTER_SERVICE: Final = "multiclusterservice-controller"
+SERVICES: Final = GVR("", "v1", "services")
+APPLIED: Final = "ServiceApplied"
+_SUCCESS: Final = "Service is propagated to target clusters."
+_MADE_FOR: Final = "MultiClusterService/made-for"
+
+
+def _made_for(work: Obj) -> Iterable[str]:
+    found = meta.labels(work).get(well_known.MULTICLUSTER_SERVICE_ID)
+    return (found,) if found and is_marker(work) else ()
+
+
+class MultiClusterServices(Reconciler):
+    name = MULTI_CLUSTER_SERVICE
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder(self.name)
+        self._services = context.informers.of(MultiClusterService.gvr)
+        self._clusters = context.informers.of(Cluster.gvr)
+        self._works = Works(context)
+        self._markers = context.informers.of(Work.gvr, indexes={_MADE_FOR: _made_for, **SERVICE_INDEXES})
+        self._carriers = Carriers(context, context.client)
+        self._claims = Claims(context.client, context.clock)
+        self.watches = (
+            Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed, _annotations_changed)),
+            Watch(SERVICES, metadata_only=True, map_to=self._of_service),
+            Watch(
+                Cluster.gvr,
+                when=any_of(deletion_changed, field_changed("status", "conditions")),
+                map_to=self._of_cluster,
+            ),
+        )
+
+    def _of_service(self, service: Obj) -> Iterable[Key]:
+        key = Key(meta.namespace(service), meta.name(service))
+        found = self._services.get(key)
+        return (key,) if found is not None and is_cross_cluster(found) else ()
+
+    def _of_cluster(self, cluster: Obj) -> Iterable[Key]:
+        named = meta.name(cluster)
+        return keys(s for s in self._services.list() if is_cross_cluster(s) and concerns(s, named))
+
+    async def reconcile(self, key: Key) -> Result:
+        service = self._services.get(key)
+        if service is None:
+            return Done
+        if meta.is_deleting(service) or not is_cross_cluster(service):
+            await self._retire(service)
+            return Done
+        try:
+            changed = await self._sync(service)
+        except Conflict:
+            raise
+        except ApiError as error:
+            await self._report(service, "False", "ServiceAppliedFailed", str(error))
+            self._recorder.event(service, WARNING, "SyncServiceFailed", str(error))
+            raise
+        if await self._report(service, "True", "ServiceAppliedSucceed", _SUCCESS) or changed:
+            self._recorder.event(service, NORMAL, "SyncServiceSucceed", _SUCCESS)
+        return Done
+
+    # towards what is wanted
+
+    async def _sync(self, service: Obj) -> bool:
+        """Whether anything was written."""
+        finalized = await add_finalizer(
+            self._client, MultiClusterService.gvr, service, well_known.MULTICLUSTER_SERVICE_FINALIZER
+        )
+        providing = providers(service, self._clusters)
+        changed = finalized.outcome != "unchanged"
+        for cluster in providing:
+            changed |= await self._mark(service, cluster)
+        await self._unmark(service, keep=set(providing))
+        clusters = sorted({*providing, *consumers(service, self._clusters)})
+        return await self._claims.claim(service, clusters) or changed
+
+    async def _mark(self, service: Obj, cluster: str) -> bool:
+        problem = problem_of("Provider", cluster, self._clusters, "MultiClusterService")
+        if problem is not None:
+            self._recorder.event(service, WARNING, *problem)
+            return False
+        labels = {
+            well_known.MULTICLUSTER_SERVICE_ID: _id_of(service),
+            well_known.MULTICLUSTER_SERVICE_NAMESPACE: meta.namespace(service),
+            well_known.MULTICLUSTER_SERVICE_NAME: meta.name(service),
+        }
+        content = {field: value for field, value in service.items() if field != "status"}
+        written = await self._works.ensure(cluster, content, labels=labels, finalizers=(), suspend_dispatching=True)
+        return written.outcome != "unchanged"
+
+    async def _unmark(self, service: Obj, keep: set[str]) -> None:
+        """Of providers that are none any more; what was collected there goes first."""
+        for marker in self._markers.by_index(_MADE_FOR, _id_of(service)):
+            cluster = cluster_of(marker)
+            if cluster in keep:
+                continue
+            for carrier in self._markers.by_index(OFFERED, str(Key(meta.namespace(service), meta.name(service)))):
+                if cluster_of(carrier) == cluster:
+                    await self._carriers.release(carrier, MULTI_CLUSTER_SERVICES)
+            await delete_if_exists(self._client, Work.gvr, meta.name(marker), meta.namespace(marker))
+
+    async def _retire(self, service: Obj) -> None:
+        """It is being deleted, or has become another type: its Service is left to policies again."""
+        if well_known.MULTICLUSTER_SERVICE_FINALIZER not in meta.finalizers(service):
+            return
+        what = "service work"
+        try:
+            await self._claims.release(service)
+            what = "MultiClusterService work"
+            await self._unmark(service, keep=set())
+        except ApiError as error:
+            self._recorder.event(service, WARNING, "SyncServiceFailed", f"failed to delete {what} :{error}")
+            raise
+        await remove_finalizer(
+            self._client, MultiClusterService.gvr, service, well_known.MULTICLUSTER_SERVICE_FINALIZER
+        )
+
+    # status
+
+    async def _report(self, service: Obj, status: str, reason: str, message: str) -> bool:
+        """Whether the condition is another than before."""
+        condition = {"type": APPLIED, "status": status, "reason": reason, "message": message}
+        return await report_condition(self._client, self._clock, MultiClusterService.gvr, service, condition)
+
+
+def _annotations_changed(old: Obj | None, new: Obj | None) -> bool:
+    return old is not None and new is not None and meta.annotations(old) != meta.annotations(new)
+
+
+def _id_of(service: Obj) -> str:
+    return meta.labels(service).get(well_known.MULTICLUSTER_SERVICE_ID, "")

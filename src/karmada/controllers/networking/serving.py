@@ -1,0 +1,46 @@
+"""What other clusters use of a cluster's EndpointSlice while that cluster does not answer.
+
+Its endpoints may be gone, or only its API server: nobody knows. So they are not ready as long as another cluster serves
+the same service, and stay in use when none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from karmada.api import well_known
+from karmada.controllers.cluster_state import is_ready
+from karmada.controllers.networking.carriers import carried
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key
+
+
+def cluster_of(work: Obj) -> str:
+    return well_known.cluster_of_namespace(meta.namespace(work)) or ""
+
+
+def usable(endpoint_slice: Obj, work: Obj, siblings: Iterable[Obj], clusters: Informer) -> Obj:
+    """The EndpointSlice of a carrier as others use it; `siblings` are all carriers of the same service."""
+    source = cluster_of(work)
+    if _answers(source, clusters):
+        return endpoint_slice
+    elsewhere = (other for other in siblings if cluster_of(other) != source)
+    if not any(_answers(cluster_of(other), clusters) and _has_ready(carried(other)) for other in elsewhere):
+        return endpoint_slice
+    return {**endpoint_slice, "endpoints": [_not_ready(endpoint) for endpoint in endpoint_slice.get("endpoints") or ()]}
+
+
+def _answers(cluster: str, clusters: Informer) -> bool:
+    found = clusters.get(Key("", cluster))
+    return found is not None and is_ready(found)
+
+
+def _has_ready(endpoint_slice: Obj | None) -> bool:
+    endpoints = (endpoint_slice or {}).get("endpoints") or ()
+    return any((endpoint.get("conditions") or {}).get("ready") is not False for endpoint in endpoints)
+
+
+def _not_ready(endpoint: Obj) -> Obj:
+    return {**endpoint, "conditions": {**(endpoint.get("conditions") or {}), "ready": False, "serving": False}}
