@@ -254,8 +254,8 @@ async def _outcome(
     spec = await intended.binding_spec(scheduler, resource, policy, uid=uid, replicas=trial.replicas)
     spec = await intended.with_replica_policy(client, resource, spec)
     others = await scheduler.others(client, resource["metadata"].get("namespace", ""))
-    state = Fleet(clusters, failover, others, await scheduler.estimates(client, spec))
-    return decide(scheduler, resource, intended.title(policy), spec, binding, state, trial, notes)
+    state, estimates = Fleet(clusters, failover, others), await scheduler.estimates(client, spec)
+    return decide(scheduler, resource, intended.title(policy), spec, binding, state, trial, notes, estimates)
 
 
 async def _of_bindings(
@@ -299,8 +299,8 @@ async def _of_binding(
     if trial.replicas is not None and spec.get("replicas"):
         spec = {**spec, "replicas": trial.replicas}
     resource = {**spec["resource"], "metadata": spec["resource"]}
-    state = state._replace(estimates=await scheduler.estimates(client, spec))
-    return decide(scheduler, resource, "its binding", spec, binding, state, trial, [])
+    estimates = await scheduler.estimates(client, spec)
+    return decide(scheduler, resource, "its binding", spec, binding, state, trial, [], estimates)
 
 
 # output

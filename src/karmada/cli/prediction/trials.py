@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from karmada.cli.prediction import scheduling
 from karmada.cli.prediction.failing import Failover
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from karmada.scheduler.decision import Decision
     from karmada.scheduler.estimators.answered import Answered
     from karmada.scheduler.fitting.suggestions import Advice
+    from karmada.scheduler.fleet import Fleet as Clusters
 
 _ADVICE_SECONDS = 3.0
 """How long to look for what would make things fit, for all of them together."""
@@ -66,14 +68,20 @@ def check(clusters: Sequence[Obj], names: Iterable[str]) -> None:
             raise connect.failure(f'cluster "{name}" is not joined (known: {", ".join(known) or "none"})')
 
 
-class Fleet(NamedTuple):
+@dataclass(frozen=True)
+class Fleet:
     """The clusters as they would be, how failures are handled, and the bindings that matter for affinity."""
 
     clusters: Sequence[Obj]
     failover: Failover
     others: Sequence[Obj]
-    estimates: Sequence[Answered] = ()
-    """What the estimators of the running scheduler report for the resource in question."""
+
+    @cached_property
+    def snapshot(self) -> Clusters:
+        """For the scheduler, which keeps what it has found out about its clusters."""
+        from karmada.scheduler.fleet import Fleet as Clusters
+
+        return Clusters.of(self.clusters)
 
 
 def decide(
@@ -85,10 +93,12 @@ def decide(
     state: Fleet,
     trial: Trial,
     notes: list[str],
+    estimates: Sequence[Answered] = (),
 ) -> Outcome:
-    """What the scheduler would decide on a binding's spec, with the clusters as they would be."""
-    from karmada.scheduler.fleet import Fleet as Clusters
+    """What the scheduler would decide on a binding's spec, with the clusters as they would be.
 
+    `estimates` are what the estimators of the running scheduler report for it.
+    """
     before = ((binding or {}).get("spec") or {}).get("clusters") or []
     status = (binding or {}).get("status") or {}
     tasks = ((binding or {}).get("spec") or {}).get("gracefulEvictionTasks") or []
@@ -100,8 +110,8 @@ def decide(
     notes = [*notes, *dict.fromkeys(staying.values())]
     name = "" if trial.anew else status.get("schedulerObservingAffinityName") or ""
     fresh = trial.rebalance and bool(status.get("lastScheduledTime"))
-    clusters, estimates = Clusters.of(state.clusters), state.estimates
-    decision = scheduler.decide(spec, clusters, state.others, affinity_name=name, fresh=fresh, estimates=estimates)
+    clusters, others = state.snapshot, state.others
+    decision = scheduler.decide(spec, clusters, others, affinity_name=name, fresh=fresh, estimates=estimates)
     return Outcome(resource, policy, list(before), decision, notes, estimates)
 
 
