@@ -1,28 +1,9 @@
-"""karmadactl in this process, to be compared with kubectl.
-
-A command in this process is many times faster than one of its own. What kubectl says is put into the words that
-karmadactl is to use: its own name instead of kubectl's, and none of the ways in which kubectl's versions differ.
-"""
+"""What kubectl says in the words that karmadactl is to use: its own name, and none of the ways in which kubectl's
+versions differ."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-
-from click.testing import CliRunner
-
-from karmada.cli.karmadactl import main
-from tests.support.programs import Result
-
-
-class Karmadactl:
-    def __init__(self, kubeconfig: Path, home: Path) -> None:
-        self._env = {"KUBECONFIG": str(kubeconfig), "HOME": str(home)}
-
-    def __call__(self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> Result:
-        done = CliRunner(env={**self._env, **(env or {})}).invoke(main, arguments, input=stdin)
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
-        return Result(done.exit_code, done.stdout, done.stderr)
 
 
 def in_our_words(text: str) -> str:

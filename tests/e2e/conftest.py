@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.fleets import QUICK
-from tests.e2e.propagating import Propagation, propagation
+from tests.e2e.fleets import QUICK, connected
+from tests.e2e.propagating import NAMESPACES, Place, Propagation, propagation
+from tests.support.background import Background
 from tests.support.programs import Program, Result, ServerProcess
 
 OLDEST_MINOR = 26
@@ -62,13 +63,20 @@ def kubectl(server: ServerProcess, kubectl_path: str, tmp_path_factory: pytest.T
     return Program([kubectl_path], tmp_path_factory.mktemp("home"), server.kubeconfig)
 
 
+@pytest.fixture(scope="session")
+def place(server: ServerProcess) -> Iterator[Place]:
+    """The same server without a program for every request."""
+    with Background() as background:
+        yield Place(background, background.enter(connected(server.kubeconfig)))
+
+
 @pytest.fixture
-def namespace(kubectl: Program) -> Iterator[str]:
+def namespace(place: Place) -> Iterator[str]:
     """A fresh namespace, deleted afterwards without waiting for it."""
     name = f"t-{uuid.uuid4().hex[:8]}"
-    kubectl("create", "namespace", name)
+    place.create(NAMESPACES, {"metadata": {"name": name}})
     yield name
-    kubectl("delete", "namespace", name, "--wait=false", check=False)
+    place.delete(NAMESPACES, name)
 
 
 @pytest.fixture

@@ -95,6 +95,11 @@ class Fleet:
         self._background.run(every())
         self.until_ready(*names)
 
+    def label(self, name: str, *labels: str) -> None:
+        """A Cluster, with labels as kubectl takes them."""
+        wanted = dict(label.split("=") for label in labels)
+        self._background.run(self._client.patch(Cluster.gvr, name, "", {"metadata": {"labels": wanted}}))
+
     def cluster(self, name: str) -> Obj:
         found = self.get(Cluster.gvr, name)
         assert found is not None, f"there is no cluster {name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,6 +25,7 @@ from karmada.kube.objects.types import Obj
 from tests.e2e.fleets import QUICK, Fleet, connected
 from tests.support.background import Background
 from tests.support.eventually import LIMIT, eventually_blocking
+from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Result
 
 T = TypeVar("T")
@@ -79,6 +80,18 @@ class Place:
             return items
 
         return self._background.run(look())
+
+    def create(self, kind: GVR, obj: Obj, namespace: str = "") -> Obj:
+        return self._background.run(self.client.create(kind, obj, namespace))
+
+    def delete(self, kind: GVR, name: str, namespace: str = "") -> None:
+        """If it is there; it is not waited for."""
+
+        async def remove() -> None:
+            with suppress(NotFound):
+                await self.client.delete(kind, name, namespace)
+
+        self._background.run(remove())
 
     def until(
         self,
@@ -187,14 +200,16 @@ def propagation(
     names = list(members)
     with Propagation(root, kubectl, flags) as fleet:
         fleet.create(*names)
+        join = Karmadactl(fleet.sims.home, fleet.plane.kubeconfig, "join")
+        way = ("--cluster-kubeconfig", str(fleet.sims.kubeconfig))
         for name in names:
             standing = MEMBERS[name]
-            fleet.join(
-                name,
+            join(
+                *(name, *way, "--cluster-context", name),
                 *("--cluster-region", standing.region, "--cluster-zones", standing.zone),
                 *("--cluster-provider", standing.provider),
             )
-            fleet.kubectl("label", "cluster", name, *standing.labels)
+            fleet.label(name, *standing.labels)
         fleet.until_ready(*names)
         fleet.open(names)
         yield fleet

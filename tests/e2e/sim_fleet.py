@@ -12,6 +12,7 @@ from typing import Any
 
 from karmada.kube.sim.admin_client import AdminClient
 from tests.support.eventually import eventually_blocking
+from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Program
 
 QUICK = """
@@ -33,8 +34,7 @@ class SimFleet:
         self.home = root / "home"
         self.home.mkdir(parents=True)
         self._kubectl = kubectl
-        command = [sys.executable, "-m", "karmada.cli.karmadactl", "sim", "--data-dir", str(self.folder)]
-        self.ctl = Program(command, self.home, self.kubeconfig)
+        self.ctl: Program = Karmadactl(self.home, self.kubeconfig, "sim", "--data-dir", str(self.folder))
 
     @property
     def kubeconfig(self) -> Path:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.beside_kubectl import Karmadactl, in_our_words
+from tests.e2e.beside_kubectl import in_our_words
+from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def karmadactl(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Karmadactl:
-    return Karmadactl(server.kubeconfig, tmp_path_factory.mktemp("karmadactl-home"))
+    return Karmadactl(tmp_path_factory.mktemp("karmadactl-home"), server.kubeconfig)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +154,7 @@ def test_a_generated_object_is_kubectls(
     monkeypatch.chdir(files)
     monkeypatch.setenv("HOME", str(kubectl.home))
     words = ["create", *before_dashes(arguments(line), "--dry-run=client", "-o", "json")]
-    output, ours = kubectl(*words), karmadactl(*words, env={"HOME": str(kubectl.home)})
+    output, ours = kubectl(*words), karmadactl(*words, home=kubectl.home)
     assert data(ours) == data(output)
     assert ours.err == output.err
 
@@ -164,6 +165,6 @@ def test_what_cannot_be_created_is_refused_in_kubectls_words(
 ) -> None:
     monkeypatch.chdir(files)
     words = ["create", *arguments(line)]
-    output, ours = kubectl(*words, check=False), karmadactl(*words)
+    output, ours = kubectl(*words, check=False), karmadactl(*words, check=False)
     assert (ours.code, ours.out) == (output.code, output.out)
     assert ours.err == in_our_words(output.err)

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.beside_kubectl import Karmadactl, in_our_words
+from tests.e2e.beside_kubectl import in_our_words
 from tests.e2e.pasting import blocks
+from tests.e2e.propagating import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, Place
+from tests.support.karmadactl import Karmadactl
 from tests.support.programs import Program, Result, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -208,7 +210,7 @@ STORIES = {
 
 @pytest.fixture(scope="module")
 def karmadactl(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Karmadactl:
-    return Karmadactl(server.kubeconfig, tmp_path_factory.mktemp("karmadactl-home"))
+    return Karmadactl(tmp_path_factory.mktemp("karmadactl-home"), server.kubeconfig)
 
 
 @pytest.fixture(scope="module")
@@ -223,21 +225,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_same_commands_say_and_do_the_same(
-    story: str, kubectl: Program, karmadactl: Karmadactl, files: Path, monkeypatch: pytest.MonkeyPatch
+    story: str, kubectl: Program, karmadactl: Karmadactl, place: Place, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(files)
     lines = STORIES[story].strip().splitlines()
     theirs, ours = (f"{who}-{story.replace(' ', '-')}" for who in ("kubectl", "karmadactl"))
     for namespace in (theirs, ours):
-        kubectl("create", "namespace", namespace)
-        kubectl("create", "configmap", "there", "-n", namespace)
+        place.create(NAMESPACES, {"metadata": {"name": namespace}})
+        place.create(CONFIG_MAPS, {"metadata": {"name": "there"}}, namespace)
     with ThreadPoolExecutor(1) as other:
         running = other.submit(output, lambda *words: kubectl(*words, check=False), lines, theirs)
-        found = output(karmadactl, lines, ours)
+        found = output(lambda *words: karmadactl(*words, check=False), lines, ours)
         expected = running.result()
-    states = [state(kubectl, namespace) for namespace in (theirs, ours)]
+    states = [state(place, namespace) for namespace in (theirs, ours)]
     for namespace in (theirs, ours):
-        kubectl("delete", "namespace", namespace, "--wait=false")
+        place.delete(NAMESPACES, namespace)
     differing = [
         f"{line.strip()}\n  kubectl    {one}\n  karmadactl {other}"
         for line, one, other in zip(lines, expected, found, strict=True)
@@ -261,9 +263,9 @@ def plain(text: str, namespace: str) -> str:
     return "\n".join(sorted(in_our_words(text).replace(namespace, "NAMESPACE").splitlines()))
 
 
-def state(kubectl: Program, namespace: str) -> list[Any]:
+def state(place: Place, namespace: str) -> list[Any]:
     """What is left in the namespace, and who wrote it."""
-    items = kubectl("get", "cm,deploy", "-n", namespace, "-o", "json", "--show-managed-fields").json()["items"]
+    items = place.list(CONFIG_MAPS, namespace) + place.list(DEPLOYMENTS, namespace)
     return [
         {
             "name": item["metadata"]["name"],
