@@ -52,7 +52,12 @@ async def report(plane: Scheduling, user: User | None = None, **query: Any) -> A
 
 async def test_every_cluster_is_estimated_on_its_own(plane: Scheduling) -> None:
     [found] = (await report(plane, requirements={"resourceRequest": {"cpu": "2"}}))["estimators"]
-    assert found == {"name": "scheduler-estimator", "replicas": {"m1": 2}, "failures": {"down": "no connection"}}
+    assert found == {
+        "name": "scheduler-estimator",
+        "replicas": {"m1": 2},
+        "failures": {"down": "no connection"},
+        "quotas": {},
+    }
 
 
 async def test_without_requirements_they_are_pods_and_with_components_complete_sets(plane: Scheduling) -> None:

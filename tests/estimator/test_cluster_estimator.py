@@ -169,6 +169,9 @@ async def test_quotas_count_only_with_the_gate(member: Watched) -> None:
     assert limited.max_available_replicas(in_shop) == 4
     assert limited.max_available_replicas(needs(cpu="500m") | {"namespace": "other"}) == 32
     assert limited.max_available_component_sets([component(1, cpu="1")], "shop") == 2
+    assert limited.replicas_on_nodes(in_shop) == 32
+    assert [quota["metadata"]["name"] for quota in limited.quotas("shop")] == ["q"]
+    assert plain.quotas("shop") == limited.quotas("other") == []
 
 
 async def test_a_broken_quota_fails_the_estimate(member: Watched) -> None:

@@ -20,9 +20,10 @@ COMPONENTS = [{"name": "jm", "replicas": 1}, {"name": "tm", "replicas": 3}]
 class Counting:
     """An estimator of one member with a fixed number, which records how it is called."""
 
-    def __init__(self, name: str, number: int) -> None:
+    def __init__(self, name: str, number: int, *quotas: Any) -> None:
         self.cluster, self.number, self.version = name, number, 1
         self.calls: list[Any] = []
+        self._quotas = list(quotas)
 
     def _answer(self, *call: Any) -> int:
         self.calls.append(call)
@@ -37,6 +38,12 @@ class Counting:
         self, components: Any, namespace: str = "", assumed: Sequence[Assumption] = ()
     ) -> int:
         return self._answer(components, namespace, list(assumed))
+
+    def replicas_on_nodes(self, _requirements: Any) -> int:
+        return 100
+
+    def quotas(self, namespace: str) -> list[Any]:
+        return [quota for quota in self._quotas if quota["metadata"]["namespace"] == namespace]
 
     def unschedulable_replicas(self, resource: Any, threshold_seconds: float) -> int:
         raise NotImplementedError
@@ -99,3 +106,15 @@ def test_with_assumed_workloads_it_is_computed_each_time() -> None:
     for _ in range(2):
         numbers(estimator, request(m1=held))
     assert (m1.calls, len(m2.calls)) == ([(SMALL, held)] * 2, 1)
+
+
+def test_where_quotas_hold_they_are_reported_beside_what_fits_on_the_nodes() -> None:
+    quota = {"metadata": {"name": "team", "namespace": "default"}}
+    estimator = InProcessEstimator({"m1": Counting("m1", 7, quota), "m2": Counting("m2", 7)})
+    assert estimator.under_quotas(request({**SMALL, "namespace": "default"})) == {"m1": (100, [quota])}
+    assert estimator.under_quotas(request({**SMALL, "namespace": "other"})) == {}
+    assert estimator.under_quotas(request(SMALL)) == {}
+    assumed = request({**SMALL, "namespace": "default"}, m1=[Assumption("default", [])])
+    assert estimator.under_quotas(assumed) == {}
+    unknown = InProcessEstimator({"m1": Counting("m1", UNKNOWN, quota)})
+    assert unknown.under_quotas(request({**SMALL, "namespace": "default"})) == {}

@@ -114,6 +114,17 @@ class ClusterEstimator:
                 },
             )
 
+    def replicas_on_nodes(self, requirements: Obj | None, assumed: Sequence[Assumption] = ()) -> int:
+        """How many more replicas the nodes have capacity for, whatever quotas allow."""
+        by_nodes = self._by_nodes
+        return self._estimate(
+            REPLICAS, {by_nodes.name: partial(by_nodes.replicas, requirements, self._counted(assumed))}
+        )
+
+    def quotas(self, namespace: str) -> list[Obj]:
+        """The ResourceQuotas of a namespace; none if they are not estimated by."""
+        return [] if self._quotas is None else list(self._quotas.list(namespace))
+
     def max_available_component_sets(
         self, components: Sequence[Obj], namespace: str = "", assumed: Sequence[Assumption] = ()
     ) -> int:

@@ -19,7 +19,11 @@ from karmada.scheduler.estimators.protocol import UNKNOWN
 from karmada.scheduler.estimators.shortage import shortage
 from karmada.scheduler.placement import BY_DUPLICATION
 
-_SHORT = {"general-estimator": "summary", "scheduler-estimator": "estimator"}
+_SHORT = {
+    "general-estimator": "summary",
+    "scheduler-estimator": "estimator",
+    "in-process-estimator": "in-process estimator",
+}
 """What the figures are from: the resource summary of the Cluster, or the nodes and Pods of the member."""
 
 

@@ -246,6 +246,20 @@ def test_what_an_estimator_reported_is_taken_as_given() -> None:
     ]
 
 
+def test_a_quota_in_a_member_that_an_estimator_counts_with() -> None:
+    status = {"hard": {"requests.cpu": "5", "pods": "9"}, "used": {"requests.cpu": "2", "pods": "1"}}
+    quota = {"metadata": {"name": "team", "namespace": "default"}, "status": status}
+    requirements = {**CPU_1, "namespace": "default"}
+    spec = deployment(5, placement(DYNAMIC), replicaRequirements=requirements)
+    answers = [Answered("in-process-estimator", {"m1": 8}, quotas={"m1": [quota]})]
+    advice = advice_on(spec, [cluster("m1", summary=has(cpu="50"))], answers=answers)
+    assert [one.text for one in advice.suggestions] == [
+        "the ResourceQuota team in m1 had 2 more requests.cpu",
+        "replicas were 3",
+    ]
+    assert Answered.of(answers[0].data) == answers[0]
+
+
 def test_a_quota_that_refuses_the_result() -> None:
     quota = {
         "metadata": {"name": "team", "namespace": "default"},

@@ -95,7 +95,14 @@ def random_answers(random: Random, names: list[str]) -> list[Answered]:
         return []
     known = {name: random.randint(0, 9) for name in names if random.random() < 0.8}
     failed = {name: "no connection" for name in names if name not in known and random.random() < 0.2}
-    return [Answered("scheduler-estimator", known, failed)]
+    quotas = {name: [random_member_quota(random)] for name in known if random.random() < 0.3}
+    return [Answered("in-process-estimator", known, failed, quotas)]
+
+
+def random_member_quota(random: Random) -> Obj:
+    hard = {"requests.cpu": random.choice(["1", "5"]), "memory": random.choice(["1Gi", "9Gi"])}
+    used = {"requests.cpu": random.choice(["0", "2", "4500m"]), "memory": "500M"}
+    return {"metadata": {"name": "team", "namespace": "default"}, "status": {"hard": hard, "used": used}}
 
 
 def random_quota(random: Random) -> Obj:

@@ -14,6 +14,7 @@ import numpy as np
 
 from karmada.estimator.amounts import Ints
 from karmada.estimator.terms import Assumption, EstimateError, MemberEstimator
+from karmada.kube.objects.types import Obj
 from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
 
 NAME = "in-process-estimator"
@@ -25,6 +26,14 @@ class VersionedEstimator(MemberEstimator, Protocol):
     @property
     def version(self) -> int:
         """Another number, another state of the member."""
+        ...
+
+    def replicas_on_nodes(self, requirements: Obj | None, /) -> int:
+        """How many more replicas the nodes have capacity for, whatever quotas allow."""
+        ...
+
+    def quotas(self, namespace: str, /) -> list[Obj]:
+        """The ResourceQuotas of a namespace that estimates depend on."""
         ...
 
 
@@ -58,6 +67,19 @@ class InProcessEstimator:
                     del known[name]
             found.append(last[2])
         return np.array(found, np.int64)
+
+    def under_quotas(self, request: EstimateRequest) -> dict[str, tuple[int, list[Obj]]]:
+        """Of clusters with quotas: how many replicas fit on the nodes, and the quotas; not of what is just placed."""
+        found: dict[str, tuple[int, list[Obj]]] = {}
+        namespace = (request.requirements or {}).get("namespace") or ""
+        for name in request.names() if namespace and not request.sets else ():
+            estimator = self._estimators.get(name)
+            if estimator is None or name in request.assumed:
+                continue
+            quotas = estimator.quotas(namespace)
+            if quotas and _estimate(estimator, request, ()) != UNKNOWN:
+                found[name] = estimator.replicas_on_nodes(request.requirements), quotas
+        return found
 
     def _of(self, key: bytes) -> dict[str, tuple[VersionedEstimator, int, int]]:
         known = self._known.get(key)

@@ -17,6 +17,7 @@ from karmada.scheduler.capacity import grades_of, left_over, summary_of
 from karmada.scheduler.fitting.changes import (
     LessRequested,
     MoreEstimated,
+    MoreMemberQuota,
     MoreNodes,
     MoreQuota,
     MoreResources,
@@ -30,6 +31,8 @@ from karmada.scheduler.fitting.steps import of_steps, steps_in
 from karmada.scheduler.request import Request
 
 _NODES = 10_000
+REQUESTS = "requests."
+"""What the names of resources in a ResourceQuota may begin with."""
 
 
 # what is to be placed
@@ -61,7 +64,7 @@ def of_clusters(situation: Situation, names: Sequence[str], *, alone: bool) -> I
     for name in names:
         cluster = situation.cluster(name)
         resources = tuple(_resources(situation.request, cluster))
-        estimated = tuple(_estimated(situation, name))
+        estimated = (*_estimated(situation, name), *_member_quotas(situation, name))
         yield Option(Sort.ESTIMATE if estimated else Sort.RESOURCES, name, (*estimated, *resources), alone)
         nodes = _nodes(situation.request, cluster)
         if nodes is not None:
@@ -88,6 +91,24 @@ def _estimated(situation: Situation, cluster: str) -> Iterator[Knob]:
         if reported is not None:
             limit = max(situation.request.replicas, 1)
             yield Knob(partial(MoreEstimated, cluster, answered.name, reported), limit)
+
+
+def _member_quotas(situation: Situation, cluster: str) -> Iterator[Knob]:
+    needed = _needed(situation.request, cluster)
+    for answered in situation.answers:
+        for quota in answered.quotas.get(cluster, ()):
+            status = quota.get("status") or {}
+            hard, used = status.get("hard") or {}, status.get("used") or {}
+            for key in hard:
+                resource = key.removeprefix(REQUESTS)
+                if resource in needed:
+                    overdrawn = quantity(used.get(key, ZERO)) - quantity(hard[key])
+                    limit = steps_in(resource, needed[resource] + (overdrawn if overdrawn > ZERO else ZERO))
+                    yield Knob(partial(_more_member_quota, answered.name, cluster, meta.name(quota), key), limit)
+
+
+def _more_member_quota(estimator: str, cluster: str, name: str, key: str, steps: int) -> MoreMemberQuota:
+    return MoreMemberQuota(estimator, cluster, name, key, of_steps(key.removeprefix(REQUESTS), steps))
 
 
 def _nodes(request: Request, cluster: Obj) -> Knob | None:

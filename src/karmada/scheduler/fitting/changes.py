@@ -380,6 +380,50 @@ class MoreQuota:
         return {"object": quota, "field": f"spec.overall.{self.resource}", "more": str(self.amount)}
 
 
+@dataclass(frozen=True, slots=True)
+class MoreMemberQuota:
+    """A ResourceQuota in a member allows more."""
+
+    sort: ClassVar[Sort] = Sort.QUOTA
+    estimator: str
+    cluster: str
+    name: str
+    key: str
+    """In status.hard: cpu or requests.cpu."""
+    amount: Quantity
+
+    def apply(self, situation: Situation) -> Situation:
+        return replace(
+            situation,
+            answers=[
+                one.with_quotas(self.cluster, [self._raised(quota) for quota in one.quotas[self.cluster]])
+                if one.name == self.estimator
+                else one
+                for one in situation.answers
+            ],
+        )
+
+    def _raised(self, quota: Obj) -> Obj:
+        if meta.name(quota) != self.name:
+            return quota
+        hard = quota["status"]["hard"]
+        raised = {**hard, self.key: str(quantity(hard[self.key]) + self.amount)}
+        return {**quota, "status": {**quota["status"], "hard": raised}}
+
+    @property
+    def phrase(self) -> tuple[str, str]:
+        return f"the ResourceQuota {self.name} in {self.cluster} had", f"{self.amount} more {self.key}"
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.phrase)
+
+    @property
+    def data(self) -> Obj:
+        quota = {"kind": "ResourceQuota", "name": self.name, "cluster": self.cluster}
+        return {"object": quota, "field": f"spec.hard[{self.key}]", "more": str(self.amount)}
+
+
 # of the workload
 
 

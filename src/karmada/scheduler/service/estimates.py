@@ -7,14 +7,16 @@ happen if it did needs those, too. The general estimator is left out, as anyone 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from karmada.estimator.terms import EstimateError
+from karmada.kube.objects.types import Obj
 from karmada.scheduler.estimators.answered import Answered
 from karmada.scheduler.estimators.general import GeneralEstimator
+from karmada.scheduler.estimators.in_process import InProcessEstimator
 from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest, LocalEstimator, RemoteEstimator
 from karmada.scheduler.fleet import Fleet
 from karmada.scheduler.request import Request
@@ -40,7 +42,15 @@ async def estimates(
     slots = fleet.by_name.tolist()
     requests = [EstimateRequest(request, fleet, np.array([slot], np.int64), sets) for slot in slots]
     found = [await _answered(name, call, requests) for name, call in calls]
-    return [one for one in found if one.replicas or one.failures]
+    everywhere = EstimateRequest(request, fleet, fleet.by_name, sets)
+    quotas = {one.name: one.under_quotas(everywhere) for one in computed if isinstance(one, InProcessEstimator)}
+    return [_with_quotas(one, quotas.get(one.name, {})) for one in found if one.replicas or one.failures]
+
+
+def _with_quotas(answered: Answered, found: Mapping[str, tuple[int, Sequence[Obj]]]) -> Answered:
+    for cluster, (on_nodes, quotas) in found.items():
+        answered = answered.with_replicas(cluster, on_nodes).with_quotas(cluster, quotas)
+    return answered
 
 
 async def _answered(name: str, call: Call, requests: Sequence[EstimateRequest]) -> Answered:
