@@ -12,6 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+# gRPC has no setting for the least version of TLS. With no cipher but one that needs a secret nobody has, 1.2 is ruled
+# out, while 1.3 has ciphers of its own. gRPC reads this once, when it is imported.
+os.environ.setdefault("GRPC_SSL_CIPHER_SUITES", "ECDHE-PSK-CHACHA20-POLY1305")
+
 from karmada.estimator import contract
 from karmada.estimator.contract import Method
 from karmada.estimator.terms import EstimateError, MemberEstimator
@@ -19,8 +23,6 @@ from karmada.kube.client.grpc_library import grpc
 from karmada.kube.runtime.listening import listen_host
 from karmada.kube.runtime.logging import get_logger
 
-_TLS_1_2_CIPHERS = "GRPC_SSL_CIPHER_SUITES"
-_UNUSABLE_CIPHER = "ECDHE-PSK-CHACHA20-POLY1305"
 _STOP_SECONDS = 5.0
 _OPTIONS = [("grpc.so_reuseport", 0)]
 """An address that another process has is an error, not shared with it."""
@@ -68,8 +70,6 @@ class _Credentials:
         return found
 
     def server_credentials(self) -> Any:
-        """gRPC has no setting for the least version of TLS: a cipher that needs a secret nobody has rules out 1.2."""
-        os.environ.setdefault(_TLS_1_2_CIPHERS, _UNUSABLE_CIPHER)
         files = self._files
         required = files.client_authority is not None and not files.admit_all
         return grpc.dynamic_ssl_server_credentials(self.first, self.changed, require_client_authentication=required)
