@@ -184,14 +184,15 @@ def list_scenarios() -> None:
 @click.option("--native", is_flag=True, help="C functions as well; slower, and it slows what it looks at.")
 @click.option("--folder", type=FOLDER, default=BUILD, help="Where the samples and the drawing go.")
 def profile(name: str, size: int, native: bool, folder: Path) -> None:
-    """Show where the control plane spends its time in a scenario, by package and by function."""
+    """Show where a control plane and its agents spend their time in a scenario, by package and by function."""
     chosen = _chosen([PROFILED if name == "propagation" else name])[0]
     try:
         found = profiling.profiled(chosen, size, folder, native=native)
     except Failed as error:
         raise click.ClickException(str(error)) from error
-    click.echo(report.profile_table(found.profile))
-    click.echo(f"Samples: {found.folded}\nDrawing: {found.drawing}")
+    for one in found:
+        click.echo(report.profile_table(one.profile))
+        click.echo(f"Samples: {one.folded}\nDrawing: {one.drawing}")
 
 
 @main.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -45,7 +45,8 @@ async def pull_plane(place: Place, members: int) -> AsyncIterator[Plane]:
         found = await stack.enter_async_context(bare_members(place.folder, members))
         for number, member in enumerate(found):
             kubeconfig = await _granted(control, way, member, place.folder)
-            command = _command(kubeconfig, bare.kubeconfig(place.folder / "members", number), member)
+            own = bare.kubeconfig(place.folder / "members", number)
+            command = _command(place.runner, kubeconfig, own, member)
             log = place.folder / f"{member.name}.log"
             agent = stack.enter_context(started(*command, says="Agent of cluster", log=log))
             pids[AGENT.format(member.name)] = agent.pid
@@ -53,8 +54,9 @@ async def pull_plane(place: Place, members: int) -> AsyncIterator[Plane]:
         yield Plane(control, found, pids, ours=True)
 
 
-def _command(control: Path, own: Path, member: Member) -> list[str]:
+def _command(runner: Sequence[str], control: Path, own: Path, member: Member) -> list[str]:
     return [
+        *runner,
         "karmada.components.agent",
         f"--karmada-kubeconfig={control}",
         f"--kubeconfig={own}",

@@ -28,6 +28,7 @@ from karmada.kube.objects.meta import get_condition, name
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 
+PROGRAM = "karmada.components.karmada"
 _JOINS_AT_ONCE = 4
 _READY_SECONDS = 120.0
 
@@ -87,7 +88,7 @@ async def connected(config: RestConfig) -> AsyncIterator[Client]:
 @contextmanager
 def started_plane(place: Place, *flags: str) -> Iterator[subprocess.Popen[str]]:
     """`karmada`, on the store that is in the folder if there is one."""
-    command = (place.program, "--data-dir", str(place.folder / "plane"), "--port", "0", *flags)
+    command = (*place.runner, PROGRAM, "--data-dir", str(place.folder / "plane"), "--port", "0", *flags)
     with started(*command, says="Control plane at", log=place.folder / "plane.log") as process:
         yield process
 

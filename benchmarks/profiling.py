@@ -1,5 +1,7 @@
 """Where a control plane spends its time while it propagates: py-spy looks at its stacks a hundred times a second.
 
+Where it has several processes (agents), each has a profile of its own.
+
 Only the time of the load itself is looked at, from the first request to the last arrival. Samples are added up by
 function and by package (of ours, or a library): those in which it was the innermost Python function, time in C
 that it calls included, and those in which it was anywhere on the stack.
@@ -15,16 +17,15 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from benchmarks import plots
-from benchmarks.measuring import Failed, measure
+from benchmarks.measuring import Failed
+from benchmarks.processes import CONTROL_PLANE
 from benchmarks.results import Profile, Share
-from benchmarks.scenario import Place, Scenario
-from benchmarks.scenarios.propagation.throughput import Throughput
+from benchmarks.scenario import Place, Profilable, Scenario
 
 RATE = 100
 _LONG_ENOUGH = 3_600
@@ -40,27 +41,42 @@ class Profiled:
     drawing: Path
 
 
-def profiled(scenario: Scenario, size: int, folder: Path, *, native: bool = False) -> Profiled:
-    """Run a scenario once, with somebody looking."""
+def profiled(scenario: Scenario, size: int, folder: Path, *, native: bool = False) -> list[Profiled]:
+    """Put the load of a scenario on its processes once, with somebody looking at each."""
     import uvloop
 
-    if not isinstance(scenario, Throughput):
+    if not isinstance(scenario, Profilable):
         raise Failed(f"{scenario.name} cannot be profiled: it has no control plane with a load of its own")
     folder.mkdir(parents=True, exist_ok=True)
-    folded, drawing = (folder / f"profile-{scenario.name}.{ending}" for ending in ("folded", "svg"))
-    folded.unlink(missing_ok=True)
+    samples: dict[str, Path] = {}
+
+    @contextmanager
+    def looking(pids: Mapping[str, int]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for process, pid in pids.items():
+                samples[process] = folder / f"profile-{scenario.name}{_suffix(process)}.folded"
+                stack.enter_context(looking_at(pid, samples[process], native=native))
+            yield
+
     with tempfile.TemporaryDirectory(prefix="run-", dir=folder) as place:
-        looker = partial(looking_at, folded=folded, native=native)
-        where = Place(Path(place), program="benchmarks.traceable", looking_at=looker)
-        uvloop.run(measure(scenario, size, where, _LONG_ENOUGH))
-    stacks = read_folded(folded.read_text())
-    drawing.write_text(plots.flame(stacks, f"{scenario.name}, {size:,} {scenario.counted}: the control plane"))
-    return Profiled(profile_of(stacks, scenario.name, size), folded, drawing)
+        uvloop.run(scenario.load(size, Place(Path(place), runner=("benchmarks.traceable",), looking_at=looking)))
+    return [_profiled(scenario, size, process, folded) for process, folded in samples.items()]
+
+
+def _suffix(process: str) -> str:
+    return "" if process == CONTROL_PLANE else f"-{process.replace(' ', '-')}"
+
+
+def _profiled(scenario: Scenario, size: int, process: str, folded: Path) -> Profiled:
+    stacks, drawing = read_folded(folded.read_text()), folded.with_suffix(".svg")
+    drawing.write_text(plots.flame(stacks, f"{scenario.name}, {size:,} {scenario.counted}: the {process}"))
+    return Profiled(profile_of(stacks, scenario.name, process, size), folded, drawing)
 
 
 @contextmanager
 def looking_at(pid: int, folded: Path, *, native: bool = False) -> Iterator[None]:
     """Samples into a file of folded stacks, with C functions among them if requested."""
+    folded.unlink(missing_ok=True)
     command = [
         _py_spy(), "record", "--pid", str(pid), "--format", "raw", "--output", str(folded), "--rate", str(RATE),
         "--duration", str(_LONG_ENOUGH), "--function", "--full-filenames", *(["--native"] if native else []),
@@ -72,7 +88,7 @@ def looking_at(pid: int, folded: Path, *, native: bool = False) -> Iterator[None
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=_END_SECONDS)
         if not folded.exists():
-            raise Failed(f"py-spy could not look at the control plane:\n{said}")
+            raise Failed(f"py-spy could not look at process {pid}:\n{said}")
 
 
 def _py_spy() -> str:
@@ -92,10 +108,11 @@ def read_folded(text: str) -> dict[tuple[str, ...], int]:
     return dict(found)
 
 
-def profile_of(stacks: Mapping[tuple[str, ...], int], scenario: str, size: int) -> Profile:
+def profile_of(stacks: Mapping[tuple[str, ...], int], scenario: str, process: str, size: int) -> Profile:
     samples = sum(stacks.values())
     return Profile(
         scenario=scenario,
+        process=process,
         size=size,
         samples=samples,
         packages=_shares(stacks, samples, lambda name: name.rpartition(":")[0]),

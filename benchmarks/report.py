@@ -103,7 +103,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def profile_table(found: Profile) -> str:
-    lines = [f"{found.scenario}, {found.size:,}: {found.samples:,} samples of the control plane at work"]
+    lines = [f"{found.scenario}, {found.size:,}: {found.samples:,} samples of the {found.process} at work"]
     for heading, shares in (("package", found.packages), ("function", found.functions)):
         rows = [("", heading, "self", "with callees")]
         rows += [("", share.name, f"{share.self:.1%}", f"{share.cumulative:.1%}") for share in shares[:_SHOWN]]

@@ -108,6 +108,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
+    process: str
     size: int
     samples: int
     packages: list[Share]

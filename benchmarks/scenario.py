@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -91,7 +91,7 @@ def _quiet(_text: str) -> None:
 
 
 @contextmanager
-def _unobserved(_pid: int) -> Iterator[None]:
+def _unobserved(_pids: Mapping[str, int]) -> Iterator[None]:
     """No observer."""
     yield
 
@@ -103,10 +103,10 @@ class Place:
     folder: Path
     foreign: Foreign | None = None
     progress: Callable[[str], None] = _quiet
-    program: str = "karmada.components.karmada"
-    """The module that is run as a control plane of our own."""
-    looking_at: Callable[[int], AbstractContextManager[None]] = _unobserved
-    """Entered with the control plane's process while it does what is measured."""
+    runner: tuple[str, ...] = ()
+    """A module that runs the programs of ours that are measured, which are its first argument; else they run alone."""
+    looking_at: Callable[[Mapping[str, int]], AbstractContextManager[None]] = _unobserved
+    """Entered with the processes of the control plane, by name, while they do what is measured."""
 
 
 class Scenario(Protocol):
@@ -132,3 +132,11 @@ class Scenario(Protocol):
         """Whether it can be measured on any control plane, given kubeconfigs."""
 
     async def run(self, size: int, place: Place) -> Measurement: ...
+
+
+@runtime_checkable
+class Profilable(Scenario, Protocol):
+    """A scenario with processes of ours that are under a load of their own."""
+
+    async def load(self, size: int, place: Place) -> Measurement:
+        """The part of a run that `Place.looking_at` is for."""

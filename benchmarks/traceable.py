@@ -1,13 +1,14 @@
-"""The `karmada` program, which any process of this user may look into: what a profiler that is not its parent needs.
+"""`python -m benchmarks.traceable MODULE …`: a program that any process of this user may look into.
 
-Some systems (Yama, ptrace_scope 1) let only a parent look into a process, unless the process says otherwise.
+It is what a profiler that is not the program's parent needs: some systems (Yama, ptrace_scope 1) let only a parent look
+into a process, unless the process says otherwise.
 """
 
 from __future__ import annotations
 
 import ctypes
-
-from karmada.components.karmada import main
+import runpy
+import sys
 
 _PR_SET_PTRACER = 0x59616D61
 _ANY = ctypes.c_ulong(-1)
@@ -20,4 +21,5 @@ def allow_tracing() -> None:
 
 if __name__ == "__main__":
     allow_tracing()
-    main()
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from benchmarks.objects import DEPLOYMENTS, deployment
 from benchmarks.planes import (
+    PROGRAM,
     Member,
     Plane,
     bare_members,
@@ -77,7 +78,7 @@ async def _restarted(
     place: Place, arrivals: Sequence[Arrivals], namespace: str, members: int
 ) -> tuple[dict[str, float], dict[str, Use]]:
     began = time.perf_counter()
-    with running(place.program, place.folder / "plane") as server:
+    with running(PROGRAM, place.folder / "plane") as server:
         pid = server.process.pid
         meter = Meter({CONTROL_PLANE: pid, MEMBERS: members})
         async with connected(plane_config(place.folder)) as control:

@@ -33,7 +33,7 @@ def test_a_file_is_in_a_package(file: str, package: str) -> None:
 
 
 def test_shares_are_counted_once_a_stack() -> None:
-    profile = profile_of(read_folded(FOLDED), "propagation.deployments", 100)
+    profile = profile_of(read_folded(FOLDED), "propagation.deployments", "control plane", 100)
     assert profile.samples == 100
     packages = {share.name: (share.self, share.cumulative) for share in profile.packages}
     assert packages["karmada/kube/server"] == (0.9, 0.9)

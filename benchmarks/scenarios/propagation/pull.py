@@ -40,20 +40,32 @@ class Pull:
         for one in (pushing, pulling):
             one.folder.mkdir()
         push = await Deployments().run(size, pushing)
-        async with pull_plane(pulling, _MEMBERS) as found, space(found, DEPLOYMENTS) as where:
+        pull = await self.load(size, pulling)
+        rate = push.figures["Works"]
+        figures = {
+            "Pull beside Push": pull.figures["Works, Pull"] / rate,
+            "Works, Push": rate,
+            "control plane, CPU per Work, Push": _per_work(push, CONTROL_PLANE, size),
+        }
+        return Measurement(figures={**pull.figures, **figures}, processes=pull.processes, costs=pull.costs)
+
+    async def load(self, size: int, place: Place) -> Measurement:
+        """Mode Pull alone."""
+        async with pull_plane(place, _MEMBERS) as found, space(found, DEPLOYMENTS) as where:
             agents = {name: pid for name, pid in found.pids.items() if name.startswith(AGENT.format(""))}
             await until_at_rest(agents.values())
             idle = max(memory(pid)[0] for pid in agents.values())
-            pull = await Deployments().measure(where, size, _MEMBERS, pulling)
-        used, works = [pull.processes[name] for name in agents], size * _MEMBERS
+            pull = await Deployments().measure(where, size, _MEMBERS, place)
         figures = {
-            "Pull beside Push": pull.figures["Works"] / push.figures["Works"],
             "Works, Pull": pull.figures["Works"],
-            "Works, Push": push.figures["Works"],
             "agent at rest, resident": idle,
-            "agent with Works, resident": max(use.resident for use in used),
-            "agents, CPU per Work": sum(use.cpu_seconds for use in used) / works * 1e3,
-            "control plane, CPU per Work, Pull": pull.processes[CONTROL_PLANE].cpu_seconds / works * 1e3,
-            "control plane, CPU per Work, Push": push.processes[CONTROL_PLANE].cpu_seconds / works * 1e3,
+            "agent with Works, resident": max(pull.processes[name].resident for name in agents),
+            "agents, CPU per Work": sum(_per_work(pull, name, size) for name in agents),
+            "control plane, CPU per Work, Pull": _per_work(pull, CONTROL_PLANE, size),
         }
         return Measurement(figures=figures, processes=pull.processes, costs=pull.costs)
+
+
+def _per_work(found: Measurement, process: str, size: int) -> float:
+    """Milliseconds of CPU."""
+    return found.processes[process].cpu_seconds / (size * _MEMBERS) * 1e3

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from benchmarks.objects import DEPLOYMENTS
 from benchmarks.planes import plane
-from benchmarks.processes import CLIENT, CONTROL_PLANE, MEMBERS, Meter, at_rest, until_at_rest
+from benchmarks.processes import CLIENT, MEMBERS, Meter, at_rest, until_at_rest
 from benchmarks.propagating import Space, space
 from benchmarks.scenario import Figure, Measurement, Place, Sizes
 from karmada.kube.objects.gvk import GVR
@@ -66,6 +66,9 @@ class Throughput(ABC):
         """That the members have what they should have."""
 
     async def run(self, size: int, place: Place) -> Measurement:
+        return await self.load(size, place)
+
+    async def load(self, size: int, place: Place) -> Measurement:
         objects, members = self.shape(size)
         async with plane(place, members) as found, space(found, self.kind, overridden=self.overridden) as where:
             await self.prepare(where, objects)
@@ -78,7 +81,7 @@ class Throughput(ABC):
             await until_at_rest(control.values(), seconds=_REST_SECONDS)
         always = 0.0 if space.plane.ours else await at_rest(control.values(), _LOOK_SECONDS)
         meter, began = Meter(pids), time.perf_counter()
-        with place.looking_at(pids[CONTROL_PLANE]) if space.plane.ours else nullcontext():
+        with place.looking_at(control) if space.plane.ours else nullcontext():
             await self.request(space, objects)
             requested = time.perf_counter() - began
             await self.wait(space, objects)
