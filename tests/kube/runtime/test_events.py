@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from karmada.kube.client.client import Client
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.errors import Forbidden, ServiceUnavailable
+from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 from tests.support.fake_api import EVENTS, FakeApi
@@ -122,15 +124,70 @@ async def test_a_refused_event_is_given_up_at_once(recorder: EventRecorder, fake
     assert len(fake.calls) == 1
 
 
-async def test_a_message_is_made_only_if_it_is_written(recorder: EventRecorder, fake: FakeApi) -> None:
-    made: list[int] = []
+@pytest.fixture
+async def sparing(client: Client, clock: FakeClock) -> AsyncIterator[EventRecorder]:
+    recorder = EventRecorder(client, "execution", clock=clock, waiting=20, backlog=10)
+    yield recorder
+    await recorder.stop()
 
-    def message() -> str:
-        made.append(1)
-        return "all is well"
 
-    for _ in range(200):
-        recorder.event(POD, NORMAL, "Good", message, minor=True)
-    assert len(made) == 64
-    await recorder.flush()
-    assert {event["message"] for event in fake.listed(EVENTS)} == {"all is well"}
+def about(number: int) -> Obj:
+    return {**POD, "metadata": {**POD["metadata"], "uid": f"{number}"}}
+
+
+async def test_normal_events_are_left_out_while_many_wait_and_minor_ones_first(
+    sparing: EventRecorder, fake: FakeApi
+) -> None:
+    made: list[str] = []
+
+    def emit(reason: str, sort: str = NORMAL, *, minor: bool = False) -> None:
+        def message() -> str:
+            made.append(reason)
+            return reason
+
+        for number in range(12):
+            sparing.event(about(number), sort, reason, message, minor=minor)
+
+    emit("Minor", minor=True)
+    emit("Normal")
+    emit("Bad", WARNING)
+    assert [made.count(reason) for reason in ("Minor", "Normal", "Bad")] == [5, 5, 10]
+    assert sparing.dropped == 7 + 7 + 2
+    await sparing.start()
+    await sparing.flush()
+    assert [event["message"] for event in fake.listed(EVENTS)] == [*["Bad"] * 10, *["Minor"] * 5, *["Normal"] * 5]
+
+
+class SlowClient(Client):
+    """Each create takes a tenth of a second."""
+
+    def __init__(self, client: Client, clock: FakeClock) -> None:
+        super().__init__(client.transport)
+        self.written: list[str] = []
+        self._clock = clock
+
+    async def create(self, kind: GVR | GVK, obj: Obj, *_: Any, **__: Any) -> Obj:
+        await self._clock.sleep(0.1)
+        self.written.append(obj["reason"])
+        return await super().create(kind, obj)
+
+
+async def test_the_slower_the_server_the_longer_normal_events_wait_and_warnings_do_not(
+    client: Client, clock: FakeClock
+) -> None:
+    slow = SlowClient(client, clock)
+    recorder = EventRecorder(slow, "execution", clock=clock, backlog=10)
+    await recorder.start()
+    for reason in ("First", "Second"):
+        recorder.event(POD, NORMAL, reason, "text")
+    await clock.advance(0.1)
+    assert slow.written == ["First"]
+    await clock.advance(0.5)
+    recorder.event(POD, WARNING, "Failed", "text")
+    await clock.advance(0.1)
+    assert slow.written == ["First", "Failed"]
+    await clock.advance(0.25)
+    assert slow.written == ["First", "Failed"], "Normal events are written for a tenth of the time"
+    await clock.advance(0.2)
+    assert slow.written == ["First", "Failed", "Second"]
+    await recorder.stop()

@@ -1,6 +1,6 @@
 """The events of the execution controller: on Works, and on the templates that their manifests come from.
 
-Normal events of Works are minor: they are left out when many events wait.
+Normal events of Works are minor: they are left out when there are many.
 """
 
 from __future__ import annotations

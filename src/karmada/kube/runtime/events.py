@@ -5,6 +5,9 @@
  - more than ten different messages with the same reason on the same object within ten minutes are combined into one;
  - an object may have bursts of 25 events and one more every five minutes; what is beyond is dropped.
 What is remembered for this is bounded; the oldest is forgotten first.
+
+A controller that changes thousands of objects would write as many Normal events, each a request like those of its work.
+A recorder with a `backlog` writes them for a tenth of the time only: the slower the server, the fewer. Warnings pass.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ import socket
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from karmada.kube.client.client import Client
 from karmada.kube.client.transport import ConnectionFailed
@@ -27,7 +31,7 @@ from karmada.kube.objects.names import dns1123_subdomain
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 
 EVENTS = GVR("", "v1", "events")
 NORMAL: Final = "Normal"
@@ -39,8 +43,9 @@ _BURST = 25
 _REFILL_SECONDS = 300.0
 _REMEMBERED = 4096
 _QUEUE_SIZE = 1000
-_BUSY = 64
-"""With so many events waiting there is no time for minor ones."""
+_PAUSE = 9.0
+"""How many times as long as the writing of a Normal event took passes before the next."""
+_LONGEST_PAUSE = 1.0
 _RETRIES = 12
 _RETRY_PAUSE = 10.0
 _PASSING = (ServiceUnavailable, ServerTimeout, Timeout, TooManyRequests, ConnectionFailed)
@@ -93,6 +98,19 @@ class _Written:
     first: str
 
 
+class _Waiting(NamedTuple):
+    """Of those that wait, the least is written first."""
+
+    behind: bool
+    """Warnings first."""
+    serial: int
+    event: Obj
+
+
+async def _set(event: asyncio.Event) -> None:
+    await event.wait()
+
+
 def reference(obj: Obj) -> Obj:
     """An ObjectReference to an object."""
     metadata = obj["metadata"]
@@ -120,19 +138,24 @@ class EventRecorder:
         clock: Clock | None = None,
         host: str | None = None,
         waiting: int = _QUEUE_SIZE,
-        busy: int | None = None,
+        backlog: int | None = None,
     ) -> None:
         """`waiting`: how many events may wait to be written before further ones are dropped.
 
-        `busy`: when so many wait, Normal events are left out until they are written.
+        `backlog`: for sources whose work comes first: while so many wait, Normal events are left out, minor ones while
+        half as many do, and there is a pause after each. None: Normal events are written like others.
         """
-        self._busy = waiting if busy is None else busy
+        self._backlog = waiting if backlog is None else backlog
+        self._pause = 0.0 if backlog is None else _PAUSE
+        self._resume_at = 0.0
+        self._warnings = 0
+        self._warned = asyncio.Event()
         self.component = component
         self.host = socket.gethostname() if host is None else host
         self.dropped = 0
         self._client = client
         self._clock = clock or RealClock()
-        self._queue: asyncio.Queue[Obj] = asyncio.Queue(waiting)
+        self._queue: asyncio.PriorityQueue[_Waiting] = asyncio.PriorityQueue(waiting)
         self._buckets: _Recent[int, _Bucket] = _Recent(_REMEMBERED)
         self._similar: _Recent[int, _Similar] = _Recent(_REMEMBERED)
         self._written: _Recent[int, _Written] = _Recent(_REMEMBERED)
@@ -150,32 +173,34 @@ class EventRecorder:
     ) -> None:
         """Emit an event about `obj`; `type` is Normal or Warning. Never waits, never fails.
 
-        `host` is where it happened, if that is not where the recorder runs. A `minor` event is left out when many wait.
+        `host` is where it happened, if that is not where the recorder runs. A `minor` event is left out first.
         A message that is a function is made only if it is written.
         """
-        size = self._queue.qsize()
-        if (minor and size >= _BUSY) or (type == NORMAL and size >= self._busy) or self._queue.full():
+        most = self._backlog // 2 if minor else self._backlog
+        if self._queue.full() or (type == NORMAL and self._queue.qsize() >= most):
             self._drop(reason)
             return
         host = host or self.host
         now = rfc3339(self._clock.now())
-        self._queue.put_nowait(
-            {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"namespace": obj["metadata"].get("namespace") or "default"},
-                "involvedObject": reference(obj),
-                "reason": reason,
-                "message": message if isinstance(message, str) else message(),
-                "source": {"component": self.component, **({"host": host} if host else {})},
-                "firstTimestamp": now,
-                "lastTimestamp": now,
-                "count": 1,
-                "type": type,
-                "reportingComponent": self.component,
-                "reportingInstance": host,
-            }
-        )
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": obj["metadata"].get("namespace") or "default"},
+            "involvedObject": reference(obj),
+            "reason": reason,
+            "message": message if isinstance(message, str) else message(),
+            "source": {"component": self.component, **({"host": host} if host else {})},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "type": type,
+            "reportingComponent": self.component,
+            "reportingInstance": host,
+        }
+        self._queue.put_nowait(_Waiting(self._pause > 0 and type == NORMAL, next(_SERIALS), event))
+        if type != NORMAL:
+            self._warnings += 1
+            self._warned.set()
 
     def _drop(self, reason: str) -> None:
         """Logged once in a while, not each time."""
@@ -200,13 +225,31 @@ class EventRecorder:
 
     async def _run(self) -> None:
         while True:
-            event = await self._queue.get()
+            await self._rest()
+            event = (await self._queue.get()).event
+            began = self._clock.monotonic()
             try:
                 await self._record(event)
             except Exception as error:
                 log.exception("An event could not be written", error, reason=event["reason"])
             finally:
                 self._queue.task_done()
+                self._written_in(self._clock.monotonic() - began, event["type"])
+
+    def _written_in(self, seconds: float, type: str) -> None:  # noqa: A002 - the API's word
+        if type == NORMAL:
+            self._resume_at = self._clock.monotonic() + min(seconds * self._pause, _LONGEST_PAUSE)
+        else:
+            self._warnings -= 1
+
+    async def _rest(self) -> None:
+        """Until the pause after a Normal event is over, or there is a Warning to write."""
+        left = self._resume_at - self._clock.monotonic()
+        if left <= 0 or self._warnings:
+            return
+        self._warned.clear()
+        with suppress(TimeoutError):
+            await with_timeout(self._clock, _set(self._warned), left)
 
     # correlation
 

@@ -305,7 +305,7 @@ class BindingScheduler(Reconciler):
             self._emit(binding, WARNING, FAILED, report.message)
 
     def _emit(self, binding: Obj, sort: str, reason: str, text: str | Callable[[], str]) -> None:
-        """On the binding, and on its resource. Success is minor: left out when many events wait."""
+        """On the binding, and on its resource. Success is minor: left out when there are many events."""
         minor = sort == NORMAL
         self._recorder.event(binding, sort, reason, text, minor=minor)
         resource = binding["spec"].get("resource") or {}
