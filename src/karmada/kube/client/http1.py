@@ -445,13 +445,13 @@ async def _socket(place: Place) -> socket.socket:
         from aiohappyeyeballs import start_connection
 
         made = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, interleave=1)
-        _keep_alive(made)
+        keep_alive(made)
         return made
     [(family, kind, protocol, _, address)] = addresses
     made = socket.socket(family, kind, protocol)
     try:
         made.setblocking(False)
-        _keep_alive(made)
+        keep_alive(made)
         await asyncio.get_running_loop().sock_connect(made, address)
     except BaseException:
         made.close()
@@ -476,7 +476,7 @@ def _numeric(host: str, port: int) -> list[Any]:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
 
 
-def _keep_alive(made: socket.socket) -> None:
+def keep_alive(made: socket.socket) -> None:
     """Find out within a minute when the other side of a silent connection (a watch) is gone."""
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

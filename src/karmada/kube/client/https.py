@@ -28,6 +28,7 @@ from karmada.kube.client.bodies import read_body
 from karmada.kube.client.cluster_resolver import cluster_resolver
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.credentials import Credential
+from karmada.kube.client.http1 import keep_alive
 from karmada.kube.client.limiter import AdaptiveLimiter
 from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.client.network_transport import CLOSED, NetworkTransport
@@ -265,13 +266,9 @@ def proxy_for(config: RestConfig) -> str:
 
 
 def _keep_alive_socket(address: Any) -> socket.socket:
-    """Find out within a minute when the other side of a silent connection (a watch) is gone."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    keep_alive(made)
     return made
 
 
