@@ -23,10 +23,11 @@ from benchmarks.scenario import Place
 from karmada.api import well_known
 from karmada.joining import objects
 from karmada.joining.join import ensure
-from karmada.joining.pull.certificates import CertificateRequest, agent_subject, new_ec_key, obtain_certificate
+from karmada.joining.pull.certificates import CertificateRequest, agent_subject, obtain_certificate
 from karmada.joining.pull.objects import agent_kubeconfig, agent_rights
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
+from karmada.kube.server.auth.pki import new_ec_key
 
 AGENT = "agent of {}"
 _DAY = 86_400

@@ -12,8 +12,8 @@ import pytest
 from karmada.interpreter.interpreter import Interpreter
 from karmada.interpreter.native import kinds
 from karmada.interpreter.native.layer import Native
-from karmada.interpreter.operations import OPERATIONS, InterpreterError, Replicas, gvk_of
-from karmada.kube.objects.gvk import GVK
+from karmada.interpreter.operations import OPERATIONS, InterpreterError, Replicas
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 
 # Columns: Replica, Revise, Retain, Aggregate, Health, Dependency.

@@ -17,7 +17,7 @@ from typing import Final
 from karmada.api import well_known
 from karmada.apiserver.cluster_resource import CLUSTERS
 from karmada.kube.kinds.resource import Reader
-from karmada.kube.kinds.signing_requests import parse_request, request_pem
+from karmada.kube.kinds.signing_requests import requested_user
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Forbidden
 from karmada.kube.objects.gvk import GroupResource
@@ -92,7 +92,7 @@ class AgentIsolation(Plugin):
         elif resource == SECRETS:
             own = name in _own_secrets(cluster)
         elif resource == SIGNING_REQUESTS:
-            own = _requests_for(obj) == attributes.user.name
+            own = requested_user(obj) == attributes.user.name
         else:
             own = name == cluster
             self._check_id(obj, cluster)
@@ -114,14 +114,6 @@ def _own_secrets(cluster: str) -> tuple[str, str]:
 def _is_own_lease(namespace: str, name: str, cluster: str) -> bool:
     own = namespace == well_known.NAMESPACE_CLUSTER and name == cluster
     return own or name == f"{well_known.AGENT}-{cluster}"
-
-
-def _requests_for(obj: Obj) -> str:
-    """The user of the certificate that is requested; "" when that cannot be read, which other rules refuse."""
-    try:
-        return parse_request(request_pem(obj)).common_name
-    except ValueError:
-        return ""
 
 
 def _narrow(request: Request, cluster: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from karmada.api.cluster import Cluster
 from karmada.controllers.context import Context
-from karmada.joining.pull.certificates import CertificateRequest, Credentials, new_ec_key, obtain_certificate
+from karmada.joining.pull.certificates import CertificateRequest, Credentials, obtain_certificate
 from karmada.joining.pull.objects import KUBECONFIG_KEY, KUBECONFIG_SECRET
 from karmada.joining.pull.validity import load_chain, validity
 from karmada.kube.objects import meta
@@ -28,6 +28,7 @@ from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.runtime.predicates import generation_changed
 from karmada.kube.schema.yamlio import dump_yaml, load_yaml
+from karmada.kube.server.auth.pki import new_ec_key
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from karmada.api import well_known
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
 
 
 def is_push(cluster: Obj) -> bool:
@@ -22,3 +26,9 @@ def ready_condition(cluster: Obj) -> Obj | None:
 
 def is_ready(cluster: Obj) -> bool:
     return meta.has_condition((cluster.get("status") or {}).get("conditions"), "Ready")
+
+
+def cluster_of_execution_namespace(namespace: Obj) -> Iterable[Key]:
+    """For a Watch of namespaces: the Cluster whose Works are in it."""
+    name = well_known.cluster_of_namespace(namespace["metadata"]["name"])
+    return () if name is None else (Key("", name),)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from karmada.controllers.context import Context
 from karmada.controllers.light_templates import light_of
-from karmada.interpreter.operations import gvk_of
 from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 

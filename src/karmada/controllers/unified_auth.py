@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
+from karmada.controllers.cluster_state import cluster_of_execution_namespace
 from karmada.controllers.context import Context
 from karmada.controllers.works import Works
 from karmada.joining.impersonator import provide_impersonator
@@ -130,7 +131,7 @@ class UnifiedAuth(Reconciler):
                 Cluster.gvr,
                 when=any_of(deletion_changed, field_changed("spec", "impersonatorSecretRef"), _became_ready),
             ),
-            Watch(NAMESPACES, when=added, map_to=_cluster_of_namespace),
+            Watch(NAMESPACES, when=added, map_to=cluster_of_execution_namespace),
             Watch(CLUSTER_ROLES, when=all_of(field_changed("rules"), matching(_grants_proxy)), map_to=_all_grants),
             Watch(CLUSTER_ROLE_BINDINGS, when=all_of(changed, matching(self._may_grant)), map_to=_all_grants),
         )
@@ -229,11 +230,6 @@ def _became_ready(old: Obj | None, new: Obj | None) -> bool:
 
 def _all_grants(_obj: Obj) -> Iterable[Key]:
     return (_ROLES_AND_BINDINGS,)
-
-
-def _cluster_of_namespace(namespace: Obj) -> Iterable[Key]:
-    name = well_known.cluster_of_namespace(namespace["metadata"]["name"])
-    return () if name is None else (Key("", name),)
 
 
 def _metadata() -> Obj:

@@ -20,8 +20,8 @@ from typing import Protocol
 from karmada.api.interpreter_context import Operation
 from karmada.interpreter import operations
 from karmada.interpreter.native.layer import Native
-from karmada.interpreter.operations import InterpreterError, Replicas, gvk_of
-from karmada.kube.objects.gvk import GVK
+from karmada.interpreter.operations import InterpreterError, Replicas
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 
 

@@ -5,11 +5,9 @@ The texts of the operations are what customizations and webhooks call them; meth
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from karmada.api.interpreter_context import Operation
-from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 
 INTERPRET_REPLICA: Final = "InterpretReplica"
@@ -50,12 +48,3 @@ def report_of(item: Obj) -> Report:
     if status is not None and status.__class__ is not dict:
         raise InterpreterError(f"status of cluster {item.get('clusterName')}: expected an object, got {status!r}")
     return Report(item.get("clusterName") or "", status)
-
-
-@lru_cache(maxsize=4096)
-def _gvk(api_version: str, kind: str) -> GVK:
-    return GVK.parse(api_version, kind)
-
-
-def gvk_of(obj: Obj) -> GVK:
-    return _gvk(obj.get("apiVersion") or "", obj.get("kind") or "")

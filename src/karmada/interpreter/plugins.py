@@ -22,9 +22,9 @@ from typing import Any, Final
 from karmada.api.interpreter_context import Operation
 from karmada.interpreter import operations
 from karmada.interpreter.dependencies import verify_dependencies
-from karmada.interpreter.operations import InterpreterError, Replicas, gvk_of
+from karmada.interpreter.operations import InterpreterError, Replicas
 from karmada.kube.objects.copying import copy_json
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 
 GROUP: Final = "karmada.interpreters"

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from karmada.interpreter.operations import gvk_of
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 
 SAMPLES: Final[dict[GVK, dict[str, Any]]] = {

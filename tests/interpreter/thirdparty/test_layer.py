@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from karmada.features import default_gates
-from karmada.interpreter.operations import OPERATIONS, gvk_of
+from karmada.interpreter.operations import OPERATIONS
 from karmada.interpreter.thirdparty.kind import Kind
 from karmada.interpreter.thirdparty.layer import KINDS, ThirdParty
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from tests.interpreter.thirdparty.cases import Maker, finished
 
 LETTERS = dict(zip("RCVKADSH", OPERATIONS, strict=True))

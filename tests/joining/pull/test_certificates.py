@@ -15,12 +15,12 @@ from karmada.joining.pull.certificates import (
     CertificateRequest,
     Credentials,
     agent_subject,
-    new_ec_key,
     obtain_certificate,
 )
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.auth.pki import new_ec_key
 
 KEY = new_ec_key()
 REQUEST = CertificateRequest(

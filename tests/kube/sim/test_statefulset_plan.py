@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada.kube.objects.types import Obj
+from karmada.kube.sim.controllers.revisions import revision_of
 from karmada.kube.sim.controllers.statefulset_identity import ordinal_of
-from karmada.kube.sim.controllers.statefulset_plan import Plan, layout, plan, revision_of, takes_newest
+from karmada.kube.sim.controllers.statefulset_plan import Plan, layout, plan, takes_newest
 
 NEW, OLD = "web-new", "web-old"
 NOW = 1_700_000_000.0

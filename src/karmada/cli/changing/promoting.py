@@ -22,11 +22,11 @@ from karmada.interpreter.assembly import built_in_layers
 from karmada.interpreter.interpreter import Layer
 from karmada.interpreter.lua.layer import Declarative
 from karmada.interpreter.native.layer import Native
-from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError, gvk_of
+from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterError
 from karmada.interpreter.pruning import pruned
 from karmada.kube.client.discovery import Catalog, Mapping, NoMatch
 from karmada.kube.objects.errors import ApiError, NotFound
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
 

@@ -193,3 +193,7 @@ class Failures:
             raise connect.Failure(errors[0][0])
         if errors:
             raise connect.Failure("\n".join(among for _, among in errors))
+
+
+def last_applied(obj: Obj) -> str:
+    return str(((obj.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED) or "")

@@ -188,7 +188,8 @@ def _operation(word: str) -> Operation:
 
 def _execute(operation: Operation, customizations: Sequence[Customization], flags: dict[str, Any]) -> None:
     from karmada.interpreter.lua.library import Library
-    from karmada.interpreter.operations import RETAIN, InterpreterError, gvk_of
+    from karmada.interpreter.operations import RETAIN, InterpreterError
+    from karmada.kube.objects.gvk import gvk_of
 
     for customization in customizations:
         problem = problem_of(customization.obj)

@@ -268,7 +268,8 @@ async def _revised(
 ) -> Obj:
     """As the binding controller makes it, before overrides."""
     from karmada.controllers.binding.manifests import completions_of, with_completions
-    from karmada.interpreter.operations import REVISE_REPLICA, gvk_of
+    from karmada.interpreter.operations import REVISE_REPLICA
+    from karmada.kube.objects.gvk import gvk_of
 
     interpreter = scheduler.interpreter
     if spec.get("replicas") and interpreter.enabled(gvk_of(resource), REVISE_REPLICA):

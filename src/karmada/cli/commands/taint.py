@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from karmada.cli.output.taints import taint_text
 from karmada.cli.targeting import connect
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _check(order: Order) -> None:
     for taint in order.add:
         pair = (taint["key"], taint["effect"])
         if pair in seen:
-            raise BadTaint(f"duplicated taints with the same key and effect: {_show(taint)}")
+            raise BadTaint(f"duplicated taints with the same key and effect: {taint_text(taint)}")
         seen.add(pair)
     both = [
         f'{{"{gone["key"]}":"{gone.get("effect", "")}"}}'
@@ -131,7 +132,7 @@ def changed_taints(name: str, taints: Sequence[Taint], order: Order, *, overwrit
         )
     missing = [gone for gone in order.remove if not any(_hits(gone, old) for old in taints)]
     if missing:
-        raise BadTaint("\nerror: ".join(f'taint "{_show(gone)}" not found' for gone in missing))
+        raise BadTaint("\nerror: ".join(f'taint "{taint_text(gone)}" not found' for gone in missing))
     kept = [
         old
         for old in taints
@@ -147,12 +148,6 @@ def _same(one: Taint, other: Taint) -> bool:
 def _hits(gone: Taint, taint: Taint) -> bool:
     """A taint to remove without an effect stands for all of its key."""
     return bool(gone["key"] == taint["key"] and gone.get("effect") in (None, taint.get("effect")))
-
-
-def _show(taint: Taint) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    effect = f":{taint['effect']}" if taint.get("effect") else ""
-    return f"{taint['key']}{value}{effect}"
 
 
 # the command

@@ -166,7 +166,8 @@ async def with_replica_policy(client: Client, resource: Obj, spec: Obj) -> Obj:
 async def counts(scheduler: Scheduler, resource: Obj, wanted: int | None) -> Obj:
     """Replicas and what each needs. A number that the server would fill in is 1."""
     from karmada.interpreter.native.replicas import FIELDS
-    from karmada.interpreter.operations import INTERPRET_REPLICA, InterpreterError, gvk_of
+    from karmada.interpreter.operations import INTERPRET_REPLICA, InterpreterError
+    from karmada.kube.objects.gvk import gvk_of
 
     interpreter = scheduler.interpreter
     if not interpreter.enabled(gvk_of(resource), INTERPRET_REPLICA):

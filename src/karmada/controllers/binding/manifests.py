@@ -10,9 +10,10 @@ from karmada.controllers.binding.completions import shares
 from karmada.controllers.binding.kinds import BindingKind
 from karmada.controllers.binding.targets import is_divided, is_workload, preserved_labels
 from karmada.interpreter.interpreter import Interpreter
-from karmada.interpreter.operations import REVISE_REPLICA, gvk_of
+from karmada.interpreter.operations import REVISE_REPLICA
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.logging import get_logger
 from karmada.overrides.hook import Override

@@ -7,8 +7,9 @@ from functools import partial
 
 from karmada.controllers.templates import Templates
 from karmada.interpreter.interpreter import Interpreter
-from karmada.interpreter.operations import AGGREGATE_STATUS, InterpreterError, gvk_of
+from karmada.interpreter.operations import AGGREGATE_STATUS, InterpreterError
 from karmada.kube.objects.errors import ApiError, Conflict
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder

@@ -20,7 +20,7 @@ from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.api.work import ClusterResourceBinding, ResourceBinding, Work
 from karmada.controllers.cluster.taints import describe, taints_for
-from karmada.controllers.cluster_state import is_pull, is_ready, ready_condition
+from karmada.controllers.cluster_state import cluster_of_execution_namespace, is_pull, is_ready, ready_condition
 from karmada.controllers.context import Context
 from karmada.controllers.errors import raise_together
 from karmada.controllers.indexes import BY_CLUSTER, target_clusters
@@ -58,7 +58,7 @@ class Clusters(Reconciler):
         left = field_changed("spec", "clusters")
         self.watches = (
             Watch(Cluster.gvr),
-            Watch(NAMESPACES, when=deleted, map_to=_cluster_of_namespace),
+            Watch(NAMESPACES, when=deleted, map_to=cluster_of_execution_namespace),
             Watch(Work.gvr, when=deleted, map_to=self._losing_work),
             Watch(ResourceBinding.gvr, when=left, map_to=self._leaving),
             Watch(ClusterResourceBinding.gvr, when=left, map_to=self._leaving),
@@ -193,8 +193,3 @@ class Clusters(Reconciler):
 
     def _is_target(self, name: str) -> bool:
         return any(bindings.cache.has(BY_CLUSTER, name) for bindings in self._bindings)
-
-
-def _cluster_of_namespace(namespace: Obj) -> Iterable[Key]:
-    name = well_known.cluster_of_namespace(namespace["metadata"]["name"])
-    return () if name is None else (Key("", name),)

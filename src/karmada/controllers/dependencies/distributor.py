@@ -26,7 +26,7 @@ from karmada.interpreter.operations import INTERPRET_DEPENDENCY, InterpreterErro
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict, NotFound
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.converge import ResourceWriter
@@ -221,7 +221,7 @@ class Distributor(Reconciler):
         name, selector = dependency.get("name"), dependency.get("labelSelector")
         if not name and selector is None:
             raise NotYet(_NOTHING_NAMED)
-        objects = await self._objects_of(references.kind_of(dependency))
+        objects = await self._objects_of(gvk_of(dependency))
         namespace = dependency.get("namespace") or ""
         if name:
             found = objects.get(Key(namespace, name))

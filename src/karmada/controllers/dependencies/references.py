@@ -15,7 +15,6 @@ import orjson
 from karmada.api import well_known
 from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
-from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.selectors import labels_from
 from karmada.kube.objects.types import Obj
 
@@ -109,10 +108,6 @@ def selected(selector: Obj | None, labels: Mapping[str, str]) -> bool:
         return labels_from(selector).matches(dict(labels))
     except ValueError:
         return False
-
-
-def kind_of(dependency: Obj) -> GVK:
-    return GVK.parse(dependency.get("apiVersion") or "", dependency.get("kind") or "")
 
 
 # messages

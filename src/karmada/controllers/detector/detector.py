@@ -24,7 +24,7 @@ from karmada.controllers.detector.claims import BOTH, Claim, PolicyKind, claim_o
 from karmada.controllers.detector.eligible import SkippedNamespaces
 from karmada.controllers.detector.interpretation import Interpretation, ReplicaInterpreter
 from karmada.controllers.detector.kinds import Kind, Kinds
-from karmada.controllers.detector.policies import NotYet, Policies, gvk_of, is_lazy, selectors_of, selects
+from karmada.controllers.detector.policies import NotYet, Policies, is_lazy, selectors_of, selects
 from karmada.controllers.detector.release import Release
 from karmada.controllers.detector.replica_policies import KINDS as REPLICA_POLICIES
 from karmada.controllers.detector.replica_policies import ReplicaPolicies, decides, precision
@@ -35,6 +35,7 @@ from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.controllers.template_refs import Ref, kind_queued, ref_of, unqueued
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import Conflict
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING

@@ -14,7 +14,6 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import BOTH, POLICIES, PolicyKind
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
-from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
@@ -29,10 +28,6 @@ class NotYet(ApiError):
 
 def selectors_of(policy: Obj) -> list[Obj]:
     return (policy.get("spec") or {}).get("resourceSelectors") or []
-
-
-def gvk_of(selector: Obj) -> GVK:
-    return GVK.parse(selector.get("apiVersion") or "", selector.get("kind") or "")
 
 
 def explicit_priority(policy: Obj) -> int:

@@ -13,10 +13,11 @@ from karmada.controllers.context import Context
 from karmada.controllers.detector.bindings import binding_resource
 from karmada.controllers.detector.claims import POLICIES, PolicyKind
 from karmada.controllers.detector.detector import BACKLOG, Detector
-from karmada.controllers.detector.policies import gvk_of, is_lazy, selectors_of, selects
+from karmada.controllers.detector.policies import is_lazy, selectors_of, selects
 from karmada.controllers.detector.preemption import Preemption
 from karmada.controllers.template_refs import Ref, ref_of_binding
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.keys import Key

@@ -12,11 +12,12 @@ from typing import Final
 from karmada.controllers.context import Context
 from karmada.controllers.detector.claims import CLUSTER_POLICIES, POLICIES, PolicyKind
 from karmada.controllers.detector.detector import Detector
-from karmada.controllers.detector.policies import explicit_priority, gvk_of, selectors_of
+from karmada.controllers.detector.policies import explicit_priority, selectors_of
 from karmada.controllers.errors import raise_together
 from karmada.controllers.template_refs import Ref
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of

@@ -31,12 +31,12 @@ from karmada.controllers.execution.reflection import Reflection, Reflector, iden
 from karmada.controllers.execution.status import APPLIED, Draft
 from karmada.controllers.reinterpretation import Concerns, reinterpretation
 from karmada.interpreter.interpreter import Interpreter
-from karmada.interpreter.operations import INTERPRET_HEALTH, INTERPRET_STATUS, RETAIN, InterpreterError, gvk_of
+from karmada.interpreter.operations import INTERPRET_HEALTH, INTERPRET_STATUS, RETAIN, InterpreterError
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, ServiceUnavailable, Unauthorized
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Retry, SetAside, Watch, requeue
 from karmada.kube.runtime.keys import Key, key_of

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 from karmada.api import well_known
 from karmada.interpreter.interpreter import Interpreter
-from karmada.interpreter.operations import RETAIN, gvk_of
+from karmada.interpreter.operations import RETAIN
 from karmada.kube.client.client import Client
 from karmada.kube.client.discovery import NoMatch
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
-from karmada.kube.objects.gvk import GVK, GVR
+from karmada.kube.objects.gvk import GVK, GVR, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.informers import Informers

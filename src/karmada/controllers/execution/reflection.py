@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from karmada.api import well_known
 from karmada.interpreter.interpreter import Interpreter
-from karmada.interpreter.operations import INTERPRET_HEALTH, InterpreterError, gvk_of
+from karmada.interpreter.operations import INTERPRET_HEALTH, InterpreterError
 from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING, EventRecorder
 from karmada.kube.runtime.keys import Key

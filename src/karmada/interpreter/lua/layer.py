@@ -23,8 +23,8 @@ from karmada.interpreter.lua.library import Library
 from karmada.interpreter.lua.pool import Pool
 from karmada.interpreter.lua.rules import RULES, script_of, target_of
 from karmada.interpreter.lua.script import LuaScript
-from karmada.interpreter.operations import Replicas, gvk_of
-from karmada.kube.objects.gvk import GVK
+from karmada.interpreter.operations import Replicas
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 
 T = TypeVar("T")

@@ -22,10 +22,10 @@ from karmada.interpreter.native.kinds import DEPLOYMENT, JOB
 from karmada.interpreter.native.reflection import REFLECTORS, whole_status
 from karmada.interpreter.native.replicas import COUNTS, FIELDS, revised
 from karmada.interpreter.native.retention import RETAINERS
-from karmada.interpreter.operations import InterpreterError, Replicas, Report, gvk_of, report_of
+from karmada.interpreter.operations import InterpreterError, Replicas, Report, report_of
 from karmada.interpreter.requirements import pod_requirements
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates
 

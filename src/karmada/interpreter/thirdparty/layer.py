@@ -25,7 +25,6 @@ from karmada.interpreter.operations import (
     REVISE_REPLICA,
     InterpreterError,
     Replicas,
-    gvk_of,
     report_of,
 )
 from karmada.interpreter.requirements import pod_requirements
@@ -33,7 +32,7 @@ from karmada.interpreter.thirdparty import argo, flink, flux, kruise, kubeflow, 
 from karmada.interpreter.thirdparty.kind import Kind
 from karmada.interpreter.thirdparty.values import dense
 from karmada.kube.objects.clock import SYSTEM, Clock
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.features import FeatureGates

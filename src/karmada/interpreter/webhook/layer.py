@@ -12,12 +12,12 @@ from typing import Any, Protocol
 from karmada.api.interpreter_context import InterpreterResponse, Operation
 from karmada.interpreter import operations
 from karmada.interpreter.dependencies import verify_dependencies
-from karmada.interpreter.operations import InterpreterError, Replicas, gvk_of
+from karmada.interpreter.operations import InterpreterError, Replicas
 from karmada.interpreter.requirements import with_canonical_quantities
 from karmada.interpreter.webhook import messages
 from karmada.interpreter.webhook.hooks import Hook, compile_hooks
 from karmada.interpreter.webhook.messages import CallFailed, NoResponse
-from karmada.kube.objects.gvk import GVK
+from karmada.kube.objects.gvk import GVK, gvk_of
 from karmada.kube.objects.types import Obj
 
 

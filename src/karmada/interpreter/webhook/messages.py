@@ -19,8 +19,9 @@ from karmada.api.interpreter_context import (
     Operation,
     ResourceInterpreterContext,
 )
-from karmada.interpreter.operations import InterpreterError, gvk_of
+from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.errors import RequestEntityTooLarge
+from karmada.kube.objects.gvk import gvk_of
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.jsonpatch import Dialect, JsonPatchError, apply_json_patch, check_size
 

@@ -83,12 +83,6 @@ def new_rsa_key() -> RSAPrivateKey:
     return rsa.generate_private_key(public_exponent=65537, key_size=3072)
 
 
-def new_ec_key() -> EllipticCurvePrivateKey:
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    return ec.generate_private_key(ec.SECP256R1())
-
-
 def _request_pem(subject: x509.Name, key: PrivateKey) -> bytes:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes

@@ -37,7 +37,7 @@ from karmada.joining.unjoin import UnknownCluster, cluster_to_remove, delete_clu
 from karmada.kube.client.client import Client
 from karmada.kube.client.config import RestConfig
 from karmada.kube.client.kubeconfig import Kubeconfig, KubeconfigError
-from karmada.kube.kinds.signing_requests import parse_request, request_pem
+from karmada.kube.kinds.signing_requests import requested_user
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import SYSTEM, Clock
 from karmada.kube.objects.errors import NotFound
@@ -178,15 +178,8 @@ async def _delete_works(control: Client, name: str, wait: float, clock: Clock) -
 async def _delete_requests(control: Client, user: str) -> None:
     """The certificate requests of an agent: those that it sent itself, and the one it was registered with."""
     for request in (await control.list_all(CSRS)).items:
-        if request["spec"].get("username") == user or _common_name(request) == user:
+        if request["spec"].get("username") == user or requested_user(request) == user:
             await delete_if_exists(control, CSRS, meta.name(request), uid=meta.uid(request))
-
-
-def _common_name(request: Obj) -> str:
-    try:
-        return parse_request(request_pem(request)).common_name
-    except ValueError:
-        return ""
 
 
 def _member_objects(cluster: str, namespace: str, agent: str, where: str) -> Iterator[tuple[GVR, str, str]]:

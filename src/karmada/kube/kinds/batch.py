@@ -251,21 +251,14 @@ def _with_scheduling_of(template: Obj, before: Obj) -> Obj:
     """The new template with the old one's metadata and scheduling directives."""
     spec, was = dict(template.get("spec") or {}), before.get("spec") or {}
     for key in _SCHEDULING:
-        _take(spec, was, key)
+        checks.put_back(spec, was, key)
     affinity, had = dict(spec.get("affinity") or {}), was.get("affinity") or {}
-    _take(affinity, had, "nodeAffinity")
+    checks.put_back(affinity, had, "nodeAffinity")
     if affinity or "affinity" in was:
         spec["affinity"] = affinity
     else:
         spec.pop("affinity", None)
     return {**template, "metadata": before.get("metadata") or {}, "spec": spec}
-
-
-def _take(spec: Obj, was: Obj, key: str) -> None:
-    if key in was:
-        spec[key] = was[key]
-    else:
-        spec.pop(key, None)
 
 
 def _spec(obj: Obj) -> Any:

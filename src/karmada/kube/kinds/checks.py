@@ -270,3 +270,11 @@ def no_duplicates(errors: list[FieldError], values: Iterable[tuple[str, Any]]) -
         if value in seen:
             errors.append(duplicate(path, value))
         seen.add(value)
+
+
+def put_back(changed: Obj, before: Obj, key: str) -> None:
+    """In place: a field as it was, so that what may change does not count in a comparison."""
+    if key in before:
+        changed[key] = before[key]
+    else:
+        changed.pop(key, None)

@@ -125,14 +125,7 @@ def _deadline(errors: list[FieldError], munged: Obj, before: Obj) -> None:
             errors.append(invalid(path, None, "must not update from a positive integer to nil value"))
     elif was is not None and new > was:
         errors.append(invalid(path, new, "must be less than or equal to previous value"))
-    _put_back(munged, before, "activeDeadlineSeconds")
-
-
-def _put_back(munged: Obj, before: Obj, key: str) -> None:
-    if key in before:
-        munged[key] = before[key]
-    else:
-        munged.pop(key, None)
+    checks.put_back(munged, before, "activeDeadlineSeconds")
 
 
 def _tolerations(errors: list[FieldError], munged: Obj, before: Obj) -> None:
@@ -143,7 +136,7 @@ def _tolerations(errors: list[FieldError], munged: Obj, before: Obj) -> None:
             detail = "existing toleration can not be modified except its tolerationSeconds"
             errors.append(forbidden_field("spec.tolerations", detail))
             return
-    _put_back(munged, before, "tolerations")
+    checks.put_back(munged, before, "tolerations")
 
 
 def _gates(errors: list[FieldError], munged: Obj, before: Obj) -> None:
@@ -153,14 +146,14 @@ def _gates(errors: list[FieldError], munged: Obj, before: Obj) -> None:
         if gate.get("name") not in known:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
             errors.append(forbidden_field(f"spec.schedulingGates[{index}].name", detail))
-    _put_back(munged, before, "schedulingGates")
+    checks.put_back(munged, before, "schedulingGates")
     if not known:
         return
     selector, was = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if any(selector.get(key) != value for key, value in was.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         errors.append(invalid("spec.nodeSelector", selector, detail))
-    _put_back(munged, before, "nodeSelector")
+    checks.put_back(munged, before, "nodeSelector")
     _gated_affinity(errors, munged, before)
 
 
@@ -182,7 +175,7 @@ def _gated_affinity(errors: list[FieldError], munged: Obj, before: Obj) -> None:
                     invalid(f"{path}[{index}]", term, "only additions are allowed (no mutations or deletions)")
                 )
     if {**new, "nodeAffinity": None} == {**was, "nodeAffinity": None}:
-        _put_back(munged, before, "affinity")
+        checks.put_back(munged, before, "affinity")
 
 
 def _narrower(term: Obj, was: Obj) -> bool:
@@ -195,7 +188,7 @@ def _narrower(term: Obj, was: Obj) -> bool:
 
 def _grace(_errors: list[FieldError], munged: Obj, before: Obj) -> None:
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and munged.get("terminationGracePeriodSeconds") == 1:
-        _put_back(munged, before, "terminationGracePeriodSeconds")
+        checks.put_back(munged, before, "terminationGracePeriodSeconds")
 
 
 # --- deletion and selection

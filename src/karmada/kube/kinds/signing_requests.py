@@ -145,3 +145,11 @@ def load_certificate(encoded: str) -> x509.Certificate | None:
         return x509.load_pem_x509_certificate(base64.b64decode(encoded, validate=True))
     except ValueError:
         return None
+
+
+def requested_user(obj: Obj) -> str:
+    """The user of the certificate that is requested; "" when that cannot be read."""
+    try:
+        return parse_request(request_pem(obj)).common_name
+    except ValueError:
+        return ""

@@ -102,13 +102,13 @@ def update_claim(obj: Obj, old: Obj) -> list[FieldError]:
     munged = dict(new)
     if not was.get("volumeName"):
         # The volume controller binds a claim by writing its volume's name.
-        _put_back(munged, was, "volumeName")
+        checks.put_back(munged, was, "volumeName")
     if not was.get("storageClassName") and "storageClassName" not in was:
-        _put_back(munged, was, "storageClassName")
+        checks.put_back(munged, was, "storageClassName")
     if bound:
         _growth(errors, new, was)
         munged["resources"] = was.get("resources")
-        _put_back(munged, was, "volumeAttributesClassName")
+        checks.put_back(munged, was, "volumeAttributesClassName")
     if any((munged.get(key) or None) != (was.get(key) or None) for key in {*munged, *was}):
         errors.append(forbidden_field("spec", CLAIM_IMMUTABLE))
     return errors
@@ -123,13 +123,6 @@ def _growth(errors: list[FieldError], new: Obj, was: Obj) -> None:
 
 def _size(spec: Obj) -> Any:
     return ((spec.get("resources") or {}).get("requests") or {}).get("storage") or "0"
-
-
-def _put_back(munged: Obj, was: Obj, key: str) -> None:
-    if key in was:
-        munged[key] = was[key]
-    else:
-        munged.pop(key, None)
 
 
 # --- volumes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 
 class GroupVersion(NamedTuple):
@@ -76,3 +78,13 @@ class GVR(NamedTuple):
     @property
     def group_resource(self) -> GroupResource:
         return GroupResource(self.group, self.resource)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(api_version: str, kind: str) -> GVK:
+    return GVK.parse(api_version, kind)
+
+
+def gvk_of(obj: Mapping[str, Any]) -> GVK:
+    """Of an object, or of a reference or selector with apiVersion and kind."""
+    return _parsed(obj.get("apiVersion") or "", obj.get("kind") or "")

@@ -42,7 +42,7 @@ def _merge_object(original: Obj, patch: Obj, node: Node | None) -> Obj:
     for key in [key for key in rest if key.startswith(_DELETE_SCALARS)]:
         _delete_scalars(out, _field_named(key, _DELETE_SCALARS), rest.pop(key))
     for key, value in rest.items():
-        _merge_member(out, key, value, _child(node, key))
+        _merge_member(out, key, value, child_of(node, key))
     return out
 
 
@@ -63,23 +63,23 @@ def _merge_member(out: Obj, key: str, value: Any, child: Node | None) -> None:
     elif isinstance(before, dict) and isinstance(value, dict):
         if value.get(_PATCH) == "delete":
             del out[key]
-        elif "replace" in _strategy(child):
+        elif "replace" in strategies_of(child):
             out[key] = value
         else:
             out[key] = _merge_object(before, value, child)
     elif isinstance(before, list) and isinstance(value, list):
-        out[key] = _merge_lists(before, value, child) if "merge" in _strategy(child) else value
+        out[key] = _merge_lists(before, value, child) if "merge" in strategies_of(child) else value
     elif isinstance(value, dict) and _PATCH in value:
         out.pop(key, None)
     else:
         out[key] = _clean(value)
 
 
-def _child(node: Node | None, key: str) -> Node | None:
+def child_of(node: Node | None, key: str) -> Node | None:
     return None if node is None else node.properties.get(key) or node.values
 
 
-def _strategy(node: Node | None) -> frozenset[str]:
+def strategies_of(node: Node | None) -> frozenset[str]:
     return frozenset() if node is None else node.patch_strategy
 
 
@@ -145,7 +145,7 @@ def _merge_in_order(out: Obj, patch: Obj, field: str, order: Any, node: Node | N
     before, items = out.get(field), patch.get(field)
     if not isinstance(order, list) or not all(isinstance(value, (list, type(None))) for value in (before, items)):
         raise BadRequest(_bad_format("setElementOrder list"))
-    child = _child(node, field)
+    child = child_of(node, field)
     key = "" if child is None else child.patch_merge_key
     if items:
         _check_order(items, order, key)
@@ -157,7 +157,7 @@ def _merge_in_order(out: Obj, patch: Obj, field: str, order: Any, node: Node | N
     elif items is None:
         merged = before
     else:
-        merged = _merge_lists(before, items, child) if "merge" in _strategy(child) else items
+        merged = _merge_lists(before, items, child) if "merge" in strategies_of(child) else items
     out[field] = _ordered(merged, order, before or [], key)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from karmada.kube.objects.types import Obj
 from karmada.kube.patch.jsonpatch import json_equal
 from karmada.kube.patch.mergepatch import create_merge_patch
+from karmada.kube.patch.strategic import child_of, strategies_of
 from karmada.kube.schema.node import Node
 
 _PATCH: Final = "$patch"
@@ -101,27 +102,19 @@ def three_way_strategic_patch(
     return patch
 
 
-def _child(node: Node | None, key: str) -> Node | None:
-    return None if node is None else node.properties.get(key) or node.values
-
-
-def _strategies(node: Node | None) -> frozenset[str]:
-    return frozenset() if node is None else node.patch_strategy
-
-
 def _diff(original: Obj, modified: Obj, node: Node | None, want: _Want) -> Obj:
     patch: Obj = {}
     for key, value in modified.items():
-        child = _child(node, key)
+        child = child_of(node, key)
         if key not in original:
             if want.changes:
                 patch[key] = value
             continue
         before = original[key]
-        below = replace(want, retain_keys="retainKeys" in _strategies(child))
+        below = replace(want, retain_keys="retainKeys" in strategies_of(child))
         if isinstance(before, dict) and isinstance(value, dict):
             _diff_objects(patch, key, before, value, child, below)
-        elif isinstance(before, list) and isinstance(value, list) and "merge" in _strategies(child):
+        elif isinstance(before, list) and isinstance(value, list) and "merge" in strategies_of(child):
             _diff_lists(patch, key, before, value, child, below)
         elif want.changes and not json_equal(before, value):
             patch[key] = value
@@ -135,7 +128,7 @@ def _diff(original: Obj, modified: Obj, node: Node | None, want: _Want) -> Obj:
 
 
 def _diff_objects(patch: Obj, key: str, before: Obj, value: Obj, child: Node | None, want: _Want) -> None:
-    if "replace" in _strategies(child):
+    if "replace" in strategies_of(child):
         if want.changes:
             patch[key] = value
         return
@@ -212,10 +205,10 @@ def _merged(deletions: Obj, changes: Obj, node: Node | None) -> Obj:
     out = dict(deletions)
     for key, value in changes.items():
         before = out.get(key)
-        child = _child(node, key)
+        child = child_of(node, key)
         if isinstance(before, dict) and isinstance(value, dict):
-            out[key] = value if "replace" in _strategies(child) else _merged(before, value, child)
-        elif isinstance(before, list) and isinstance(value, list) and "merge" in _strategies(child):
+            out[key] = value if "replace" in strategies_of(child) else _merged(before, value, child)
+        elif isinstance(before, list) and isinstance(value, list) and "merge" in strategies_of(child):
             out[key] = _merged_items(before, value, child, changes.get(_ORDER + key) or deletions.get(_ORDER + key))
         else:
             out[key] = value
@@ -244,8 +237,8 @@ def _conflict(ours: Any, theirs: Any, node: Node | None) -> bool:
         if ours.get(_PATCH) != theirs.get(_PATCH):
             return True
         shared = [key for key in ours if key in theirs and not key.startswith("$")]
-        return any(_conflict(ours[key], theirs[key], _child(node, key)) for key in shared)
-    if isinstance(ours, list) and isinstance(theirs, list) and "merge" in _strategies(node):
+        return any(_conflict(ours[key], theirs[key], child_of(node, key)) for key in shared)
+    if isinstance(ours, list) and isinstance(theirs, list) and "merge" in strategies_of(node):
         return _items_conflict(ours, theirs, node)
     return not json_equal(ours, theirs)
 

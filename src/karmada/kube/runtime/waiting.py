@@ -19,6 +19,12 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def drop_failure(task: asyncio.Task[Any]) -> None:
+    """A done callback of tasks that several may await, or none: a failure that is not awaited is not logged."""
+    if not task.cancelled():
+        task.exception()
+
+
 async def finish_within(clock: Clock, tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
     """Let tasks end by themselves for that long, then end the rest."""
     pending = {task for task in tasks if not task.done()}

@@ -41,12 +41,8 @@ def with_annotation(obj: Obj) -> Obj:
     return {**obj, "metadata": {**metadata, "annotations": {**annotations, writing.LAST_APPLIED: text}}}
 
 
-def last_applied(obj: Obj) -> str:
-    return str(((obj.get("metadata") or {}).get("annotations") or {}).get(writing.LAST_APPLIED) or "")
-
-
 def parsed_last_applied(obj: Obj, source: str) -> Obj:
-    text = last_applied(obj)
+    text = writing.last_applied(obj)
     try:
         original = orjson.loads(text) if text else {}
     except orjson.JSONDecodeError as error:
@@ -90,7 +86,7 @@ class ClientSide:
             return None
         if self._flags["dry_run"] == writing.CLIENT:
             return Done(current, "configured")
-        if not last_applied(current):
+        if not writing.last_applied(current):
             place = f"{item.mapping.gvr.resource}/{item.name}"
             text = _MISSING.format(place=place, annotation=writing.LAST_APPLIED, program=program.command())
             click.echo(text, err=True)

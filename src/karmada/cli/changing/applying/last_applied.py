@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
 
 
-def _annotation(obj: Obj) -> str:
-    return str(((obj.get("metadata") or {}).get("annotations") or {}).get(writing.LAST_APPLIED) or "")
-
-
 def _text(obj: Obj) -> str:
     from karmada.kube.objects.go_json import compact_json
 
@@ -76,7 +72,7 @@ async def _view(words: Sequence[str], sources: Sequence[Source], flags: dict[str
         chosen = await choose(session, words, sources, selection, failures)
     for one in chosen:
         with failures.collecting():
-            text = _annotation(one.obj)
+            text = writing.last_applied(one.obj)
             if text:
                 click.echo(_shown(_parsed(text, one.name), flags["output"]), nl=False)
     failures.show()
@@ -147,7 +143,7 @@ async def _set(sources: Sequence[Source], flags: dict[str, Any]) -> None:
 async def _set_one(
     session: Session, one: Chosen, source: Source, flags: dict[str, Any], render: Callable[[Obj], str]
 ) -> None:
-    before, wanted = _annotation(one.obj), _placed(source.obj, one)
+    before, wanted = writing.last_applied(one.obj), _placed(source.obj, one)
     if not before and not flags["create_annotation"]:
         raise connect.failure(
             f"no last-applied-configuration annotation found on resource: {one.name}, to create the "
@@ -204,13 +200,13 @@ async def _edit(words: Sequence[str], sources: Sequence[Source], flags: dict[str
     async with control_plane(flags["kubeconfig"], flags["karmada_context"], flags["namespace"]) as session:
         chosen = await choose(session, words, sources, Selection(), failures)
         failures.show()
-        known = {_key(one.obj): one for one in chosen if _annotation(one.obj)}
+        known = {_key(one.obj): one for one in chosen if writing.last_applied(one.obj)}
         if len(known) < len(chosen) or not chosen:
             raise connect.failure(
                 "no last-applied-configuration annotation found on resources, to create the annotation, use command "
                 f"`{program.command()} apply set-last-applied --create-annotation`"
             )
-        before = [_tidy(_parsed(_annotation(one.obj), one.name)) for one in known.values()]
+        before = [_tidy(_parsed(writing.last_applied(one.obj), one.name)) for one in known.values()]
         edited = await edit_objects(
             before,
             output=flags["output"],
@@ -221,7 +217,7 @@ async def _edit(words: Sequence[str], sources: Sequence[Source], flags: dict[str
             return
         for obj in edited:
             one = known[_key(obj)]
-            if _text(obj) == _text(_tidy(_parsed(_annotation(one.obj), one.name))):
+            if _text(obj) == _text(_tidy(_parsed(writing.last_applied(one.obj), one.name))):
                 click.echo(f"{qualified_name(one.obj)} skipped")
                 continue
             await _annotate(session, one, obj, flags)

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from karmada.cli.changing import writing
-from karmada.cli.changing.applying.client_side import last_applied
 from karmada.cli.changing.applying.item import Item
+from karmada.cli.changing.writing import last_applied
 from karmada.cli.parsing import program
 from karmada.cli.targeting import connect
 from karmada.cli.targeting.session import Session

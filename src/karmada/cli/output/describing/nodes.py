@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from karmada.cli.output.describing.around import events
 from karmada.cli.output.describing.sheet import UNSET, Sheet
 from karmada.cli.output.describing.words import amounts, at, joined, labels, meta, moment, notes, since
+from karmada.cli.output.taints import taint_text
 
 if TYPE_CHECKING:
     from karmada.cli.output.describing.around import Around
@@ -79,12 +80,6 @@ def _roles(obj: Obj) -> list[str]:
 
 def _taint_order(taint: Obj) -> tuple[str, str]:
     return taint.get("effect") or "", taint.get("key") or ""
-
-
-def taint_text(taint: Obj) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    effect = f":{taint['effect']}" if taint.get("effect") else ""
-    return f"{taint['key']}{value}{effect}"
 
 
 async def _lease(sheet: Sheet, name: str, around: Around) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.runtime.waiting import drop_failure
 from karmada.kube.server.auth.cache import GenerationCache
 
 REMEMBER_SECONDS = 10.0
@@ -31,7 +32,7 @@ class Memory(Generic[K, V]):
         pending = self._pending.get(key)
         if pending is None:
             pending = self._pending[key] = asyncio.create_task(self._fetch(key, fetch))
-            pending.add_done_callback(_retrieve)
+            pending.add_done_callback(drop_failure)
         return await asyncio.shield(pending)  # a cancelled caller does not cancel it for the others
 
     async def _fetch(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
@@ -41,9 +42,3 @@ class Memory(Generic[K, V]):
             return answer
         finally:
             del self._pending[key]
-
-
-def _retrieve(task: asyncio.Task[V]) -> None:
-    """A failure that nobody awaits any more is not logged."""
-    if not task.cancelled():
-        task.exception()

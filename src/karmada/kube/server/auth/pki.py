@@ -59,10 +59,10 @@ class KeyPair:
 
 
 def generate_key_pem() -> bytes:
-    return _key_pem(_new_key())
+    return _key_pem(new_ec_key())
 
 
-def _new_key() -> EllipticCurvePrivateKey:
+def new_ec_key() -> EllipticCurvePrivateKey:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     return ec.generate_private_key(ec.SECP256R1())
@@ -139,7 +139,7 @@ class CertificateAuthority:
         from cryptography.hazmat.primitives.hashes import SHA256
 
         start = time.time() if now is None else now
-        key = _new_key()
+        key = new_ec_key()
         name = subject_name(common_name)
         usage = key_usage(("digital signature", "key encipherment", "cert sign", "crl sign"))
         assert usage is not None
@@ -202,7 +202,7 @@ class CertificateAuthority:
     ) -> KeyPair:
         """A new key with a certificate for it."""
         start = time.time() if now is None else now
-        key = _new_key()
+        key = new_ec_key()
         subject = subject_name(common_name, organizations)
         names = general_names(sans)
         cert = self.sign(

@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from karmada.kube.runtime.waiting import drop_failure
+
 
 class SharedRead:
     def __init__(self, read: Callable[[float], Awaitable[int]], timeout: float) -> None:
@@ -24,7 +26,7 @@ class SharedRead:
         if self._next is None:
             deadline = asyncio.get_running_loop().time() + self._timeout
             self._next = asyncio.create_task(self._after(self._running, deadline))
-            self._next.add_done_callback(_look)
+            self._next.add_done_callback(drop_failure)
         return await asyncio.shield(self._next)
 
     async def _after(self, running: asyncio.Task[int] | None, deadline: float) -> int:
@@ -32,9 +34,3 @@ class SharedRead:
             await asyncio.wait((running,))
         self._running, self._next = self._next, None
         return await self._read(deadline)
-
-
-def _look(task: asyncio.Task[int]) -> None:
-    """A failure is raised in every waiter; without waiters it is dropped."""
-    if not task.cancelled():
-        task.exception()

@@ -36,7 +36,7 @@ from karmada.kube.sim.controllers.daemonset_plan import (
     rules_of,
     status_of,
 )
-from karmada.kube.sim.controllers.daemonset_pods import hash_of_pod, new_pod, target_node, tolerations
+from karmada.kube.sim.controllers.daemonset_pods import new_pod, target_node, tolerations
 from karmada.kube.sim.controllers.nodefit import fit
 from karmada.kube.sim.controllers.orphans import CLAIM_INDEXES, candidates, until_ending, workload_keys
 from karmada.kube.sim.controllers.podcontrol import (
@@ -49,7 +49,7 @@ from karmada.kube.sim.controllers.podcontrol import (
     slow_start,
 )
 from karmada.kube.sim.controllers.resting import Resting
-from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS, REVISION_LABEL, Revisions, name
+from karmada.kube.sim.controllers.revisions import CONTROLLER_REVISIONS, REVISION_LABEL, Revisions, name, revision_of
 
 DAEMON_SETS = GVR("apps", "v1", "daemonsets")
 NODES = GVR("", "v1", "nodes")
@@ -147,7 +147,7 @@ class DaemonSets(Reconciler):
     @staticmethod
     def _live(known: Sequence[Obj], newest: Obj, nodes: Sequence[OnNode]) -> set[str]:
         """The names of revisions that some pod is made from, and of the newest."""
-        hashes = {hash_of_pod(pod) for node in nodes for pod in node.pods}
+        hashes = {revision_of(pod) for node in nodes for pod in node.pods}
         used = {name(revision) for revision in known if revision["metadata"]["labels"].get(REVISION_LABEL) in hashes}
         return used | {name(newest)}
 

@@ -15,8 +15,9 @@ from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import available_in, is_available, is_ready, is_terminal, node_name
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.amounts import amount
-from karmada.kube.sim.controllers.daemonset_pods import hash_of_pod, target_node
+from karmada.kube.sim.controllers.daemonset_pods import target_node
 from karmada.kube.sim.controllers.nodefit import Fit
+from karmada.kube.sim.controllers.revisions import revision_of
 
 
 @dataclass(slots=True)
@@ -111,8 +112,8 @@ def _keep_one(plan: Plan, node: OnNode, rules: Rules) -> None:
 
 def _too_many(alive: Sequence[Obj], rules: Rules) -> list[Obj]:
     """With surge a new and an old pod may coexist while the old one is available and the new one is not."""
-    new = [pod for pod in alive if hash_of_pod(pod) == rules.hash]
-    old = [pod for pod in alive if hash_of_pod(pod) != rules.hash]
+    new = [pod for pod in alive if revision_of(pod) == rules.hash]
+    old = [pod for pod in alive if revision_of(pod) != rules.hash]
     if new and old and (not is_ready(old[0]) or rules.available(new[0])):
         return new[1:] + old
     return new[1:] + old[1:]
@@ -126,8 +127,8 @@ def rollout(nodes: Iterable[OnNode], rules: Rules) -> Plan:
 
 def _new_and_old(node: OnNode, rules: Rules) -> tuple[list[Obj], list[Obj]]:
     alive = [pod for pod in node.pods if not is_deleting(pod)]
-    new = [pod for pod in alive if hash_of_pod(pod) == rules.hash]
-    return new, [pod for pod in alive if hash_of_pod(pod) != rules.hash]
+    new = [pod for pod in alive if revision_of(pod) == rules.hash]
+    return new, [pod for pod in alive if revision_of(pod) != rules.hash]
 
 
 def _replace(nodes: Iterable[OnNode], rules: Rules) -> Plan:
@@ -175,7 +176,7 @@ def status_of(workload: Obj, nodes: Iterable[OnNode], rules: Rules, collisions: 
             count["currentNumberScheduled"] += 1
             count["numberReady"] += is_ready(pod)
             count["numberAvailable"] += rules.available(pod)
-            count["updatedNumberScheduled"] += hash_of_pod(pod) == rules.hash
+            count["updatedNumberScheduled"] += revision_of(pod) == rules.hash
     count["numberUnavailable"] = count["desiredNumberScheduled"] - count["numberAvailable"]
     status: Obj = {key: count[key] for key in _ALWAYS}
     status["observedGeneration"] = workload["metadata"]["generation"]

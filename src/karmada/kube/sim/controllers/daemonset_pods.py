@@ -64,7 +64,3 @@ def target_node(pod: Obj) -> str:
             if field["key"] == _NAME_FIELD and field["operator"] == "In" and len(field["values"]) == 1:
                 return str(field["values"][0])
     return ""
-
-
-def hash_of_pod(pod: Obj) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(REVISION_LABEL) or "")

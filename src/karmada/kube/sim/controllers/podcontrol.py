@@ -16,7 +16,8 @@ from karmada.kube.objects.meta import controller_of, is_deleting, make_owner
 from karmada.kube.objects.selectors import LabelSelector, labels_from, labels_from_map
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import NORMAL, WARNING
-from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.informer import Informer
+from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.sim.context import Context
 
 PODS = GVR("", "v1", "pods")
@@ -35,6 +36,11 @@ def index_by_node(pod: Obj) -> Iterable[str]:
     """For an informer's pods, under the name BY_NODE: those that were given to a node."""
     node = (pod.get("spec") or {}).get("nodeName")
     return (node,) if node else ()
+
+
+def pods_on(pods: Informer) -> Callable[[Obj], Iterable[Key]]:
+    """For Watch.map_to: the pods of a changed node; they must be indexed by BY_NODE."""
+    return lambda node: [key_of(pod) for pod in pods.by_index(BY_NODE, node["metadata"]["name"])]
 
 
 def owner_key(kind: str) -> Callable[[Obj], Iterable[Key]]:

@@ -23,7 +23,7 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.logging import get_logger
 from karmada.kube.sim.context import Context
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node, pods_on
 
 NODES = GVR("", "v1", "nodes")
 MISSING_SECONDS = 40.0
@@ -75,7 +75,7 @@ class PodGarbage(Reconciler):
         self._missing_since: dict[str, float] = {}
         self.watches = (
             Watch(PODS, when=_may_be_garbage, map_to=self._keys_of),
-            Watch(NODES, when=_concerns_pods, map_to=self._pods_on),
+            Watch(NODES, when=_concerns_pods, map_to=pods_on(self._pods)),
         )
 
     def _keys_of(self, pod: Obj) -> Iterable[Key]:
@@ -86,9 +86,6 @@ class PodGarbage(Reconciler):
             yield key_of(pod)
         if is_terminal(pod):
             yield _SWEEP
-
-    def _pods_on(self, node: Obj) -> Iterable[Key]:
-        return [key_of(pod) for pod in self._pods.by_index(BY_NODE, node["metadata"]["name"])]
 
     async def reconcile(self, key: Key) -> Result:
         if key == _SWEEP:

@@ -153,3 +153,8 @@ class Revisions:
                 self._client, CONTROLLER_REVISIONS, metadata["name"], metadata["namespace"], uid=metadata["uid"]
             )
         await until_ending(self._context, self._informer, surplus)
+
+
+def revision_of(pod: Obj) -> str:
+    """By its label: a hash, or the name of a revision."""
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_LABEL) or "")

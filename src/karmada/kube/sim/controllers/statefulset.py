@@ -37,6 +37,7 @@ from karmada.kube.sim.controllers.revisions import (
     REVISION_LABEL,
     Revisions,
     name,
+    revision_of,
     template_of,
 )
 from karmada.kube.sim.controllers.statefulset_claims import CLAIMS, Claims
@@ -48,7 +49,7 @@ from karmada.kube.sim.controllers.statefulset_identity import (
     ordinal_of,
     pod_name,
 )
-from karmada.kube.sim.controllers.statefulset_plan import Layout, Plan, layout, plan, revision_of, takes_newest
+from karmada.kube.sim.controllers.statefulset_plan import Layout, Plan, layout, plan, takes_newest
 from karmada.kube.sim.controllers.statefulset_status import next_available, status_of
 
 STATEFUL_SETS = GVR("apps", "v1", "statefulsets")

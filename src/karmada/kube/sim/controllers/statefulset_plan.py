@@ -14,7 +14,7 @@ from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import is_available, is_terminal, phase
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.controllers.amounts import amount
-from karmada.kube.sim.controllers.revisions import REVISION_LABEL
+from karmada.kube.sim.controllers.revisions import revision_of
 from karmada.kube.sim.controllers.statefulset_identity import first_ordinal, ordinal_of, replicas_of
 
 
@@ -55,10 +55,6 @@ def layout(workload: Obj, pods: Iterable[Obj]) -> Layout:
             surplus.append((ordinal, pod))
     surplus.sort(key=lambda entry: -entry[0])
     return Layout(start, replicas, [pod for _, pod in surplus])
-
-
-def revision_of(pod: Obj) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(REVISION_LABEL) or "")
 
 
 def is_old(pod: Obj | None, newest: str) -> bool:

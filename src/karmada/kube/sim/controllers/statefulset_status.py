@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from karmada.kube.objects.meta import is_deleting
 from karmada.kube.objects.podstate import available_in, is_ready, phase
 from karmada.kube.objects.types import Obj
+from karmada.kube.sim.controllers.revisions import revision_of
 from karmada.kube.sim.controllers.statefulset_identity import replicas_of
-from karmada.kube.sim.controllers.statefulset_plan import revision_of
 
 _OMITTED_WHEN_ZERO = ("readyReplicas", "currentReplicas", "updatedReplicas")
 

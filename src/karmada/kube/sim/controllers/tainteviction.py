@@ -22,7 +22,7 @@ from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.runtime.predicates import field_changed
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.nodefit import NO_EXECUTE, tolerates
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node, pods_on
 
 NODES = GVR("", "v1", "nodes")
 _OWN_CONTROLLER_SINCE = 29
@@ -49,7 +49,7 @@ class TaintEviction(Reconciler):
         """Pods that will be evicted, and since when that is known."""
         self.watches = (
             Watch(PODS, when=self._may_be_evicted),
-            Watch(NODES, when=_no_execute_changed, map_to=self._pods_on),
+            Watch(NODES, when=_no_execute_changed, map_to=pods_on(self._pods)),
         )
 
     def _may_be_evicted(self, old: Obj | None, new: Obj | None) -> bool:
@@ -58,9 +58,6 @@ class TaintEviction(Reconciler):
         if not node_name(new) or (old is not None and not _moved(old, new)):
             return False
         return bool(no_execute_taints(self._nodes.get(Key("", node_name(new)))))
-
-    def _pods_on(self, node: Obj) -> Iterable[Key]:
-        return [key_of(pod) for pod in self._pods.by_index(BY_NODE, node["metadata"]["name"])]
 
     async def reconcile(self, key: Key) -> Result:
         pod = self._pods.get(key)

@@ -24,7 +24,7 @@ from karmada.kube.runtime.informer import Handler
 from karmada.kube.runtime.keys import Key, key_of
 from karmada.kube.sim.behaviours import Behaviours, Outcome
 from karmada.kube.sim.context import KUBELET, Context
-from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node
+from karmada.kube.sim.controllers.podcontrol import BY_NODE, PODS, index_by_node, pods_on
 from karmada.kube.sim.kubelet import mounts
 from karmada.kube.sim.kubelet.container_environment import sub_path_problem
 from karmada.kube.sim.kubelet.courses import Courses, Known
@@ -107,7 +107,7 @@ class Kubelet(Reconciler):
         self._add: Callable[[Key], None] = lambda _: None
         self.watches = (
             Watch(PODS, when=_on_a_node),
-            Watch(NODES, when=_managed_changed, map_to=self._pods_on),
+            Watch(NODES, when=_managed_changed, map_to=pods_on(self._pods)),
         )
         behaviours.subscribe(self._rules_changed)
         if power is not None:
@@ -119,9 +119,6 @@ class Kubelet(Reconciler):
         self._add = add
 
     # triggers besides changes of pods
-
-    def _pods_on(self, node: Obj) -> Iterable[Key]:
-        return [key_of(pod) for pod in self._pods.by_index(BY_NODE, node["metadata"]["name"])]
 
     def _rules_changed(self) -> None:
         for key, record in self._records.items():
