@@ -109,3 +109,5 @@ def test_pods_of_a_member_whose_nodes_are_closed_run_in_another_one(fleet: Estim
     lease = fleet.here.get(LEASES, DESCHEDULER, NAMESPACE)
     assert lease is not None
     assert lease["spec"]["holderIdentity"]
+    explained = fleet.ctl("why", "deployment/web").out
+    assert re.search(r"room for 0 more replica\(s\) by estimator \([1-9]\d* by summary\)", explained), explained
