@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 
 import numpy as np
 
@@ -130,24 +129,28 @@ class Candidates:
 
     def reasons(self) -> Iterator[tuple[str, str, str]]:
         """Of each cluster that did not pass, unless it is being deleted: its name, the filter, the reason."""
-        for name, refusals in self.obstacles():
-            for filter_name, reason in islice(refusals, 1):
-                yield name, filter_name, reason
+        found = self._answers()
+        for slot, name, here in self._refused():
+            for one, answer in found:
+                reason = "" if here and one.spares_targets else answer(slot, name)
+                if reason:
+                    yield name, one.name, reason
+                    break
 
-    def obstacles(self) -> Iterator[tuple[str, Iterator[tuple[str, str]]]]:
-        """Of each cluster that did not pass, unless it is being deleted: all filters that refuse it, and why."""
-        fleet, passed, found = self.fleet, set(self.slots.tolist()), self._answers()
+    def obstacles(self) -> Iterator[tuple[str, list[str]]]:
+        """Of each of the same clusters: its name, and all filters that refuse it."""
+        found = self._answers()
+        for slot, name, here in self._refused():
+            yield name, [one.name for one, answer in found if not (here and one.spares_targets) and answer(slot, name)]
+
+    def _refused(self) -> Iterator[tuple[int, str, bool]]:
+        """Slot, name, and whether the resource is there already."""
+        fleet, previous = self.fleet, self.request.previous
+        others = {*self.slots.tolist(), *np.flatnonzero(fleet.deleting).tolist()}
         for slot in fleet.by_name.tolist():
-            if slot not in passed and not fleet.deleting[slot]:
-                yield fleet.names[slot], self._refusing(slot, found)
-
-    def _refusing(self, slot: int, answers: Answers) -> Iterator[tuple[str, str]]:
-        name = self.fleet.names[slot]
-        here = name in self.request.previous
-        for one, answer in answers:
-            reason = "" if one.spares_targets and here else answer(slot, name)
-            if reason:
-                yield one.name, reason
+            if slot not in others:
+                name = fleet.names[slot]
+                yield slot, name, name in previous
 
     def _answers(self) -> Answers:
         """What each filter, in order, says of a cluster by slot and name."""

@@ -121,8 +121,8 @@ def _more(place: int, by: str, most: int, size: int) -> Groups:
 def _refused(situation: Situation, attempt: Attempt, judge: Judge) -> list[Refused]:
     """The most promising first."""
     found = {
-        name: Refused(attempt, name, tuple(filter_name for filter_name, _ in refusals))
-        for name, refusals in attempt.candidates.obstacles()
+        name: Refused(attempt, name, tuple(filters))
+        for name, filters in attempt.candidates.obstacles()
         if situation.into in ("", name)
     }
     if not found:
