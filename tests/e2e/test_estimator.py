@@ -58,9 +58,10 @@ REFERENCE: Obj = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "d
 class Running:
     """The program with its member: two nodes with 4 cpus each."""
 
-    def __init__(self, fleet: SimFleet, port: int, health_port: int) -> None:
+    def __init__(self, fleet: SimFleet, port: int, health_port: int, log: Path) -> None:
         self.kubectl = fleet.kubectl("member1")
         self.port = port
+        self.log = log
         self._health_port = health_port
 
     def page(self, path: str) -> str:
@@ -107,14 +108,14 @@ def running(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iter
         port, health_port = free_port(), free_port()
         files = {"auth-cert": "tls.crt", "auth-key": "tls.key", "client-ca": "ca.crt"}
         arguments = [
-            "--cluster-name=member1", f"--kubeconfig={fleet.folder / 'clusters/member1/admin.kubeconfig'}",
+            "--v=4", "--cluster-name=member1", f"--kubeconfig={fleet.folder / 'clusters/member1/admin.kubeconfig'}",
             f"--server-port={port}", f"--metrics-bind-address=127.0.0.1:{health_port}",
             f"--health-probe-bind-address=127.0.0.1:{health_port}",
             *(f"--grpc-{flag}-file={root / name}" for flag, name in files.items()),
         ]  # fmt: skip
         with ComponentProcess("scheduler_estimator", arguments, root / "estimator.log", "Estimator of cluster member1"):
             eventually_blocking(lambda: _listens(port))
-            yield Running(fleet, port, health_port)
+            yield Running(fleet, port, health_port, root / "estimator.log")
 
 
 def _listens(port: int) -> bool:
@@ -137,6 +138,7 @@ def test_pods_that_do_not_fit_show_in_every_estimate(running: Running, tmp_path:
     eventually_blocking(lambda: running.unschedulable(0) == 0)
     eventually_blocking(lambda: running.replicas(cpu="1500m") == 3)
     assert running.sets((1, "500m"), (1, "1500m")) == 3
+    assert 'method="MaxAvailableComponentSets" object="" result=3' in running.log.read_text()
     assert running.page("/healthz") == "ok"
     page = running.page("/metrics")
     assert 'estimating_request_total{result="success",type="GetUnschedulableReplicas"}' in page

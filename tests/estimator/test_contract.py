@@ -158,6 +158,16 @@ def test_an_encoded_field_that_cannot_be_read_is_named() -> None:
         read_replicas(message)
 
 
+@pytest.mark.parametrize("form", ["typed", "bytes"])
+def test_a_quantity_that_cannot_be_read_is_named(form: str) -> None:
+    quantity = messages.Quantity(string="much")
+    typed: Obj = {"resourceRequest": {"cpu": quantity}}
+    encoded: Obj = {"resourceRequestBytes": {"cpu": quantity.SerializeToString()}}
+    message = messages.MaxAvailableReplicasRequest(replicaRequirements=typed if form == "typed" else encoded)
+    with pytest.raises(EstimateError, match=r'^resourceRequest\[cpu\]: "much": '):
+        read_replicas(message)
+
+
 _text = st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=5)
 _requirement = st.fixed_dictionaries(
     {"key": _text, "operator": st.sampled_from(["In", "NotIn", "Exists", "Gt"])},

@@ -203,11 +203,19 @@ def _read_needs(message: Any) -> Obj:
 
 def _read_request(message: Any) -> dict[str, str]:
     encoded: Mapping[str, bytes] = message.resourceRequestBytes
-    if not encoded:
-        return {name: quantity.string for name, quantity in message.resourceRequest.items()}
-    return {
-        name: _decode(messages.Quantity, f"resourceRequestBytes[{name}]", data).string for name, data in encoded.items()
-    }
+    quantities: Mapping[str, Any] = message.resourceRequest
+    if encoded:
+        field = "resourceRequestBytes[{}]".format
+        quantities = {name: _decode(messages.Quantity, field(name), data) for name, data in encoded.items()}
+    return {name: _read_quantity(name, quantity.string) for name, quantity in quantities.items()}
+
+
+def _read_quantity(name: str, text: str) -> str:
+    """An estimate that ignores a part of the request would be too high."""
+    try:
+        return canonical(text)
+    except ValueError as error:
+        raise EstimateError(f'resourceRequest[{name}]: "{text}": {error}') from None
 
 
 def _read_claim(message: Any) -> Obj:

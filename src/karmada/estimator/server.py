@@ -26,6 +26,7 @@ from karmada.kube.runtime.logging import get_logger
 _STOP_SECONDS = 5.0
 _OPTIONS = [("grpc.so_reuseport", 0)]
 """An address that another process has is an error, not shared with it."""
+_OBJECT = "object"
 log = get_logger("estimator-server")
 
 
@@ -124,7 +125,9 @@ class EstimatorServer:
                 self._check_cluster(request.cluster)
                 found = handle(request)
             except EstimateError as error:
+                _report(method, context, str(error))
                 await context.abort(grpc.StatusCode.UNKNOWN, str(error))
+            _report(method, context, found)
             return method.response(**{method.field: found})
 
         return grpc.unary_unary_rpc_method_handler(
@@ -148,3 +151,10 @@ class EstimatorServer:
     def _unschedulable(self, request: Any) -> int:
         query = contract.read_unschedulable(request)
         return self._estimator.unschedulable_replicas(query.resource, query.threshold)
+
+
+def _report(method: Method, context: Any, result: object) -> None:
+    """Schedulers name the workload in the metadata of a call."""
+    if log.v(4).enabled:
+        named = [str(value) for key, value in context.invocation_metadata() or () if key == _OBJECT]
+        log.v(4).info("Estimated", method=method.name, object=", ".join(named), result=result)
