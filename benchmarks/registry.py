@@ -19,6 +19,7 @@ _WHERE = {
     "estimator": "estimator:Estimator",
     "interpreter": "interpreter:Scripts",
     "scheduling": "scheduling:Scheduling",
+    "scheduling.estimators": "scheduling_estimators:WithEstimators",
     "scheduler": "scheduler:Scheduler",
     "scheduler.wide": "scheduler:Wide",
     "failover": "failover:Failover",

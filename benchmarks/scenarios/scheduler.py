@@ -61,7 +61,7 @@ class Scheduler:
         costs: dict[str, float] = {}
         for number, strategy in enumerate(_STRATEGIES):
             place.progress(strategy)
-            async with _serving(place.folder / str(number)) as server:
+            async with serving(place.folder / str(number)) as server:
                 rate, cpu, single = await _run(server, strategy, size, self.clusters)
             figures |= {strategy: rate, f"{strategy}: a single one, half within": single}
             costs[f"CPU, {strategy}, s"] = cpu
@@ -77,7 +77,7 @@ class Wide(Scheduler):
 
 
 @asynccontextmanager
-async def _serving(folder: Path) -> AsyncIterator[ApiServer]:
+async def serving(folder: Path) -> AsyncIterator[ApiServer]:
     server = control_plane_server(ServerConfig(data_dir=folder, port=0))
     await server.start()
     try:
@@ -90,15 +90,15 @@ async def _serving(folder: Path) -> AsyncIterator[ApiServer]:
 async def _run(server: ApiServer, strategy: str, count: int, clusters: int) -> tuple[float, float, float]:
     """Bindings a second, CPU seconds for all of them, milliseconds for one alone."""
     client = server.client(user_agent="benchmarks")
-    await _make_clusters(client, clusters)
-    specs = _specs(strategy, count + _SINGLE, clusters)
+    await make_clusters(client, clusters)
+    specs = specs_of(strategy, count + _SINGLE, clusters)
 
     async def make(number: int) -> None:
-        await client.create(ResourceBinding.gvr, _binding(number, specs[number]))
+        await client.create(ResourceBinding.gvr, binding(number, specs[number]))
 
     await each(range(count), make, _MAKERS)
     manager = _manager(server)
-    done = _Done(manager.informers, count)
+    done = Done(manager.informers, count)
     began, cpu = time.perf_counter(), time.process_time()
     async with manager:
         await done.wait()
@@ -113,7 +113,7 @@ def _manager(server: ApiServer) -> Manager:
     return assembly.manager
 
 
-async def _make_clusters(client: Client, count: int) -> None:
+async def make_clusters(client: Client, count: int) -> None:
     random = Random(count)
     for number in range(count):
         made = cluster(random, number)
@@ -124,7 +124,7 @@ async def _make_clusters(client: Client, count: int) -> None:
         await client.patch(Cluster.gvr, metadata["name"], "", {"status": made["status"]}, subresource="status")
 
 
-def _specs(strategy: str, count: int, clusters: int) -> list[Obj]:
+def specs_of(strategy: str, count: int, clusters: int) -> list[Obj]:
     names = [cluster_name(number) for number in range(clusters)]
     found = []
     for number, spec in enumerate(bindings(Random(count), strategy, count, names)):
@@ -134,13 +134,13 @@ def _specs(strategy: str, count: int, clusters: int) -> list[Obj]:
     return found
 
 
-def _binding(number: int, spec: Obj) -> Obj:
+def binding(number: int, spec: Obj) -> Obj:
     labels = {"propagationpolicy.karmada.io/permanent-id": "benchmark"}
     metadata = {"name": f"web-{number}-deployment", "namespace": "default", "labels": labels}
     return {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": metadata, "spec": spec}
 
 
-class _Done:
+class Done:
     """When so many bindings are scheduled."""
 
     def __init__(self, informers: Informers, count: int) -> None:
@@ -166,6 +166,6 @@ def _is_scheduled(binding: Obj | None) -> bool:
 async def _single(client: Client, informers: Informers, number: int, specs: list[Obj]) -> float:
     informer, key = informers.of(ResourceBinding.gvr), Key("default", f"web-{number}-deployment")
     began = time.perf_counter()
-    await client.create(ResourceBinding.gvr, _binding(number, specs[number]))
+    await client.create(ResourceBinding.gvr, binding(number, specs[number]))
     await informer.until(lambda: _is_scheduled(informer.get(key)))
     return (time.perf_counter() - began) * 1e3

@@ -91,3 +91,19 @@ async def test_unschedulable_replicas_are_requested_of_each_cluster() -> None:
         fleet.answers["m2"] = Refused("no")
         with pytest.raises(EstimateError, match="when calling UnschedulableReplicas: no"):
             await fleet.calls.unschedulable_replicas(["m1", "m2"], WEB, 300)
+
+
+async def test_calls_that_wait_for_their_turn_do_not_time_out() -> None:
+    async with fake_estimators() as fleet:
+        hanging, others = ([f"{sort}{number}" for number in range(150)] for sort in ("hangs", "answers"))
+        fleet.answers.update({**dict.fromkeys(hanging, HANGS), **dict.fromkeys(others, 1)})
+        await fleet.join(*hanging, *others)
+        await fleet.clock.advance(1)
+        first = asyncio.create_task(call(fleet, *hanging))
+        await fleet.clock.advance(1)
+        second = asyncio.create_task(call(fleet, *others))
+        await fleet.clock.advance(1.9)
+        assert len(fleet.sent()) == 150
+        await fleet.clock.advance(0.1)
+        assert "DeadlineExceeded" in str(await first)
+        assert await second == dict.fromkeys(others, 1)

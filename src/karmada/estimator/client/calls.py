@@ -1,7 +1,8 @@
 """Calls to the estimators of many clusters at once, under one deadline.
 
 An estimator that does not answer in time loses its connection (see connections), so that the next call to it fails at
-once.
+once. Only so many calls are on their way at a time: the time-out of those that wait for their turn has not begun, or a
+burst of requests would make every estimator look dead.
 """
 
 from __future__ import annotations
@@ -20,6 +21,29 @@ from karmada.kube.runtime.waiting import cancel_and_wait, with_timeout
 _LATE = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
 
 Answer = int | EstimateError
+_ON_THEIR_WAY = 256
+
+
+class _Turns:
+    """Lets batches of calls begin in order, as long as no more calls are on their way than allowed."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
+        self._entrance = asyncio.Lock()
+        self._ended = asyncio.Event()
+
+    async def begin(self, count: int) -> None:
+        async with self._entrance:
+            while self._used and self._used + count > self._limit:
+                self._ended.clear()
+                await self._ended.wait()
+            self._used += count
+
+    def end(self, _call: object) -> None:
+        """One call has ended."""
+        self._used -= 1
+        self._ended.set()
 
 
 class Calls:
@@ -28,6 +52,7 @@ class Calls:
         self._clock = clock
         self.timeout = connections.options.timeout
         self._running: set[asyncio.Task[None]] = set()
+        self._turns = _Turns(_ON_THEIR_WAY)
 
     def check(self, clusters: Iterable[str]) -> None:
         """EstimateError unless each of them is connected."""
@@ -40,7 +65,7 @@ class Calls:
         """Call all these clusters; each future has its result within the time-out, whoever waits for it."""
         loop = asyncio.get_running_loop()
         futures: dict[str, asyncio.Future[Answer]] = {cluster: loop.create_future() for cluster in requests}
-        task = loop.create_task(self._run(method, requests, about, futures))
+        task = loop.create_task(self._in_turn(method, requests, about, futures))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return futures
@@ -60,6 +85,14 @@ class Calls:
         return await self.all(GET_UNSCHEDULABLE_REPLICAS, requests, about(resource))
 
     # one call for each cluster
+
+    async def _in_turn(
+        self, method: Method, requests: Mapping[str, bytes], about: str, futures: Mapping[str, asyncio.Future[Answer]]
+    ) -> None:
+        await self._turns.begin(len(requests))
+        for future in futures.values():
+            future.add_done_callback(self._turns.end)
+        await self._run(method, requests, about, futures)
 
     async def _run(
         self, method: Method, requests: Mapping[str, bytes], about: str, futures: Mapping[str, asyncio.Future[Answer]]

@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import ssl
 from typing import Any
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # failures are exceptions, not lines on stderr
-
-import grpc  # type: ignore[import-untyped]
-import grpc.aio  # type: ignore[import-untyped]
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
@@ -24,6 +19,7 @@ from karmada.estimator.client.options import Tls
 from karmada.estimator.messages import Method
 from karmada.estimator.terms import EstimateError
 from karmada.kube.client import cluster_names
+from karmada.kube.client.grpc_library import grpc
 
 Options = list[tuple[str, Any]]
 _OPTIONS: Options = [("grpc.enable_http_proxy", 0)]
