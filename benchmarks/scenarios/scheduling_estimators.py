@@ -87,7 +87,11 @@ async def _run(
     specs = specs_of("dynamic weight", count, _CLUSTERS)
     if how == _DIFFERENT:
         specs = [_with_cpu(spec, number) for number, spec in enumerate(specs)]
-    await each(range(count), lambda number: client.create(ResourceBinding.gvr, binding(number, specs[number])), _MAKERS)
+
+    async def make(number: int) -> None:
+        await client.create(ResourceBinding.gvr, binding(number, specs[number]))
+
+    await each(range(count), make, _MAKERS)
     calls = how in (_GRPC, _DIFFERENT)
     if calls:
         for name, port in ports.items():

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 import pytest
 
 from karmada.components import karmada, scheduler
-from karmada.components.estimator_flags import estimator_options_from
+from karmada.components.estimator_flags import estimator_options_from, scheduler_client_from
 from karmada.estimator.client.options import ClientOptions, Tls, Whereabouts
 
 
@@ -58,3 +59,18 @@ def test_what_cannot_be_is_refused(argument: str, text: str) -> None:
     with pytest.raises(click.ClickException) as refused:
         options(argument)
     assert text in refused.value.format_message()
+
+
+@pytest.mark.parametrize("program", [scheduler.main, karmada.main])
+def test_estimators_are_called_only_if_that_is_enabled(program: click.Command) -> None:
+    assert scheduler_client_from(program.make_context("x", []).params) is None
+    assert scheduler_client_from(program.make_context("x", ["--enable-scheduler-estimator"]).params) == ClientOptions()
+
+
+def test_it_reports_which_libraries_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "karmada.kube.client.grpc_library", raising=False)
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(click.ClickException) as refused:
+        scheduler_client_from(scheduler.main.make_context("x", ["--enable-scheduler-estimator"]).params)
+    text = "--enable-scheduler-estimator needs the Python package of grpc: pip install 'pykarmada[grpc]'"
+    assert refused.value.format_message() == text

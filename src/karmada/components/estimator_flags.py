@@ -10,6 +10,7 @@ import click
 
 from karmada.components.election import NAMESPACE
 from karmada.components.flags import Given, duration, refuse, switch, together
+from karmada.kube.client.grpc_extra import missing_grpc
 
 if TYPE_CHECKING:
     from karmada.estimator.client.options import ClientOptions
@@ -72,6 +73,18 @@ def estimator_options_from(given: Given) -> ClientOptions:
         timeout=given["scheduler_estimator_timeout"],
         skip_pull=given.get("disable_scheduler_estimator_in_pull_mode", False),
     )
+
+
+def scheduler_client_from(given: Given) -> ClientOptions | None:
+    """How a scheduler calls estimators; None if it does not. Raises click.ClickException also without gRPC."""
+    options = estimator_options_from(given)
+    if not given["enable_scheduler_estimator"]:
+        return None
+    try:
+        import karmada.kube.client.grpc_library  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise click.ClickException(missing_grpc("--enable-scheduler-estimator", error)) from None
+    return options
 
 
 def estimator_errors(given: Given) -> Iterator[FieldError]:

@@ -8,8 +8,8 @@ import click
 
 from karmada.components.descheduler_flags import descheduling_options_from, optional_descheduling_flags
 from karmada.components.estimator_flags import (
-    estimator_options_from,
     in_process_estimator_flag,
+    scheduler_client_from,
     scheduler_estimator_flags,
 )
 from karmada.components.flags import (
@@ -49,7 +49,8 @@ def main(**given: Any) -> None:
       karmadactl join member1 --kubeconfig ~/.karmada/admin.kubeconfig --cluster-kubeconfig member1.config
     """
     config, settings, gates = server_config(given), settings_from(given), gates_from(given)
-    estimators, descheduling = estimator_options_from(given), descheduling_options_from(given)
+    descheduling = descheduling_options_from(given)
+    client = scheduler_client_from(given)
     taint_policies = given["allow_no_execute_taint_policy"]
 
     def make() -> Any:
@@ -60,7 +61,7 @@ def main(**given: Any) -> None:
             settings=settings,
             gates=gates,
             allow_no_execute_taint_policy=taint_policies,
-            estimators=estimators if given["enable_scheduler_estimator"] else None,
+            estimators=client,
             descheduling=descheduling if given["enable_descheduler"] else None,
             in_process_estimator=given["in_process_estimator"],
         )

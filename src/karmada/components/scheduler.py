@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karmada.components.election import DEFAULT_SCHEDULER, Election, scheduler_lease
-from karmada.components.estimator_flags import estimator_errors, estimator_options_from, scheduler_estimator_flags
+from karmada.components.estimator_flags import estimator_errors, scheduler_client_from, scheduler_estimator_flags
 from karmada.components.flags import (
     Address,
     client_flags,
@@ -125,7 +125,7 @@ def _process(given: dict[str, Any], gates: FeatureGates) -> SchedulerProcess:
         election=election_from(given, scheduler_lease(given["scheduler_name"])),
         metrics_address=given["metrics_bind_address"],
         health_address=health_address_from(given),
-        client=estimator_options_from(given) if given["enable_scheduler_estimator"] else None,
+        client=scheduler_client_from(given),
     )
 
 
