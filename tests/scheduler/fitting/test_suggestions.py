@@ -302,6 +302,21 @@ def test_replicas_that_are_placed_stay_until_they_are_placed_anew() -> None:
     assert texts(spec, clusters, into="m2") == ["all its replicas were placed anew (a WorkloadRebalancer does that)"]
 
 
+def test_what_a_binding_is_charged_for_already_counts_as_it_was_charged() -> None:
+    quota = {
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"overall": {"cpu": "10"}},
+        "status": {"overallUsed": {"cpu": "10"}},
+    }
+    spec = deployment(10, placement(DYNAMIC), replicaRequirements=CPU_1, previous={"m1": 4})
+    found = texts(spec, [cluster("m1", summary=has(cpu="50"))], quotas=[quota])
+    assert found == [
+        "the FederatedResourceQuota team had 6 more cpu",
+        "replicas were 4",
+        "a replica requested 400m cpu",
+    ]
+
+
 # several at once, none, and limits
 
 

@@ -62,8 +62,8 @@ class Judge:
 
     def estimate(self, situation: Situation, slots: Ints) -> Ints:
         """How many more replicas there is capacity for, in any clusters, be they refused by filters or not."""
-        question = EstimateRequest(situation.request, self._following(situation), slots)
-        return settle(estimate_locally(question, [*self._estimators, *situation.answers]), question).room
+        request = EstimateRequest(situation.request, self._following(situation), slots)
+        return settle(estimate_locally(request, [*self._estimators, *situation.answers]), request).room
 
     def _following(self, situation: Situation) -> Fleet:
         if self._base is not situation.fleet:
@@ -91,8 +91,9 @@ def exceeded(situation: Situation, targets: Sequence[Obj]) -> str:
     from karmada.admission.binding_quota import difference, usage, used_with
     from karmada.admission.context import Refusal
 
-    spec = situation.request.spec
-    change = difference(usage({"spec": {**spec, "clusters": list(targets)}}), usage({"spec": spec}))
+    charged = (situation.original or situation.request).spec
+    spec = {**situation.request.spec, "clusters": list(targets)}
+    change = difference(usage({"spec": spec}), usage({"spec": charged}))
     for quota in situation.quotas:
         try:
             used_with(quota, change)

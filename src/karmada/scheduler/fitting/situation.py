@@ -26,6 +26,8 @@ class Situation:
     """The FederatedResourceQuotas that the result must not exceed."""
     into: str = ""
     """The cluster that it is to go to; empty if any will do."""
+    original: Request | None = None
+    """What was requested before it was changed; None if it was not."""
     changed: Mapping[str, Obj] = field(default_factory=dict)
     """Clusters that are different from those of the fleet, by name."""
 
@@ -65,7 +67,7 @@ class Situation:
             peers=peers or old.peers,
             assumed=old.assumed,
         )
-        return replace(self, request=new)
+        return replace(self, request=new, original=self.original or old)
 
 
 class MovedPeers:

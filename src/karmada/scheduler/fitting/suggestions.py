@@ -26,6 +26,7 @@ PAIRS = 2
 OF_EACH = 3
 """Options of one sort of which pairs are made."""
 HALVINGS = 6
+"""How often half of a change is tried where the whole does not fit."""
 SHOWN = 6
 
 
