@@ -53,7 +53,7 @@ def addresses(place: Place, service: str, *, of_other_clusters: bool = False) ->
 
 
 def test_a_service_is_exported_and_imported(fleet: Propagation) -> None:
-    crds, exporting, _ = blocks()
+    crds, exporting, *_ = blocks()
     owner = policy("service", [{"apiVersion": "v1", "kind": "Service", "name": "serve"}])
     owner["spec"]["placement"] = {"clusterAffinity": {"clusterNames": ["member1"]}}
     fleet.apply(owner)
@@ -75,7 +75,7 @@ def test_a_service_is_exported_and_imported(fleet: Propagation) -> None:
 
 
 def test_a_service_is_shared_by_a_multi_cluster_service(fleet: Propagation) -> None:
-    *_, sharing = blocks()
+    _, _, sharing, _ = blocks()
     fleet.kubectl("apply", "-f", "-", stdin=sharing)
     fleet.kubectl("wait", "--for=condition=EndpointSliceDispatched", "mcs/serve", "--timeout=60s")
     there, here = fleet.members["member1"], fleet.members["member2"]

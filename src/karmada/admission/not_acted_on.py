@@ -12,7 +12,6 @@ from karmada.admission.context import Settings
 from karmada.kube.objects.gvk import GroupResource
 
 NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
-    GroupResource("networking.karmada.io", "multiclusteringresses"): "MultiClusterIngress",
     GroupResource("policy.karmada.io", "federatedresourcequotas"): "FederatedResourceQuota",
     GroupResource("search.karmada.io", "resourceregistries"): "ResourceRegistry",
 }

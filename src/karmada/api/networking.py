@@ -165,6 +165,8 @@ class MultiClusterIngressStatus(Struct):
     """Clusters that get no requests for now."""
     service_locations: list[ServiceLocation] = []
     """Where the Services behind it are."""
+    conditions: Annotated[list[Condition], keyed_by("type")] = []
+    """Whether the Services behind it were found."""
 
 
 @kind(V1ALPHA1, plural="multiclusteringresses", scope="Namespaced", short=["mci"], subresources=["status"])

@@ -38,6 +38,7 @@ from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
 from karmada.controllers.networking.endpointslice_collect import EndpointSliceCollect
 from karmada.controllers.networking.endpointslice_dispatch import EndpointSliceDispatch
 from karmada.controllers.networking.imported_slices import ImportedSlices
+from karmada.controllers.networking.multi_cluster_ingress import MultiClusterIngresses
 from karmada.controllers.networking.multi_cluster_service import MultiClusterServices
 from karmada.controllers.networking.service_export import ServiceExports
 from karmada.controllers.networking.service_import import ServiceImports
@@ -136,6 +137,7 @@ CONTROLLERS: Sequence[Row] = (
     Row("multiclusterservice", lambda shared: [MultiClusterServices(shared.context)], when=_across_clusters),
     Row("endpointsliceCollect", lambda shared: [EndpointSliceCollect(shared.context)], when=_across_clusters),
     Row("endpointsliceDispatch", lambda shared: [EndpointSliceDispatch(shared.context)], when=_across_clusters),
+    Row("multiclusteringress", lambda shared: [MultiClusterIngresses(shared.context)]),
     Row("hpaScaleTargetMarker", lambda shared: [HpaScaleTargetMarker(shared.context)], by_default=False),
     Row("deploymentReplicasSyncer", lambda shared: [DeploymentReplicasSyncer(shared.context)], by_default=False),
 )
