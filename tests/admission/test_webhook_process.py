@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from karmada.admission.table import MUTATING
 from karmada.components.webhook import WebhookServer, main, serve, serving_context
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.auth import files
+from tests.support.ports import free_port
 
 
 @pytest.fixture(scope="module")
@@ -144,13 +144,6 @@ async def test_an_answer_is_given_even_when_a_rule_breaks() -> None:
         "allowed": False,
         "status": {"code": 500, "message": "RuntimeError: no more ids"},
     }
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 async def test_metrics_and_health_have_addresses_of_their_own(

@@ -11,7 +11,7 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from karmada.rehearsal.event_loop import rehearse
 from karmada.rehearsal.fleet import RehearsalFleet
-from tests.support.control_plane import EVENTS
+from tests.support.events import EVENTS
 from tests.support.propagation import BINDINGS, DEPLOYMENTS, deployment, policy
 from tests.support.scheduling_cases import DYNAMIC
 

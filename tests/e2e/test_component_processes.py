@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from karmada.kube.runtime.leader import LEASES
 from tests.e2e.fleets import QUICK
 from tests.e2e.propagating import DEPLOYMENTS, EVENTS, Propagation
 from tests.support.eventually import eventually_blocking
+from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -44,12 +44,6 @@ POLICY: Obj = {
         "placement": {"clusterAffinity": {"clusterNames": ["member1"]}},
     },
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Apart(Propagation):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +15,7 @@ from karmada.kube.runtime.leader import LEASES
 from tests.e2e.fleets import QUICK
 from tests.e2e.propagating import BINDINGS, DEPLOYMENTS, Propagation, deployment, policy, selector
 from tests.support.eventually import eventually_blocking
+from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess
 
 pytestmark = pytest.mark.e2e
@@ -27,12 +27,6 @@ BY_ROOM = {
     "replicaDivisionPreference": "Weighted",
     "weightPreference": {"dynamicWeight": "AvailableReplicas"},
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Estimated(Propagation):

@@ -28,10 +28,10 @@ from karmada.estimator.contract import (
 from karmada.kube.client.grpc_library import grpc
 from karmada.kube.objects.types import Obj
 from tests.e2e.sim_fleet import SimFleet
-from tests.e2e.test_component_processes import free_port
 from tests.support.certificates import Authority
 from tests.support.estimator_client import estimator_client
 from tests.support.eventually import eventually_blocking
+from tests.support.ports import free_port
 from tests.support.programs import ComponentProcess
 
 pytestmark = pytest.mark.e2e

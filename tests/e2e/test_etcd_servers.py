@@ -17,8 +17,9 @@ import pytest
 
 from tests.e2e.etcd_servers import start_servers
 from tests.e2e.wire_client import WireClient
-from tests.support.etcd_cluster import EtcdCluster, free_ports
+from tests.support.etcd_cluster import EtcdCluster
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.programs import ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -146,7 +147,7 @@ async def fails_in_time(wire: WireClient, method: str, path: str, body: Any) -> 
 
 
 def test_a_server_that_finds_no_etcd_says_where_it_looked(tmp_path: Path) -> None:
-    [port] = free_ports(1)
+    port = free_port()
     command = [sys.executable, "-m", "karmada.components.apiserver", "--data-dir", str(tmp_path), "--port", "0"]
     command += ["--storage", f"etcd://127.0.0.1:{port}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

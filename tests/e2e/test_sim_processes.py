@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.sim_fleet import SimFleet
 from tests.support.eventually import eventually_blocking
+from tests.support.programs import alive
 
 pytestmark = pytest.mark.e2e
 SERVER = Path(__file__).parents[1] / "kube/sim/processes/known_server.py"
@@ -37,11 +38,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterat
 
 def pids(fleet: SimFleet) -> list[int]:
     return [int(process["pid"]) for process in fleet.clusters()["host"]["processes"] or ()]
-
-
-def alive(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_status_says_what_runs_as_a_process(fleet: SimFleet) -> None:

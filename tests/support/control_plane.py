@@ -24,8 +24,8 @@ from karmada.kube.runtime.manager import Component, Manager
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.members.switching import Open, over_network
+from tests.support.events import events_of
 
-EVENTS = GVR("", "v1", "events")
 NAMESPACES = GVR("", "v1", "namespaces")
 
 
@@ -40,11 +40,7 @@ class ControlPlane:
 
     async def events(self, name: str, namespace: str = "default") -> list[tuple[str, str, str]]:
         """(type, reason, message) of the events of objects of this name, oldest first."""
-        for recorder in self.context.recorders.values():
-            await recorder.flush()
-        emitted = (await self.client.list_all(EVENTS, namespace)).items
-        emitted.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
-        return [(e["type"], e["reason"], e["message"]) for e in emitted if e["involvedObject"]["name"] == name]
+        return await events_of(self.context.recorders.values(), self.client, name, namespace)
 
     async def until(self, condition: Callable[[], Any], *, within: float = 8.0) -> Any:
         """The first true value of the condition, while the fake clock moves on in small steps, `within` at most."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.support.ports import free_ports
 
 START_SECONDS = 20.0
 
@@ -151,15 +152,3 @@ class EtcdCluster:
         for member in self.members:
             if member.process is not None and member.process.poll() is None:
                 member.kill()
-
-
-def free_ports(count: int) -> list[int]:
-    """Free ports."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

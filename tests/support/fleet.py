@@ -30,7 +30,8 @@ from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.http.request import Request
 from karmada.kube.server.http.results import Result
 from karmada.overrides.hook import Override
-from tests.support.control_plane import EVENTS, NAMESPACES, ControlPlane, running
+from tests.support.control_plane import NAMESPACES, ControlPlane, running
+from tests.support.events import EVENTS
 from tests.support.eventually import eventually
 
 DEPLOYMENTS, CONFIG_MAPS = GVR("apps", "v1", "deployments"), GVR("", "v1", "configmaps")
@@ -200,6 +201,12 @@ class Fleet:
 
     async def events(self, name: str, namespace: str = "default") -> set[tuple[str, str, str]]:
         return set(await self.plane.events(name, namespace))
+
+    async def until_event(self, name: str, event: tuple[str, str, str], namespace: str = "default") -> None:
+        async def emitted() -> bool:
+            return event in await self.events(name, namespace)
+
+        await eventually(emitted)
 
     async def rest(self) -> None:
         """Wait until all controllers are idle."""

@@ -134,3 +134,9 @@ class ComponentProcess:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.process.wait(READY_SECONDS)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that only waits for its parent does not."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -14,7 +14,8 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
-from tests.support.control_plane import EVENTS, ControlPlane, assemble
+from tests.support.control_plane import ControlPlane, assemble
+from tests.support.events import EVENTS
 
 DEPLOYMENTS = GVR("apps", "v1", "deployments")
 CONFIG_MAPS = GVR("", "v1", "configmaps")

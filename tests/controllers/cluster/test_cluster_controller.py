@@ -16,7 +16,8 @@ from karmada.kube.objects.gvk import GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.writes import remove_finalizer
-from tests.support.control_plane import EVENTS, NAMESPACES, ControlPlane, running
+from tests.support.control_plane import NAMESPACES, ControlPlane, running
+from tests.support.events import EVENTS
 from tests.support.eventually import eventually
 
 FINALIZER = "karmada.io/cluster-controller"

@@ -17,7 +17,8 @@ from karmada.interpreter.operations import InterpreterError
 from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Reconciler
-from tests.support.control_plane import EVENTS, running
+from tests.support.control_plane import running
+from tests.support.events import EVENTS
 from tests.support.propagation import (
     BINDINGS,
     CONFIG_MAPS,

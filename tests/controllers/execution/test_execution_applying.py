@@ -45,13 +45,6 @@ def is_applied(work: Obj) -> bool:
     return condition(work, "Applied") == "True"
 
 
-async def emitted(two: Fleet, name: str, event: tuple[str, str, str], namespace: str = "default") -> None:
-    async def look() -> Obj | None:
-        return {"emitted": True} if event in await two.events(name, namespace) else None
-
-    await until(look)
-
-
 async def test_a_work_becomes_an_object_and_says_so(two: Fleet) -> None:
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"])
     work = await two.until_work("m1", template, is_applied)
@@ -119,10 +112,10 @@ async def test_an_object_of_another_owner_is_left_alone(two: Fleet) -> None:
     assert obj["data"] == {"own": "yes"}
     assert not meta.labels(obj)
     failed = f"Failed to create or update resource(default/settings) in member cluster(m1): {NOT_OURS}"
-    await emitted(two, "settings", ("Warning", "SyncFailed", failed))
+    await two.until_event("settings", ("Warning", "SyncFailed", failed))
     name = f"karmada-es-m1/{meta.name(work)}"
     event = ("Warning", "SyncFailed", f"Failed to sync work({name}) to cluster(m1), err: {NOT_OURS}")
-    await emitted(two, meta.name(work), event, "karmada-es-m1")
+    await two.until_event(meta.name(work), event, "karmada-es-m1")
     binding = await two.until_binding("settings-configmap", lambda b: condition(b, "FullyApplied") == "False")
     assert binding["status"]["aggregatedStatus"] == [
         {"clusterName": "m1", "health": "Unknown", "appliedMessage": message}
@@ -205,7 +198,7 @@ async def test_suspended_works_are_not_sent_until_they_are_released(two: Fleet) 
     template = await two.propagate(CONFIG_MAPS, config_map(), ["m1"], suspension={"dispatching": True})
     work = await two.until_work("m1", template, lambda w: condition(w, "Dispatching"))
     assert brief(work, "Dispatching") == SUSPENDED
-    await emitted(two, meta.name(work), ("Normal", "WorkDispatching", SUSPENDED[2]), "karmada-es-m1")
+    await two.until_event(meta.name(work), ("Normal", "WorkDispatching", SUSPENDED[2]), "karmada-es-m1")
     await two.rest()
     assert await member.get(CONFIG_MAPS, "settings") is None
     await two.set_binding("settings-configmap", {"suspension": None})

@@ -12,7 +12,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from tests.support.eventually import eventually
-from tests.support.fleet import CONFIG_MAPS, DEPLOYMENTS, JOBS, Fleet, brief, condition, config_map, deployment, until
+from tests.support.fleet import CONFIG_MAPS, DEPLOYMENTS, JOBS, Fleet, brief, condition, config_map, deployment
 
 RUNNING = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1}
 
@@ -27,13 +27,6 @@ def report(work: Obj) -> Obj:
     reports = (work.get("status") or {}).get("manifestStatuses") or [{}]
     assert len(reports) == 1
     return dict(reports[0])
-
-
-async def emitted(two: Fleet, name: str, event: tuple[str, str, str], namespace: str) -> None:
-    async def look() -> Obj | None:
-        return {"emitted": True} if event in await two.events(name, namespace) else None
-
-    await until(look)
 
 
 def followed(two: Fleet, cluster: str) -> set[GVR]:
@@ -68,10 +61,10 @@ async def test_status_and_health_come_back(two: Fleet) -> None:
     }
     name = meta.name(work)
     reflected = ("Normal", "ReflectStatusSucceed", "Reflect status for object(Deployment/default/web) succeed.")
-    await emitted(two, name, reflected, "karmada-es-m1")
+    await two.until_event(name, reflected, "karmada-es-m1")
     for word in ("unhealthy", "healthy"):
         message = f"Interpret health of object(Deployment/default/web) as {word}."
-        await emitted(two, name, ("Normal", "InterpretHealthSucceed", message), "karmada-es-m1")
+        await two.until_event(name, ("Normal", "InterpretHealthSucceed", message), "karmada-es-m1")
 
 
 async def test_what_nobody_can_judge_is_healthy_without_a_word(two: Fleet) -> None:

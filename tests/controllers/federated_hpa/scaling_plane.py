@@ -33,7 +33,8 @@ from karmada.kube.server.core import LOOPBACK
 from karmada.kube.server.http.inprocess import InProcess
 from karmada.members.switching import MemberTransport
 from karmada.rehearsal.network import InMemoryTransport, Network
-from tests.support.control_plane import EVENTS, ControlPlane, running
+from tests.support.control_plane import ControlPlane, running
+from tests.support.events import EVENTS
 from tests.support.eventually import eventually
 from tests.support.propagation import DEPLOYMENTS, SECRETS, deployment
 

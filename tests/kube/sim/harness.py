@@ -18,9 +18,9 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.sim.context import CONTROLLER_MANAGER, Context
 from karmada.kube.sim.profile import INSTANT, Profile
+from tests.support.events import events_of
 
 PODS = GVR("", "v1", "pods")
-EVENTS = GVR("", "v1", "events")
 
 
 @dataclass
@@ -34,11 +34,7 @@ class Harness:
 
     async def events(self, name: str, namespace: str = "default") -> list[tuple[str, str, str]]:
         """(type, reason, message) of all events about objects of this name so far, oldest first."""
-        for recorder in self.context.recorders.values():
-            await recorder.flush()
-        emitted = (await self.client.list_all(EVENTS, namespace)).items
-        emitted.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
-        return [(e["type"], e["reason"], e["message"]) for e in emitted if e["involvedObject"]["name"] == name]
+        return await events_of(self.context.recorders.values(), self.client, name, namespace)
 
     async def set_pod_status(self, pod: Obj, status: Obj) -> Obj:
         """What a kubelet would write, for tests that run none."""

@@ -16,7 +16,7 @@ from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.scheduler.service.writing import is_about, placement_text, result_text
-from tests.support.control_plane import EVENTS
+from tests.support.events import EVENTS
 from tests.support.eventually import eventually
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, config_map, deployment, placement
 from tests.support.scheduling_plane import BINDINGS, Scheduling, condition, targets

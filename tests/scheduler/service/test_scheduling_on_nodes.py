@@ -17,7 +17,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.profile import INSTANT, NodePool, Profile
 from karmada.rehearsal.event_loop import RehearsalLoop
 from karmada.rehearsal.fleet import RehearsalFleet
-from tests.support.control_plane import EVENTS
+from tests.support.events import EVENTS
 from tests.support.propagation import BINDINGS, DEPLOYMENTS, deployment, policy
 from tests.support.scheduling_cases import DYNAMIC
 

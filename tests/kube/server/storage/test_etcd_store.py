@@ -36,8 +36,9 @@ from karmada.kube.server.storage.open import open_store
 from karmada.kube.server.storage.shared_read import SharedRead
 from karmada.kube.server.watchcache.cache import Cache, encode_value
 from tests.support.certificates import Authority
-from tests.support.etcd_cluster import Certificates, EtcdCluster, free_ports
+from tests.support.etcd_cluster import Certificates, EtcdCluster
 from tests.support.eventually import LIMIT, eventually
+from tests.support.ports import free_port
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 Send = Callable[[Method, Any, float], Awaitable[Any]]
@@ -241,7 +242,7 @@ async def test_without_etcd_calls_fail_in_time_and_work_again_when_it_is_back(ow
 
 
 async def test_opening_without_etcd_fails_and_says_where_it_was_looked_for(tmp_path: Path) -> None:
-    [port] = free_ports(1)
+    port = free_port()
     store = EtcdStore([f"127.0.0.1:{port}"], timeout=0.3)
     started = time.monotonic()
     with pytest.raises(StoreUnavailable, match=f"etcd at 127.0.0.1:{port} cannot be reached: .*refused"):

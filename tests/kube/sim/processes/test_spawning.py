@@ -13,13 +13,9 @@ import pytest
 
 from karmada.kube.sim.processes import spawning
 from tests.support.eventually import eventually, eventually_blocking
+from tests.support.programs import alive
 
 CHILD = "import subprocess, sys, time; print(subprocess.Popen(['sleep', '100']).pid, flush=True); time.sleep(100)"
-
-
-def alive(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def record_of(folder: Path) -> Path:
