@@ -204,7 +204,7 @@ async def test_taints_that_cannot_be_written_are_reported(plane: ControlPlane, m
     await plane.add_cluster("m1")
     controller = plane.manager.controllers["cluster-controller"]
     await eventually(lambda: controller.queue.retries(Key("", "m1")))
-    assert await plane.events("m1") == [CREATED, ("Warning", "TaintClusterFailed", refused.message)]
+    assert set(await plane.events("m1")) == {CREATED, ("Warning", "TaintClusterFailed", refused.message)}
 
 
 # leaving
