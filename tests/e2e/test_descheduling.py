@@ -22,6 +22,7 @@ pytestmark = pytest.mark.e2e
 
 MEMBERS = ("member1", "member2")
 UNOBSERVED = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
+BY_PROCESSES = ("--enable-scheduler-estimator", "--in-process-estimator=false")
 BY_ROOM = {
     "replicaSchedulingType": "Divided",
     "replicaDivisionPreference": "Weighted",
@@ -56,7 +57,7 @@ class Estimated(Propagation):
 @pytest.fixture
 def fleet(tmp_path: Path, kubectl_path: str) -> Iterator[Estimated]:
     with ExitStack() as stack:
-        found = stack.enter_context(Estimated(tmp_path, kubectl_path, (*QUICK, "--enable-scheduler-estimator")))
+        found = stack.enter_context(Estimated(tmp_path, kubectl_path, (*QUICK, *BY_PROCESSES)))
         found.create(*MEMBERS, "--nodes=1", "--cpu=4")
         for name in MEMBERS:
             port = free_port()

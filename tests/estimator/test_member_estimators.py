@@ -74,6 +74,14 @@ async def test_a_cluster_that_is_ready_has_an_estimator_until_it_is_gone(fleet: 
     await eventually(lambda: fleet.estimators.get("m1") is None)
 
 
+async def test_it_follows_members_while_one_of_its_users_runs(fleet: Fleet) -> None:
+    await fleet.estimators.start()
+    await fleet.estimators.stop()
+    await fleet.add_member("m1")
+    await fleet.join("m1")
+    await eventually(lambda: fleet.capacity("m1") == 5)
+
+
 async def test_others_have_none(fleet: Fleet) -> None:
     for name in ("pull", "unready", "m1"):
         await fleet.add_member(name)

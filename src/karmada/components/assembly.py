@@ -127,10 +127,10 @@ class Assembly:
 
         before: list[Part] = []
         if in_process:
-            estimators = [*estimators, _in_process(self.member_estimators())]
+            before, estimators = [self.member_estimators()], [*estimators, _in_process(self.member_estimators())]
         if client is not None:
             accurate, first_round = _accurate(self.estimator_connections(client), self.context.clock)
-            before, estimators = [first_round], [*estimators, accurate]
+            before, estimators = [*before, first_round], [*estimators, accurate]
         parts = scheduler_parts(self.context, options, estimators)
         self.add([*before, *parts], election)
         return parts[0].core
@@ -148,11 +148,13 @@ class Assembly:
 
         if client is None:
             assert in_process, "a descheduler without estimators does nothing"
-            self.add(descheduler_parts(self.context, self.member_estimators(), options), election)
+            members = self.member_estimators()
+            self.add([members, *descheduler_parts(self.context, members, options)], election)
             return
         calls, connected = _calls(self.estimator_connections(client), self.context.clock)
         estimators = _in_process_first(self.member_estimators(), calls) if in_process else calls
-        self.add(descheduler_parts(self.context, estimators, options, connected.start), election)
+        before = [self.member_estimators()] if in_process else []
+        self.add([*before, *descheduler_parts(self.context, estimators, options, connected.start)], election)
 
     def estimator_connections(self, options: ClientOptions) -> Connections:
         """The connections to estimators, one set for all parts of the process; made at the first use."""
@@ -165,13 +167,12 @@ class Assembly:
         return self._connections
 
     def member_estimators(self) -> MemberEstimators:
-        """Estimators of the members in this process, one set for all its parts; made at the first use."""
+        """Estimators of the members in this process, one set for all its parts; each adds it to what it runs."""
         if self._member_estimators is None:
             from karmada.estimator.members import MemberEstimators
 
             context = self.context
             self._member_estimators = MemberEstimators(context.informers, context.members, context.gates, context.clock)
-            context.shared.append(self._member_estimators)
         return self._member_estimators
 
     def add(self, parts: Iterable[Part], election: Election | None = None) -> None:

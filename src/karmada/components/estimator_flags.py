@@ -50,7 +50,7 @@ scheduler_estimator_flags = together(
 
 in_process_estimator_flag = switch(
     "--in-process-estimator",
-    False,
+    True,
     "Estimate node by node what clusters in mode Push can take, from the nodes and pods that are watched anyway.",
 )
 

@@ -42,14 +42,21 @@ class MemberEstimators:
         self._clock = clock
         self._metrics = EstimatorMetrics(clock)
         self._held: dict[str, _Held] = {}
+        self._users = 0
         self._unsubscribe: Callable[[], None] | None = None
 
     async def start(self) -> None:
-        self._unsubscribe = self._clusters.add_handler(self._cluster_changed)
+        """Follow the members while one of its users runs: each of them starts and stops it."""
+        self._users += 1
+        if self._unsubscribe is None:
+            self._unsubscribe = self._clusters.add_handler(self._cluster_changed)
 
     async def stop(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
+        self._users -= 1
+        if self._users or self._unsubscribe is None:
+            return
+        self._unsubscribe()
+        self._unsubscribe = None
         for name in list(self._held):
             self._drop(name)
 

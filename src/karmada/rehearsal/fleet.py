@@ -59,7 +59,7 @@ class RehearsalFleet:
     settings: Settings = field(default_factory=Settings)
     gates: FeatureGates = field(default_factory=default_gates)
     start_at: float = 1_700_000_000.0
-    in_process_estimator: bool = False
+    in_process_estimator: bool = True
     """As the flag of `karmada`."""
 
     def __post_init__(self) -> None:
