@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -46,8 +47,13 @@ def fixed_headers(config: RestConfig) -> list[tuple[str, str]]:
 
 def target(path: str, query: Iterable[tuple[str, str]]) -> str:
     """A path and its query, escaped."""
-    encoded = urlencode(list(query))
-    return f"{quote(path, safe=_SAFE)}{'?' if encoded else ''}{encoded}"
+    return quote(path, safe=_SAFE) + _encoded(tuple(query))
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    """Most requests of a client have the same few."""
+    return f"?{urlencode(query)}" if query else ""
 
 
 def parsed(content_type: str, body: bytes) -> Any:

@@ -26,6 +26,7 @@ from karmada.kube.client.limits import OBJECT_BYTES
 from karmada.kube.client.network_transport import CLOSED, NetworkTransport
 from karmada.kube.client.transport import Answer, Call, ConnectionFailed, Socket
 from karmada.kube.objects.clock import SYSTEM, Clock
+from karmada.kube.objects.deadline import Deadline
 
 if TYPE_CHECKING:
     from karmada.kube.client.https import HttpsTransport
@@ -92,18 +93,18 @@ class LightTransport(NetworkTransport):
     async def _exchange(
         self, call: Call, data: bytes | None, credential: Credential, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        with self._reaching():
-            async with asyncio.timeout(self.config.timeout or None):
-                got = await self._attempt(call, data, credential, headers)
-                try:
-                    self._warn(got.headers.all("Warning"))
-                    return Answer(got.status, got.headers, await got.whole(call.most))
-                finally:
-                    self._give_back(got.connection)
+        with self._reaching(), Deadline(self.config.timeout or None):
+            got = await self._attempt(call, data, credential, headers)
+            try:
+                self._warn(got.headers.all("Warning"))
+                return Answer(got.status, got.headers, await got.whole(call.most))
+            finally:
+                self._give_back(got.connection)
 
     async def _chunks(self, call: Call, total: float | None) -> AsyncGenerator[bytes, None]:
         credential = await self._credential()
-        end = None if total is None else asyncio.get_running_loop().time() + total
+        now = asyncio.get_running_loop().time
+        end = None if total is None else now() + total
         with self._reaching("the stream went silent"):
             got = await self._attempt(call, None, credential)
             try:
@@ -111,7 +112,7 @@ class LightTransport(NetworkTransport):
                     raise self._refused(got.status, got.headers, await got.whole(OBJECT_BYTES), credential)
                 async with contextlib.aclosing(got.pieces()) as pieces:  # type: ignore[type-var]
                     while True:
-                        async with asyncio.timeout_at(end):
+                        with Deadline(None if end is None else max(0.0, end - now())):
                             piece = await anext(pieces, None)
                         if piece is None:
                             break

@@ -93,6 +93,7 @@ class ApiServer(ServerCore):
         key, self.keys = _token_keys(config, self.pki)
         self.issuer = TokenIssuer(key, config.service_account_issuer, now=now)
         self._peers = PeerCertificates(self.credentials.client_ca_pem, self.pki.front_proxy_ca.cert_pem)
+        self._rbac = [self.cache.collection(resource) for resource in _RBAC]
         self.authorizer = Authorizer(self.cache, self._rbac_version)
         audiences = (config.service_account_issuer,)
         self.authenticator = Authenticator(
@@ -121,7 +122,7 @@ class ApiServer(ServerCore):
         return sources
 
     def _rbac_version(self) -> int:
-        return max(self.cache.collection(resource).changed for resource in _RBAC)
+        return max([collection.changed for collection in self._rbac])
 
     def _requests(self) -> None:
         config, clock, cache = self.config, self.clock, self.cache

@@ -74,6 +74,7 @@ class Levels:
 
     def __init__(self, total: int) -> None:
         self._total = total
+        self._queued = 0
         self._levels: dict[str, Level] = {}
 
     def configure(self, objects: Iterable[Obj]) -> None:
@@ -112,6 +113,7 @@ class Levels:
             raise refused()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         level.waiting.setdefault(flow, deque()).append(turn)
+        self._queued += 1
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await turn
@@ -121,11 +123,14 @@ class Levels:
         except asyncio.CancelledError:
             self._give_up(level, flow, turn)
             raise
+        finally:
+            self._queued -= 1
         return True
 
     def leave(self, name: str) -> None:
         self._levels[name].used -= 1
-        self._hand_out()
+        if self._queued:
+            self._hand_out()
 
     def _is_free(self, level: Level) -> bool:
         if level.used < level.seats:

@@ -19,6 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from karmada.kube.objects.clock import Clock
+from karmada.kube.objects.deadline import Deadline
 from karmada.kube.objects.errors import (
     ApiError,
     Expired,
@@ -113,7 +114,7 @@ class HttpFront:
         """Listen; returns the port, which the system chooses when 0 is given."""
         self._let_go()
         shorten_malformed_requests()
-        server = web.Server(
+        server = _Server(
             self._serve,
             request_factory=_make_request,
             handler_cancellation=True,
@@ -242,12 +243,12 @@ class HttpFront:
         await self._pipeline.authorize(request)  # nobody may make us hold a body that we would refuse anyway
         seconds = min(_requested_seconds(request.query), WRITE_SECONDS)
         try:
-            async with asyncio.timeout(seconds) as deadline:
+            with Deadline(seconds) as deadline:
                 if raw.can_read_body:
                     request.body = await self._read_body(raw, request)
                 return await self._seated(request, self._pipeline.handle)
         except TimeoutError:
-            if not deadline.expired():
+            if not deadline.expired:
                 raise
             raise Timeout(
                 f"Timeout: request did not complete within requested timeout - context deadline exceeded ({seconds:g}s)"
@@ -266,8 +267,10 @@ class HttpFront:
     async def _read_body(self, raw: web.BaseRequest, request: Request) -> bytes:
         """A body that is still coming takes no seat; but one user has only so many of them on the way."""
         name = request.user.name
-        if self._reading[name] >= MAX_READING and not request.user.is_master:
+        if self._reading.get(name, 0) >= MAX_READING and not request.user.is_master:
             raise refused()
+        if raw.content.is_eof():
+            return await _read_body(raw)  # all of it is here
         self._reading[name] += 1
         try:
             return await _read_body(raw)
@@ -307,13 +310,26 @@ def _protocols(headers: Mapping[str, str]) -> list[str]:
     return [part.strip() for part in offered.split(",")] if offered else []
 
 
+class _Connection(web.RequestHandler):
+    """Keeps the certificate of the other side, which does not change while a connection lasts."""
+
+    __slots__ = ("certificate",)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        tls = transport.get_extra_info("ssl_object")
+        self.certificate: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
+        super().connection_made(transport)
+
+
+class _Server(web.Server):
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
 def _peer_certificate(raw: web.BaseRequest) -> bytes | None:
-    transport = raw.transport
-    if transport is None:
-        return None
-    tls = transport.get_extra_info("ssl_object")
-    certificate: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
-    return certificate
+    protocol = raw.protocol
+    assert isinstance(protocol, _Connection)
+    return protocol.certificate
 
 
 async def _read_body(raw: web.BaseRequest) -> bytes:

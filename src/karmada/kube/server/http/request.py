@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from karmada.kube.server.flowcontrol.control import Seat
 
 _WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_SHORT = 128
+"""Characters of a query that may be kept."""
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 CONNECT_SUBRESOURCES = frozenset({"exec", "attach", "portforward", "proxy"})
 
@@ -60,7 +63,10 @@ class Query:
 
     @classmethod
     def parse(cls, text: str) -> Query:
-        return cls(parse_qs(text, keep_blank_values=True)) if text else _EMPTY_QUERY
+        """Clients repeat short queries (which field manager, which time-out) with every request: they are kept."""
+        if not text:
+            return _EMPTY_QUERY
+        return _short_query(text) if len(text) <= _SHORT else cls(parse_qs(text, keep_blank_values=True))
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Query:
@@ -89,6 +95,11 @@ class Query:
 
 
 _EMPTY_QUERY = Query({})
+
+
+@lru_cache(maxsize=1024)
+def _short_query(text: str) -> Query:
+    return Query(parse_qs(text, keep_blank_values=True))
 
 
 @dataclass(slots=True, eq=False)
