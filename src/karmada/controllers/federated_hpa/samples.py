@@ -20,11 +20,13 @@ Samples: TypeAlias = Mapping[PodKey, list[Obj]]
 
 
 def by_pod(items: Iterable[Obj]) -> Samples:
-    """PodMetrics by the pod they are of."""
+    """PodMetrics by the pod they are of, without their labels and annotations."""
     found: dict[PodKey, list[Obj]] = {}
     for item in items:
         cluster = meta.annotations(item).get(well_known.QUERY_FROM_CLUSTER) or ""
-        found.setdefault(PodKey(cluster, item["metadata"]["name"]), []).append(item)
+        name = meta.name(item)
+        identity = {"name": name, "namespace": meta.namespace(item)}
+        found.setdefault(PodKey(cluster, name), []).append({**item, "metadata": identity})
     return found
 
 
