@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Mapping
 
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.sim.metrics.load import Setting
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import RehearsalLoop
-from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
+from tests.support.played_fleet import PlayedFleet
 
-T = TypeVar("T")
 PODS = GVR("", "v1", "pods")
 MEMBERS = ("m1", "m2")
 
 
-class MeasuredFleet:
-    def __init__(self, folder: Path) -> None:
-        self.fleet = RehearsalFleet(folder)
-        self.client = self.fleet.client
-        self._loop = RehearsalLoop()
-
-    def play(self, scenario: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(scenario)
-
+class MeasuredFleet(PlayedFleet):
     async def start(self) -> None:
         await self.fleet.start()
         for name in MEMBERS:
-            pools = (NodePool(count=1),)
-            await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=pools, system_pods=False))
-            await self.fleet.join(name)
+            await self.add(name)
         await self.fleet.start_controllers()
         await self.fleet.run(60)
 
@@ -47,10 +32,6 @@ class MeasuredFleet:
             for pod in (await member.client.list_all(PODS)).items:
                 await member.client.delete(PODS, meta.name(pod), meta.namespace(pod), grace_period=0)
         await self.fleet.run(60)
-
-    def stop(self) -> None:
-        self.play(self.fleet.stop())
-        self._loop.close()
 
     async def run_pods(self, member: str, *names: str, namespace: str = "default", load: str = "cpu=100m") -> None:
         """Pods labelled app=web that use this much."""

@@ -14,6 +14,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.sim.metrics.load import Setting
 from karmada.rehearsal.network import State
 from tests.metricsadapter.measured_fleet import MeasuredFleet
+from tests.support.played_fleet import cleared, started
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 CUSTOM = "/apis/custom.metrics.k8s.io"
@@ -22,16 +23,12 @@ APISERVICES = GVR("apiregistration.k8s.io", "v1", "apiservices")
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredFleet]:
-    fleet = MeasuredFleet(tmp_path_factory.mktemp("measured"))
-    fleet.play(fleet.start())
-    yield fleet
-    fleet.stop()
+    yield from started(MeasuredFleet(tmp_path_factory.mktemp("measured")))
 
 
 @pytest.fixture
 def fleet(shared: MeasuredFleet) -> Iterator[MeasuredFleet]:
-    yield shared
-    shared.play(shared.clear())
+    yield from cleared(shared)
 
 
 def places(answer: Obj) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,15 @@ from karmada.api.policy import ClusterTaintPolicy, PropagationPolicy
 from karmada.api.well_known import execution_namespace, work_name
 from karmada.api.work import ResourceBinding, Work
 from karmada.controllers.context import Settings
-from karmada.features import default_gates
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.sim.behaviours import Outcome, Rule
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import RehearsalLoop
-from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
 from tests.controllers.failover.histories import DEAD
+from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import DEPLOYMENTS, deployment, policy
 
 MEMBERS = ("m1", "m2", "m3")
@@ -36,17 +33,10 @@ def in_order(*clusters: str) -> Obj:
     return {"clusterAffinities": [{"affinityName": name, "clusterNames": [name]} for name in clusters]}
 
 
-class Rehearsed:
+class Rehearsed(PlayedFleet):
     def __init__(self, folder: Path) -> None:
-        gates = default_gates()
-        gates.set("Failover=true,StatefulFailoverInjection=true")
-        self.fleet = RehearsalFleet(folder, SETTINGS, gates)
-        self.client = self.fleet.client
-        self._loop = RehearsalLoop()
+        super().__init__(folder, settings=SETTINGS, gates="Failover=true,StatefulFailoverInjection=true")
         self._sick: set[str] = set()
-
-    def play(self, scenario: Coroutine[Any, Any, None]) -> None:
-        self._loop.run_until_complete(scenario)
 
     # life
 
@@ -59,11 +49,6 @@ class Rehearsed:
         await self.client.create(ClusterTaintPolicy.gvr, {**head, "metadata": {"name": "dead"}, "spec": DEAD})
         await self.fleet.run(45)
 
-    async def add(self, member: str) -> None:
-        pools = (NodePool(count=1),)
-        await self.fleet.add_member(Profile(member, latencies=INSTANT, pools=pools, system_pods=False))
-        await self.fleet.join(member)
-
     async def repair(self) -> None:
         """Everything works again, and nothing is left of the last test."""
         for name in MEMBERS:
@@ -74,10 +59,6 @@ class Rehearsed:
             for found in (await self.client.list_all(gvr, "default")).items:
                 await self.client.delete(gvr, found["metadata"]["name"], "default")
         await self.fleet.run(100)
-
-    def stop(self) -> None:
-        self.play(self.fleet.stop())
-        self._loop.close()
 
     # what happens
 

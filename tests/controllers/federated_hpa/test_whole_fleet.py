@@ -16,6 +16,7 @@ from karmada.kube.sim.metrics.load import Setting
 from karmada.rehearsal.network import State
 from tests.controllers.federated_hpa.scaling_plane import CPU, HPAS
 from tests.metricsadapter.measured_fleet import MEMBERS, MeasuredFleet
+from tests.support.played_fleet import cleared, started
 from tests.support.propagation import DEPLOYMENTS, deployment, policy
 
 REQUESTS = {
@@ -75,16 +76,12 @@ class Scaled:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredFleet]:
-    fleet = MeasuredFleet(tmp_path_factory.mktemp("scaled"))
-    fleet.play(fleet.start())
-    yield fleet
-    fleet.stop()
+    yield from started(MeasuredFleet(tmp_path_factory.mktemp("scaled")))
 
 
 @pytest.fixture
 def fleet(shared: MeasuredFleet) -> Iterator[MeasuredFleet]:
-    yield shared
-    shared.play(shared.clear())
+    yield from cleared(shared)
 
 
 def test_replicas_follow_the_cpu_load_of_both_clusters(fleet: MeasuredFleet) -> None:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from karmada.api.multicluster import ServiceExport, ServiceImport
 from karmada.api.policy import PropagationPolicy
 from karmada.api.well_known import execution_namespace
 from karmada.api.work import Work
 from karmada.controllers.networking.carriers import ENDPOINT_SLICES, carried
-from karmada.features import default_gates
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK, GVR
 from karmada.kube.objects.types import Obj
-from karmada.kube.sim.profile import INSTANT, NodePool, Profile
-from karmada.rehearsal.event_loop import RehearsalLoop
-from karmada.rehearsal.fleet import RehearsalFleet
 from karmada.rehearsal.network import State
+from tests.support.played_fleet import PlayedFleet
 from tests.support.propagation import DEPLOYMENTS, cluster_policy, deployment, placed, policy, selecting
 
-T = TypeVar("T")
 SERVICES, EVENTS = GVR("", "v1", "services"), GVR("", "v1", "events")
 MEMBERS = ("m1", "m2", "m3")
 
@@ -49,26 +43,13 @@ def import_of(name: str = "serve", **spec: Any) -> Obj:
     }
 
 
-class ServingFleet:
-    def __init__(self, folder: Path, gates: str = "") -> None:
-        enabled = default_gates()
-        if gates:
-            enabled.set(gates)
-        self.fleet = RehearsalFleet(folder, gates=enabled)
-        self.client = self.fleet.client
-        self._loop = RehearsalLoop()
-
-    def play(self, scenario: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(scenario)
-
+class ServingFleet(PlayedFleet):
     # life
 
     async def start(self) -> None:
         await self.fleet.start()
         for name in MEMBERS:
-            pools = (NodePool(count=2),)
-            await self.fleet.add_member(Profile(name, latencies=INSTANT, pools=pools, system_pods=False))
-            await self.fleet.join(name)
+            await self.add(name, nodes=2)
         await self.fleet.start_controllers()
         crds = [
             selecting("CustomResourceDefinition", name=f"{kind.gvr.resource}.{kind.gvr.group}")
@@ -87,10 +68,6 @@ class ServingFleet:
                 if meta.name(found) != "kubernetes":
                     await self.client.delete(gvr, meta.name(found), "default")
         await self.fleet.run(60)
-
-    def stop(self) -> None:
-        self.play(self.fleet.stop())
-        self._loop.close()
 
     # what happens
 

@@ -15,6 +15,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from tests.controllers.networking.exporting import ServingFleet, service
+from tests.support.played_fleet import started
 from tests.support.propagation import placed, policy, selecting
 
 INGRESSES = GVR("networking.k8s.io", "v1", "ingresses")
@@ -55,10 +56,7 @@ def test_backends_are_the_services_of_either_form(spec: Obj, names: list[str]) -
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServingFleet]:
-    fleet = ServingFleet(tmp_path_factory.mktemp("serving"), "MultiClusterService=true")
-    fleet.play(fleet.start())
-    yield fleet
-    fleet.stop()
+    yield from started(ServingFleet(tmp_path_factory.mktemp("serving"), gates="MultiClusterService=true"))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
 from tests.controllers.networking.exporting import EVENTS, SERVICES, ServingFleet, service
+from tests.support.played_fleet import started
 from tests.support.propagation import DEPLOYMENTS, deployment, placed, policy, selecting
 
 SERVICE = MultiClusterService.gvr
@@ -23,10 +24,7 @@ SERVICE = MultiClusterService.gvr
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServingFleet]:
-    fleet = ServingFleet(tmp_path_factory.mktemp("serving"), "MultiClusterService=true")
-    fleet.play(fleet.start())
-    yield fleet
-    fleet.stop()
+    yield from started(ServingFleet(tmp_path_factory.mktemp("serving"), gates="MultiClusterService=true"))
 
 
 @pytest.fixture

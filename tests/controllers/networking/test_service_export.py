@@ -13,21 +13,18 @@ from karmada.controllers.networking.carriers import ENDPOINT_SLICES
 from karmada.kube.objects import meta
 from karmada.rehearsal.network import State
 from tests.controllers.networking.exporting import EVENTS, SERVICES, ServingFleet, export
+from tests.support.played_fleet import cleared, started
 from tests.support.propagation import DEPLOYMENTS
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServingFleet]:
-    fleet = ServingFleet(tmp_path_factory.mktemp("serving"))
-    fleet.play(fleet.start())
-    yield fleet
-    fleet.stop()
+    yield from started(ServingFleet(tmp_path_factory.mktemp("serving")))
 
 
 @pytest.fixture
 def fleet(shared: ServingFleet) -> Iterator[ServingFleet]:
-    yield shared
-    shared.play(shared.clear())
+    yield from cleared(shared)
     assert not shared.slices("derived-serve")
     for cluster in shared.fleet.members:
         assert not shared.carriers(cluster)
