@@ -287,3 +287,40 @@ async def test_what_changes_now_is_reconciled_before_the_backlog(client: Client,
     controller.add(Key("ns", "new"))
     await eventually(lambda: len(recorder.keys) == 6)
     assert recorder.keys[0] == "new"
+
+
+class Holding(Recorder):
+    """The first key is held until `released`."""
+
+    def __init__(self, *watches: Watch) -> None:
+        super().__init__(*watches)
+        self.released = asyncio.Event()
+
+    async def reconcile(self, key: Key) -> Result | None:
+        self.keys.append(key.name)
+        await self.released.wait()
+        return None
+
+
+@pytest.mark.parametrize(
+    ("priority", "order"),
+    [
+        (lambda obj: int(obj["spec"]["config"]), ["a", "b", "new"]),
+        (0, ["a", "new", "b"]),
+    ],
+    ids=["by the object", "fixed"],
+)
+async def test_changes_come_before_existing_objects_unless_the_object_decides(
+    run: Any, client: Client, priority: Any, order: list[str]
+) -> None:
+    for name, value in (("a", "99"), ("b", "10")):
+        await client.create(PODS, pod(name, config=value))
+    holding = Holding(Watch(PODS, priority=priority))
+    await run(holding, workers=1)
+    await eventually(lambda: holding.keys == ["a"])
+    await client.create(PODS, pod("new", config="0"))
+    informer = run.informers.of(PODS)
+    await eventually(lambda: informer.get(Key("ns", "new")))
+    holding.released.set()
+    await eventually(lambda: len(holding.keys) == 3)
+    assert holding.keys == order

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from karmada.kube.runtime.metrics import ControllerMetrics
 
 _BACKLOG = 100
-"""By how much the priority of objects that exist at the start is lower than that of changes."""
+"""By how much the fixed priority of objects that exist at the start is lower than that of changes."""
 
 Mapper: TypeAlias = Callable[[Obj], Iterable[Key]]
 
@@ -87,7 +87,7 @@ class Watch:
     field_selector: str = ""
     metadata_only: bool = False
     priority: int | Callable[[Obj], int] = 0
-    """Of the keys: fixed, or by the object that changed."""
+    """Of the keys: fixed, and lower for objects that exist at the start; or by the object, whenever it came."""
     after: float = 0.0
     """Seconds to wait for more changes of the same key, so that they are reconciled together."""
 
@@ -225,8 +225,9 @@ class Controller:
         add_after = self.queue.add_after  # without a pause the same as add
 
         def priority(obj: Obj) -> int:
-            rank = given if isinstance(given, int) else given(obj)
-            return rank - _BACKLOG if self._starting else rank
+            if not isinstance(given, int):
+                return given(obj)
+            return given - _BACKLOG if self._starting else given
 
         if map_to is own_key:
 

@@ -98,7 +98,7 @@ class BindingScheduler(Reconciler):
         self._clusters = context.informers.of(Cluster.gvr)
         self._clusters.add_handler(self._cluster_changed)
         self.watches = (
-            Watch(self._kind.gvr, when=self._counted, priority=self._priority),
+            Watch(self._kind.gvr, when=self._counted, priority=self._priority if core.by_priority else 0),
             Watch(Cluster.gvr, map_to=_no_keys),
         )
 
