@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from karmada.estimator.client.dialing import Refused, Unanswered
+from karmada.estimator.client.options import ClientOptions
 from karmada.estimator.contract import MAX_AVAILABLE_COMPONENT_SETS, MAX_AVAILABLE_REPLICAS, Method, read_unschedulable
 from karmada.estimator.terms import EstimateError
 from tests.support.estimators import HANGS, FakeEstimators, fake_estimators
@@ -107,3 +108,12 @@ async def test_calls_that_wait_for_their_turn_do_not_time_out() -> None:
         await fleet.clock.advance(0.1)
         assert "DeadlineExceeded" in str(await first)
         assert await second == dict.fromkeys(others, 1)
+
+
+async def test_without_any_time_nobody_is_called() -> None:
+    async with fake_estimators(ClientOptions(timeout=0)) as fleet:
+        fleet.answers["m1"] = 3
+        await fleet.join("m1")
+        assert await call(fleet, "m1") == "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+        assert fleet.sent() == []
+        assert fleet.connections.get("m1") is not None

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from karmada.api.policy import PropagationPolicy
+from karmada.api.policy import FederatedResourceQuota, PropagationPolicy
+from karmada.features import default_gates
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.meta import get_condition
 from karmada.kube.objects.types import Obj
@@ -41,7 +42,7 @@ class Fleet:
         await self.fleet.run(45)
 
     async def clean(self) -> None:
-        for gvr in (PropagationPolicy.gvr, DEPLOYMENTS):
+        for gvr in (PropagationPolicy.gvr, DEPLOYMENTS, FederatedResourceQuota.gvr):
             for found in (await self.client.list_all(gvr, "default")).items:
                 await self.client.delete(gvr, found["metadata"]["name"], "default")
         for member in ("m1", "m2"):
@@ -85,7 +86,9 @@ class Fleet:
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RehearsalLoop, Fleet]]:
     loop = RehearsalLoop()
-    fleet = Fleet(RehearsalFleet(tmp_path_factory.mktemp("fleet"), in_process_estimator=True))
+    gates = default_gates()
+    gates.set("FederatedQuotaEnforcement=true")
+    fleet = Fleet(RehearsalFleet(tmp_path_factory.mktemp("fleet"), gates=gates, in_process_estimator=True))
     loop.run_until_complete(fleet.start())
     yield loop, fleet
     loop.run_until_complete(fleet.fleet.stop())
@@ -179,5 +182,30 @@ def test_when_no_group_has_nodes_for_it_nothing_is_placed_and_all_are_retried(
         await fleet.fleet.run(60)
         assert await fleet.targets() == {"m2": 2}
         assert await fleet.ready() == 2
+
+    loop.run_until_complete(play())
+
+
+def test_what_exceeds_a_quota_stays_where_it_is_until_the_quota_allows_it(played: tuple[RehearsalLoop, Fleet]) -> None:
+    loop, fleet = played
+
+    async def play() -> None:
+        head = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota"}
+        quota = {**head, "metadata": {"name": "small", "namespace": "default"}, "spec": {"overall": {"cpu": "2"}}}
+        await fleet.client.create(FederatedResourceQuota.gvr, quota)
+        await fleet.place(2, clusterAffinity={"clusterNames": ["m1"]})
+        assert await fleet.targets() == {"m1": 2}
+        await fleet.client.patch(DEPLOYMENTS, "web", "default", {"spec": {"replicas": 3}})
+        await fleet.fleet.run(5)
+        assert await fleet.targets() == {"m1": 2}
+        reason, message = await fleet.scheduled()
+        assert reason == "QuotaExceeded"
+        text = "FederatedResourceQuota(default/small) exceeded for resource cpu: requested sum 3, limit 2."
+        assert message.endswith(text)
+        assert await fleet.ready() == 2
+        await fleet.client.patch(FederatedResourceQuota.gvr, "small", "default", {"spec": {"overall": {"cpu": "3"}}})
+        await fleet.fleet.run(60)
+        assert await fleet.targets() == {"m1": 3}
+        assert await fleet.ready() == 3
 
     loop.run_until_complete(play())

@@ -55,7 +55,9 @@ class Calls:
         self._turns = _Turns(_ON_THEIR_WAY)
 
     def check(self, clusters: Iterable[str]) -> None:
-        """EstimateError unless each of them is connected."""
+        """EstimateError unless each of them is connected, and there is time to call them."""
+        if self.timeout <= 0:
+            raise EstimateError(_LATE)
         connected = self._connections.get
         missing = [cluster for cluster in clusters if connected(cluster) is None]
         if missing:
