@@ -27,7 +27,7 @@ def main(path: Path, names: tuple[str, ...], quiet: bool) -> None:
 
     Every case gets an API server of its own, in this process, reached over TLS on loopback. For each case prints how
     many requests were answered identically, and below it each differing request with where its answer differs, what was
-    expected and what came. Differences that docs/kubernetes-api.md lists under "Answers that differ" are counted as
+    expected and what came. Differences that docs/kubernetes-api.md lists under "Responses that differ" are counted as
     documented and not shown. Ends with the totals; the exit code is 1 if anything differs.
 
     tests/wire/README.md describes the form of the cases.

@@ -1,6 +1,6 @@
 """The differences from a kube-apiserver that docs/kubernetes-api.md lists with their reasons.
 
-Each row of its table under "Answers that differ" names the requests (`METHOD path`) and the places in the answer as
+Each row of its table under "Responses that differ" names the requests (`METHOD path`) and the places in the response as
 patterns of `*`, in backquotes, and why the answer differs there.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.wire.comparing import Difference
 
 PAGE = Path(__file__).parents[2] / "docs" / "kubernetes-api.md"
-HEADING = "## Answers that differ"
+HEADING = "## Responses that differ"
 _ROW = re.compile(r"^\| `(?P<request>[^`]+)` \| `(?P<where>[^`]+)` \| (?P<reason>.+) \|$")
 
 

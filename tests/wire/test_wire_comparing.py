@@ -50,7 +50,8 @@ def test_a_time_near_now_matches() -> None:
 def test_only_documented_places_of_documented_requests_are_excused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "## Answers that differ\n\n| Request | Where | Why |\n|---|---|---|\n| `GET /version*` | `body.git*` | ours |\n"
+        "## Responses that differ\n\n| Request | Where | Why |\n|---|---|---|\n"
+        "| `GET /version*` | `body.git*` | ours |\n"
     )
     (row,) = documented_differences(page)
     assert row.reason == "ours"

@@ -91,7 +91,7 @@ token_webhook_flags = together(
         default="v1beta1",
         help="Version of the TokenReviews that it gets.",
     ),
-    duration("--authentication-token-webhook-cache-ttl", "2m", "How long its answers are kept."),
+    duration("--authentication-token-webhook-cache-ttl", "2m", "How long its responses are cached."),
 )
 
 audit_flags = together(
