@@ -190,7 +190,21 @@ async def test_any_other_change_of_what_is_assumed_is_requested_anew(
     assert calls(fleet) == {"m1": 2, "m2": 1}
 
 
-async def test_only_so_many_requirements_are_remembered(fleet: FakeEstimators, accurate: AccurateEstimator) -> None:
-    for number in range(1100):
+async def test_what_a_cluster_does_not_know_stays_unknown(fleet: FakeEstimators, accurate: AccurateEstimator) -> None:
+    fleet.answers["m1"] = -1
+    await accurate.estimate(request())
+    assert await accurate.estimate(request(assumed={"m1": [assumption(3)], "m2": [assumption(3)]})) == {
+        "m1": -1,
+        "m2": 1,
+    }
+
+
+async def test_answers_that_count_no_more_are_forgotten(fleet: FakeEstimators, accurate: AccurateEstimator) -> None:
+    for number in range(100):
         await accurate.estimate(request({"resourceRequest": {"cpu": f"{number + 1}m"}}, only=["m1"]))
-    assert len(accurate._known) == 1024
+    assert len(accurate._known) == 100
+    await fleet.clock.advance(0.5)
+    await accurate.estimate(request({"resourceRequest": {"cpu": "1m"}}, only=["m1"]))
+    await fleet.clock.advance(0.6)
+    await accurate.estimate(request())
+    assert len(accurate._known) == 2

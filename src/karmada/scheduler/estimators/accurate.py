@@ -33,8 +33,6 @@ from karmada.scheduler.estimators.protocol import EstimateRequest
 
 NAME = "scheduler-estimator"
 SHARED_SECONDS = 1.0
-_REQUIREMENTS = 1024
-"""As many different ones are remembered."""
 _NOTHING: Sequence[Assumption] = ()
 
 
@@ -52,6 +50,7 @@ class _Known:
     """What is known for equal requirements; `encoded` is the part of the request that all clusters have in common."""
 
     encoded: bytes
+    used: float = 0.0
     by_cluster: dict[str, _Shared] = field(default_factory=dict)
 
 
@@ -77,11 +76,12 @@ class AccurateEstimator:
         if pending:
             await asyncio.wait(pending)
         answers = settled({name: one.future.result() for name, (one, _) in shared.items()})
-        return {name: max(answers[name] - taken, 0) if taken else answers[name] for name, (_, taken) in shared.items()}
+        return {name: _without(answers[name], taken) for name, (_, taken) in shared.items()}
 
     def _answers(self, names: Sequence[str], request: EstimateRequest) -> dict[str, tuple[_Shared, int]]:
         """For each cluster the answer to use, with what is to be subtracted from it; what is missing is called for."""
-        known, now, assumed = self._of(request), self._clock.monotonic(), request.assumed
+        now, assumed = self._clock.monotonic(), request.assumed
+        known = self._of(request, now)
         found: dict[str, tuple[_Shared, int]] = {}
         missing: list[str] = []
         for name in names:
@@ -107,15 +107,14 @@ class AccurateEstimator:
             return None
         return 0 if assumed is one.assumed else _replicas_since(one.assumed, assumed, request)
 
-    def _of(self, request: EstimateRequest) -> _Known:
+    def _of(self, request: EstimateRequest, now: float) -> _Known:
+        """What was not used for longer than any answer counts is dropped: those used last are at the end."""
         key = request.key()
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _Known(_encoded(request))
-            if len(self._known) > _REQUIREMENTS:
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(key)
+        known = self._known.pop(key, None) or _Known(_encoded(request))
+        known.used = now
+        self._known[key] = known
+        while now - next(iter(self._known.values())).used >= SHARED_SECONDS:
+            self._known.popitem(last=False)
         return known
 
     def _call(
@@ -125,6 +124,11 @@ class AccurateEstimator:
         method = MAX_AVAILABLE_COMPONENT_SETS if request.sets else MAX_AVAILABLE_REPLICAS
         requests = {name: _addressed(name, request) + encoded for name in clusters}
         return self._calls.begin(method, requests, about(request.workload.resource))
+
+
+def _without(answer: int, taken: int) -> int:
+    """What is unknown stays so."""
+    return max(answer - taken, 0) if taken and answer > 0 else answer
 
 
 def _encoded(request: EstimateRequest) -> bytes:

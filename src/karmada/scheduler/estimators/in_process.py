@@ -18,7 +18,7 @@ from karmada.kube.objects.types import Obj
 from karmada.scheduler.estimators.protocol import UNKNOWN, EstimateRequest
 
 NAME = "in-process-estimator"
-_REQUIREMENTS = 1024
+_REQUIREMENTS = 256
 """As many different ones are remembered."""
 
 
