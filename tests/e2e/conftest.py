@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.fleets import QUICK, connected
+from tests.e2e.fleets import QUICK, QUICK_SCALING, connected
 from tests.e2e.propagating import NAMESPACES, Place, Propagation, propagation
 from tests.support.background import Background
 from tests.support.programs import Program, Result, ServerProcess
@@ -92,6 +92,6 @@ def kn(kubectl: Program, namespace: str) -> Callable[..., Result]:
 @pytest.fixture(scope="session")
 def three_members(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Propagation]:
     """One control plane with three members for all tests that do not harm them; each leaves them as it found them."""
-    flags = (*QUICK, "--feature-gates=MultiClusterService=true")
+    flags = (*QUICK, *QUICK_SCALING, "--feature-gates=MultiClusterService=true")
     with propagation(tmp_path_factory.mktemp("three-members"), kubectl_path, flags=flags) as fleet:
         yield fleet

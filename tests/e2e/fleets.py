@@ -35,6 +35,12 @@ QUICK = (
     "--cluster-success-threshold=1s",
 )
 """A control plane that finds out within seconds how its members are doing."""
+QUICK_SCALING = (
+    "--horizontal-pod-autoscaler-sync-period=1s",
+    "--horizontal-pod-autoscaler-cpu-initialization-period=0s",
+    "--horizontal-pod-autoscaler-initial-readiness-delay=0s",
+)
+"""FederatedHPAs that use the first sample of a pod."""
 _JOINS_AT_ONCE = 4
 
 

@@ -24,6 +24,7 @@ latencies:
   stop: {low: 0.01}
   load_balancer: {low: 0.05}
   provision: {low: 0.02}
+first_sample: 0
 """
 """A profile for tests in which no one wants to see how long things take."""
 

@@ -16,6 +16,7 @@ from karmada.kube.sim.context import Context
 from karmada.kube.sim.metrics.amounts import Demand, Series, annotated, demand_of, nano_at, parse_words
 from karmada.kube.sim.metrics.load import LoadModel, Setting
 from karmada.kube.sim.metrics.reading import Reading
+from karmada.kube.sim.profile import INSTANT, Profile
 from tests.kube.sim.harness import Harness, running
 
 PODS, NODES = GVR("", "v1", "pods"), GVR("", "v1", "nodes")
@@ -288,6 +289,16 @@ async def test_nobody_measures_a_pod_that_just_started_or_whose_node_is_lost(tmp
         assert measured(young) is None
         await cluster.clock.advance(15)
         assert measured(young) is not None
+
+
+async def test_the_profile_says_when_a_container_is_measured_for_the_first_time(tmp_path: Path) -> None:
+    load = Load()
+    async with running(tmp_path, load.parts, profile=Profile("test", latencies=INSTANT, first_sample=90)) as cluster:
+        pod = await put(cluster, "p")  # for a minute by now
+        await seen(cluster, load.model, pod)
+        assert Reading(load.model).containers(pod) is None
+        await cluster.clock.advance(30)
+        assert Reading(load.model).containers(pod) is not None
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from karmada.kube.objects.quantity import Quantity
 DEFAULT_VERSION = "1.36"
 VERSIONS = tuple(f"1.{minor}" for minor in range(27, 38))
 Count = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
 FAKE_NODE_LABEL = "type"
 FAKE_NODE_VALUE = "sim"
 
@@ -129,6 +130,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load_balancers: Literal["ip", "hostname", "never"] = "ip"
     metrics: bool = True
     """Serve metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io."""
+    first_sample: Seconds = 15.0
+    """How long after its start a container is measured for the first time."""
     real_heartbeats: bool = False
     """Write every node's Lease every ten seconds, even while no client reads it."""
     system_pods: bool = True

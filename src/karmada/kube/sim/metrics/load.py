@@ -80,6 +80,7 @@ class LoadModel:
         informers = context.informers
         self.clock = context.clock
         self.seed = context.profile.seed
+        self.first_sample = context.profile.first_sample
         self.pods = informers.of(
             PODS, indexes={BY_CONTROLLER: index_by_controller, BY_NODE: index_by_node, BY_LOAD: index_by_load}
         )

@@ -33,8 +33,6 @@ from karmada.kube.sim.metrics.amounts import (
 )
 from karmada.kube.sim.metrics.load import LoadModel, Rule
 
-FIRST_SECONDS = 15.0
-"""Seconds after its start until a container has its first sample."""
 IDLE = {"cpu": (NANO // 1000, 2 * NANO // 1000), "memory": (8 * 2**20 * NANO, 16 * 2**20 * NANO)}
 """What a container uses that does nothing: at least, and by chance more."""
 NODE_OVERHEAD = {"cpu": 60 * NANO // 1000, "memory": 320 * 2**20 * NANO}
@@ -81,7 +79,7 @@ class Reading:
         """The usage of its containers; None before the first sample."""
         if phase(pod) != "Running" or self._lost(node_name(pod)):
             return None
-        names = [name for name, since in running_containers(pod) if since + FIRST_SECONDS <= self.now]
+        names = [name for name, since in running_containers(pod) if since + self._model.first_sample <= self.now]
         return self.usage(pod, names) if names else None
 
     def usage(self, pod: Obj, names: list[str]) -> list[Measured]:
