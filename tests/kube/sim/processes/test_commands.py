@@ -79,6 +79,56 @@ def test_a_command_that_the_table_does_not_name_is_rejected(command: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["sh", "-c", "ctl get"], ("/opt/ctl", "-q", "get")),
+        (["/bin/sh", "-ec", "exec /usr/bin/ctl --name=$NAME '--file=/etc/a/x y'"],
+         ("/opt/ctl", "-q", "--name=m1", "--file=/R/etc/a/x y")),
+        (["bash", "-c", 'ctl "$WORDS" $WORDS ${NONE:-default} $NONE "$NONE"'],
+         ("/opt/ctl", "-q", "two words", "two", "words", "default", "")),
+        (["sh", "-c", 'ctl "$1"', "sh", "first"], ("/opt/ctl", "-q", "first")),
+    ],
+)  # fmt: skip
+def test_a_script_of_one_command_needs_no_shell(command: list[str], expected: tuple[str, ...]) -> None:
+    env = {"NAME": "m1", "WORDS": "two words"}
+    line = command_line(RULE, {"name": "c", "image": IMAGE, "command": command}, env, Translation("/R", ["/etc/a"], ""))
+    assert line == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("ctl get; id", "more than one command"),
+        ("ctl get && id", "more than one command"),
+        ("ctl get | id", "more than one command"),
+        ("! ctl get", "more than one command"),
+        ("ctl get > /tmp/x", "more than one command"),
+        ("if ctl; then id; fi", "more than one command"),
+        ("ctl $(id)", "substitutions"),
+        ("ctl `id`", "substitutions"),
+        ("ctl /etc/*", "patterns of files"),
+        ("ctl ~", "patterns of files"),
+        ("PATH=/tmp ctl", "is no command"),
+        ("exec", "is no command"),
+        ("ctl 'open", "no shell"),
+        ("id", "can run only ctl, karmada-agent"),
+        ("$NAME", "can run only ctl, karmada-agent"),
+        ("sh -c ctl", "can run only ctl, karmada-agent"),
+    ],
+)
+def test_a_script_that_needs_a_shell_is_refused(script: str, why: str) -> None:
+    container = {"name": "c", "image": IMAGE, "command": ["/bin/sh", "-c", script]}
+    with pytest.raises(UnknownCommand, match=why):
+        command_line(RULE, container, {"NAME": "m1"}, Translation("/R", [], ""))
+
+
+def test_a_shell_of_the_table_runs_its_scripts() -> None:
+    rule = ImageRule(image="tools", command=("/opt/tools",), commands={"sh": ("/bin/sh",)})
+    container = {"name": "c", "image": "tools", "command": ["/bin/sh", "-c", "ls | wc"]}
+    assert command_line(rule, container, {}, Translation("/R", [], "")) == ("/bin/sh", "-c", "ls | wc")
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("http://etcd-0.etcd.shop.svc.cluster.local:2380", "http://127.9.0.7:2380"),

@@ -14,6 +14,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.keys import Key
 from karmada.kube.sim.behaviours import Rule, parse_outcome
 from karmada.kube.sim.faults.kinds import Pods
+from karmada.kube.sim.kubelet.channels import Channels, Wanted
 from karmada.kube.sim.processes.loopback import claim_any, in_block
 from tests.kube.sim.processes.process_cluster import SMALL, fetch, fetched, log_of, pod, process_cluster, service
 from tests.kube.sim.whole_cluster import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, Whole
@@ -183,7 +184,7 @@ async def test_a_command_that_is_not_in_the_table_is_not_run(cluster: Whole) -> 
     await cluster.admin.create(PODS, pod("p", container={"command": ["/bin/sh", "-c", "id"]}, restartPolicy="Never"))
     ended = await eventually(lambda: (status(cluster, "p").get("state") or {}).get("terminated"))
     assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
-    assert 'exec: "/bin/sh": containers of known/server:1 run as processes' in ended["message"]
+    assert 'exec: "id": containers of known/server:1 run as processes' in ended["message"]
 
 
 async def test_readiness_and_liveness_are_really_probed(cluster: Whole) -> None:
@@ -275,7 +276,8 @@ async def test_a_failed_startup_probe_restarts_the_container_and_others_wait_for
 
 
 @pytest.mark.parametrize(
-    ("command", "passes"), [(["python", "-c", "exit(0)"], True), (["python", "-c", "exit(1)"], False), (["ls"], False)]
+    ("command", "passes"),
+    [(["sh", "-c", "python -c 'exit(0)'"], True), (["python", "-c", "exit(1)"], False), (["ls"], False)],
 )
 async def test_exec_probes_run_known_commands(cluster: Whole, command: list[str], passes: bool) -> None:
     probe = {"exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 10, "failureThreshold": 1}
@@ -289,6 +291,30 @@ async def test_exec_probes_run_known_commands(cluster: Whole, command: list[str]
 
     await eventually(failed)
     assert not status(cluster, "p")["ready"]
+
+
+async def test_exec_runs_known_commands_with_a_terminal_or_without(cluster: Whole) -> None:
+    await cluster.admin.create(PODS, pod("p"))
+    await ready(cluster, "p")
+    assert cluster.sim.processes is not None
+    runtime, running = cluster.sim.processes.runtime, found(cluster, "p")
+    [container] = running["spec"]["containers"]
+
+    async def executed(command: list[str], *, tty: bool) -> tuple[int, bytes]:
+        seen: list[bytes] = []
+
+        async def send(_channel: int, data: bytes) -> None:
+            seen.append(data)
+
+        streams = Channels(Wanted(stdout=True, stderr=True, tty=tty), "v5.channel.k8s.io", send)
+        return await runtime.exec(running, container, command, streams), b"".join(seen)
+
+    script = "import os; print(os.isatty(1), os.environ.get('TERM')); exit(3)"
+    assert await executed(["python", "-c", script], tty=True) == (3, b"True xterm\r\n")
+    assert await executed(["python", "-c", script], tty=False) == (3, b"False None\n")
+    for tty in (True, False):
+        code, output = await executed(["ls"], tty=tty)
+        assert (code, b"which can run only" in output) == (127, True)
 
 
 async def test_behaviours_apply_to_processes_too(cluster: Whole) -> None:

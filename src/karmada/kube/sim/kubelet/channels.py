@@ -117,6 +117,7 @@ class Channels:
         self.protocol = protocol
         self.stdin = Inbox()
         self.size: tuple[int, int] = (0, 0)
+        self._resized: Callable[[int, int], None] | None = None
         self._send = send
         self._open = wanted.channels()
         if not wanted.stdin:
@@ -141,6 +142,14 @@ class Channels:
             self.size = (int(size["Width"]), int(size["Height"]))
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             return  # an invalid size is ignored
+        if self._resized is not None:
+            self._resized(*self.size)
+
+    def when_resized(self, call: Callable[[int, int], None] | None) -> None:
+        """`call` gets width and height of the client's terminal, now if they are known, and when they change."""
+        self._resized = call
+        if call is not None and self.size != (0, 0):
+            call(*self.size)
 
 
 Work = Callable[[Channels], Awaitable[Obj]]

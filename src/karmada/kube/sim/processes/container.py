@@ -18,10 +18,11 @@ from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.handlers.pod_logs import LogOptions
 from karmada.kube.sim.kubelet.runtime import Observed
 from karmada.kube.sim.processes import spawning
-from karmada.kube.sim.processes.commands import Translation, UnknownCommand, known_program
+from karmada.kube.sim.processes.commands import Translation, UnknownCommand, known_command
 from karmada.kube.sim.processes.images import ImageRule
 from karmada.kube.sim.processes.logfile import LogFile, StreamName, history
 from karmada.kube.sim.processes.probing import Emit, Prober, ProbeResult, Target, probe
+from karmada.kube.sim.processes.terminals import TERM, PseudoTerminal
 from karmada.kube.sim.processes.volumes import VolumeError
 
 START_ERROR = 128
@@ -225,9 +226,23 @@ class ContainerRun:
 
     async def spawn(self, command: list[str], *, stdin: bool = False) -> asyncio.subprocess.Process:
         """A further program of the table, with the environment of the container; UnknownCommand, OSError."""
-        launch = self.launch
-        if launch is None:
+        launch = self._started()
+        return await spawning.spawn(self._words(launch, command), launch.env, launch.directory, stdin=stdin)
+
+    async def spawn_at(self, terminal: PseudoTerminal, command: list[str]) -> asyncio.subprocess.Process:
+        """The same at a terminal."""
+        launch = self._started()
+        env = {"TERM": TERM, **launch.env}
+        words = self._words(launch, command)
+        process = await spawning.spawn_at_terminal(words, env, launch.directory, terminal.other_side, terminal.path)
+        terminal.handed_over()
+        return process
+
+    def _started(self) -> Launch:
+        if self.launch is None:
             raise UnknownCommand("the container has not started")
-        program = known_program(launch.rule, str(self.spec.get("image") or ""), command[0] if command else "")
-        words = (*program, *map(launch.translate, command[1:]))
-        return await spawning.spawn(words, launch.env, launch.directory, stdin=stdin)
+        return self.launch
+
+    def _words(self, launch: Launch, command: list[str]) -> tuple[str, ...]:
+        image = str(self.spec.get("image") or "")
+        return known_command(launch.rule, image, command, launch.env, launch.translate)

@@ -27,8 +27,10 @@ from karmada.kube.sim.kubelet.logs import output_of, status_of
 from karmada.kube.sim.kubelet.runtime import Observed, RecordedLog
 from karmada.kube.sim.processes import logfile, spawning
 from karmada.kube.sim.processes.commands import UnknownCommand
+from karmada.kube.sim.processes.container import ContainerRun
 from karmada.kube.sim.processes.images import ImageTable
 from karmada.kube.sim.processes.pod import ProcessPod, Settings
+from karmada.kube.sim.processes.terminals import PseudoTerminal, attended
 from karmada.kube.sim.processes.volumes import references
 
 log = get_logger("processes")
@@ -176,14 +178,10 @@ class ProcessRuntime:
             await streams.write(STDERR, f'container not found ("{container["name"]}")\n'.encode())
             return _NOT_FOUND
         try:
-            process = await run.spawn(command, stdin=streams.wanted.stdin)
+            return await (_at_terminal if streams.wanted.tty else _at_pipes)(run, command, streams)
         except (UnknownCommand, OSError) as error:
             await streams.write(STDERR, f"{error}\n".encode())
             return _NOT_FOUND
-        try:
-            return await _piped(process, streams)
-        finally:
-            await asyncio.shield(spawning.end(process, 0.0))
 
 
 class _Recorded:
@@ -195,6 +193,23 @@ class _Recorded:
 
     def followed(self, options: LogOptions) -> AsyncIterator[bytes]:
         return logfile.followed(self._file, options)
+
+
+async def _at_pipes(run: ContainerRun, command: list[str], streams: Channels) -> int:
+    process = await run.spawn(command, stdin=streams.wanted.stdin)
+    try:
+        return await _piped(process, streams)
+    finally:
+        await asyncio.shield(spawning.end(process, 0.0))
+
+
+async def _at_terminal(run: ContainerRun, command: list[str], streams: Channels) -> int:
+    with PseudoTerminal() as terminal:
+        process = await run.spawn_at(terminal, command)
+        try:
+            return await attended(process, terminal, streams)
+        finally:
+            await asyncio.shield(spawning.end(process, 0.0))
 
 
 async def _piped(process: asyncio.subprocess.Process, streams: Channels) -> int:

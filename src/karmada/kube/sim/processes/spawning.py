@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -49,6 +50,33 @@ async def spawn(
         start_new_session=True,
         preexec_fn=_die_with_parent,
     )
+
+
+async def spawn_at_terminal(
+    argv: Sequence[str], env: Mapping[str, str], directory: Path, other_side: int, terminal: Path
+) -> asyncio.subprocess.Process:
+    """Start a program whose input and output are a terminal, of which `other_side` is open; OSError."""
+    return await asyncio.create_subprocess_exec(
+        *argv,
+        env=dict(env),
+        cwd=directory,
+        stdin=other_side,
+        stdout=other_side,
+        stderr=other_side,
+        start_new_session=True,
+        preexec_fn=partial(_take_terminal, terminal),
+    )
+
+
+def _take_terminal(path: Path) -> None:
+    """Runs in the child before the program: the leader of a session gets the terminal that it opens, and its signals.
+
+    Event loops differ in whether the session is new by now.
+    """
+    _die_with_parent()
+    with contextlib.suppress(PermissionError):
+        os.setsid()
+    os.close(os.open(path, os.O_RDWR))
 
 
 def _die_with_parent() -> None:
