@@ -48,6 +48,23 @@ async def test_a_member_that_hangs_costs_a_few_seconds(two: ScalingPlane) -> Non
     assert two.condition("ScalingActive") == counted_without("m2 (not reachable)")
 
 
+async def test_a_member_that_hangs_is_left_alone_for_a_while(two: ScalingPlane) -> None:
+    """However many autoscalers use it, they wait once."""
+    two.metrics.cpu = {"m1": 50, "m2": 50}
+    names = [f"web{number}" for number in range(20)]
+    for name in names:
+        await two.workload(name, m1=1, m2=1)
+    two.members["m2"].network.change(State.HANGING)
+    for name in names:
+        await two.autoscaler(name)
+    await two.clock.advance(5.1)
+    expected = counted_without("m2 (not reachable)")
+    await two.until(lambda: all(two.condition("ScalingActive", name) == expected for name in names))
+    two.members["m2"].network.change(State.UP)
+    await two.round(3)
+    await two.until(lambda: all(two.condition("ScalingActive", name)[2] == COUNTED for name in names))
+
+
 async def test_a_cluster_without_the_workload_is_left_out(two: ScalingPlane) -> None:
     await two.workload(m1=2)
     two.metrics.cpu = {"m1": 50}

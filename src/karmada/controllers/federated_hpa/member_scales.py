@@ -1,8 +1,9 @@
 """The scale of a target in each of its clusters, and the pods that belong to it there.
 
-All clusters are read at the same time, each within a few seconds, so that one that does not answer costs the others
-nothing but that wait. Pods come from an informer for each cluster, which exists while some FederatedHPA uses it. A
-cluster of which something cannot be read is left out as a whole: its replicas without its pods would be misleading.
+All clusters are read at the same time, with few requests to each: every further one would need, and keep, a
+connection. One that does not answer in time is left out, and for a while not requested again. Pods come from an
+informer for each cluster, which exists while some FederatedHPA uses it. A cluster of which something cannot be read is
+left out as a whole: its replicas without its pods would be misleading.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
 from karmada.kube.runtime.label_index import BY_LABEL, index_by_label, select
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.waiting import finish_within, with_timeout
+from karmada.kube.runtime.waiting import with_timeout
 from karmada.members.access import NoAccess
 from karmada.members.members import Member
 
 _ANSWER_SECONDS: Final = 5.0
+_SILENT_SECONDS: Final = 15.0
+"""For how long a member that did not answer is not requested again."""
+_REQUESTS: Final = 8
+"""To one member at a time."""
 _INVALID: Final = "InvalidSelector"
 NOT_READY, NOT_REACHABLE, NOT_THERE, NO_PODS = "not ready", "not reachable", "not there", "its pods are not listed yet"
 log = get_logger("federated-hpa")
@@ -66,6 +71,9 @@ class MemberScales:
         self._uses: dict[Key, frozenset[str]] = {}
         self._since: dict[str, float] = {}
         """When the pods of a cluster were first requested."""
+        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._silent: dict[str, float] = {}
+        """Members that did not answer, and until when they are left alone."""
 
     # pods
 
@@ -98,7 +106,8 @@ class MemberScales:
             await self._drop(name)
 
     async def _drop(self, name: str) -> None:
-        self._since.pop(name, None)
+        for known in (self._since, self._slots, self._silent):
+            known.pop(name, None)
         member = self._members.known(name)
         if member is not None:
             await member.informers.discard(self._pods_of(member))
@@ -124,30 +133,33 @@ class MemberScales:
 
     async def of(self, target: Target) -> Scales:
         found = Scales(left_out=dict.fromkeys(target.unready, NOT_READY))
-        reading = [asyncio.create_task(self._read(name, target)) for name in target.ready]
-        try:
-            await finish_within(self._clock, reading, _ANSWER_SECONDS)
-        finally:
-            for task in reading:
-                task.cancel()
-        for name, task in zip(target.ready, reading, strict=True):
-            answer = NOT_REACHABLE if task.cancelled() else task.result()
+        answers = await asyncio.gather(*(self._read(name, target) for name in target.ready))
+        for name, answer in zip(target.ready, answers, strict=True):
             if isinstance(answer, str):
                 found.left_out[name] = answer
-                continue
-            await self._add(found, name, answer, target.namespace)
+            else:
+                await self._add(found, name, answer, target.namespace)
         return found
 
     async def _read(self, name: str, target: Target) -> Obj | str:
         """The scale; where it cannot be read, why."""
-        try:
-            client = self._members.get(name).client
-            return await client.get(target.gvr, target.name, target.namespace, subresource="scale")
-        except NotFound:
-            return NOT_THERE
-        except (ApiError, ConnectionFailed, NoAccess, TimeoutError) as error:
-            log.v(1).info("A scale cannot be read", cluster=name, target=f"{target.gvr}/{target.name}", err=str(error))
-            return NOT_REACHABLE
+        async with self._slots.setdefault(name, asyncio.Semaphore(_REQUESTS)):
+            now = self._clock.monotonic()
+            if self._silent.get(name, now) > now:
+                return NOT_REACHABLE
+            try:
+                client = self._members.get(name).client
+                reading = client.get(target.gvr, target.name, target.namespace, subresource="scale")
+                return await with_timeout(self._clock, reading, _ANSWER_SECONDS)
+            except NotFound:
+                return NOT_THERE
+            except TimeoutError:
+                self._silent[name] = self._clock.monotonic() + _SILENT_SECONDS
+                return NOT_REACHABLE
+            except (ApiError, ConnectionFailed, NoAccess) as error:
+                where = f"{target.gvr}/{target.name}"
+                log.v(1).info("A scale cannot be read", cluster=name, target=where, err=str(error))
+                return NOT_REACHABLE
 
     async def _add(self, found: Scales, name: str, scale: Obj, namespace: str) -> None:
         member = self._members.known(name)
