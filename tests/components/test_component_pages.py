@@ -71,6 +71,9 @@ def _events() -> set[str]:
         ("controllers/execution/controller.py", r'draft\.set\(APPLIED, "\w+", "(\w+)"'),
         ("controllers/binding_status/aggregation.py", r'\("(?:True|False)", "(\w+)"'),
         ("scheduler/failures.py", r'^    [A-Z_]+ = "(\w+)"'),
+        ("controllers/federated_hpa/controller.py", r'_(?:emit|refuse)\(round_, "(\w+)"'),
+        ("controllers/federated_hpa/target.py", r'Step\(\s*"(\w+)"'),
+        ("kube/autoscaling/sources.py", r'SourceFailed\("(?!FailedGetExternal)(\w+)"'),
     ],
 )
 def test_every_reason_of_a_condition_is_explained(source: str, pattern: str) -> None:
