@@ -17,7 +17,7 @@ from karmada.kube.objects.types import Obj
 from karmada.rehearsal.network import State
 from tests.controllers.networking.exporting import EVENTS, SERVICES, ServingFleet, service
 from tests.support.played_fleet import started
-from tests.support.propagation import DEPLOYMENTS, deployment, placed, policy, selecting
+from tests.support.propagation import DEPLOYMENTS, SECRETS, deployment, placed, policy, selecting
 
 SERVICE = MultiClusterService.gvr
 
@@ -80,6 +80,11 @@ def of_clusters(fleet: ServingFleet, member: str) -> set[str]:
             if name.startswith(("m1-", "m2-", "m3-"))
         )
     )
+
+
+def providers_seen(fleet: ServingFleet, member: str) -> set[str]:
+    """The clusters of which a member has endpoints."""
+    return {name.partition("-")[0] for name, found in fleet.slices("serve", member).items() if name[0] == "m" and found}
 
 
 def conditions(fleet: ServingFleet) -> dict[str, tuple[str, str]]:
@@ -278,5 +283,147 @@ def test_one_slice_may_be_exported_and_offered(fleet: ServingFleet) -> None:
         assert meta.labels(carrier)["endpointslice.karmada.io/managed-by"] == "ServiceExport"
         assert fleet.slices("derived-serve")
         assert not of_clusters(fleet, "m2")
+
+    fleet.play(scenario())
+
+
+def hand_made(address: str, of: str = "serve") -> Obj:
+    """An EndpointSlice that somebody wrote, with a name that every cluster may have."""
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "by-hand", "namespace": "default", "labels": {"kubernetes.io/service-name": of}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"port": 8080}],
+    }
+
+
+def test_slices_of_the_same_name_in_several_clusters_are_kept_apart(fleet: ServingFleet) -> None:
+    async def scenario() -> None:
+        await fleet.create(service(), offered())
+        for name, address in (("m1", "10.9.0.1"), ("m2", "10.9.0.2")):
+            await fleet.fleet.members[name].client.create(ENDPOINT_SLICES, hand_made(address))
+        await fleet.run()
+        assert of_clusters(fleet, "m3") == {"10.9.0.1", "10.9.0.2"}
+        assert of_clusters(fleet, "m1") == {"10.9.0.2"}
+        assert of_clusters(fleet, "m2") == {"10.9.0.1"}
+        before = fleet.fleet.server.store.revision
+        await fleet.run(seconds=5)
+        assert fleet.fleet.server.store.revision - before <= 6  # leases and the status of clusters
+        for name in ("m1", "m2"):
+            await fleet.fleet.members[name].client.delete(ENDPOINT_SLICES, "by-hand", "default")
+        await fleet.run()
+        assert not of_clusters(fleet, "m3")
+
+    fleet.play(scenario())
+
+
+def test_a_slice_that_changes_its_service_goes_with_it(fleet: ServingFleet) -> None:
+    async def scenario() -> None:
+        await fleet.create(service(), service("other"), offered(("m1",), ("m2",)))
+        await fleet.create(offered(("m1",), ("m2",)) | {"metadata": {"name": "other", "namespace": "default"}})
+        there = fleet.fleet.members["m1"].client
+        await there.create(ENDPOINT_SLICES, hand_made("10.9.0.1"))
+        await fleet.run()
+        assert "m1-by-hand" in fleet.slices("serve", "m2")
+        await there.patch(
+            ENDPOINT_SLICES, "by-hand", "default", {"metadata": {"labels": {"kubernetes.io/service-name": "other"}}}
+        )
+        await fleet.run()
+        assert "m1-by-hand" in fleet.slices("other", "m2")
+        assert "m1-by-hand" not in fleet.slices("serve", "m2")
+        await there.delete(ENDPOINT_SLICES, "by-hand", "default")
+
+    fleet.play(scenario())
+
+
+def test_labels_that_others_set_on_a_carrier_stay(fleet: ServingFleet) -> None:
+    async def scenario() -> None:
+        await pods_in(fleet, "m1")
+        await fleet.create(offered(("m1",), ("m2",)))
+        await fleet.run()
+        ((name, _),) = fleet.carriers("m1").items()
+        await fleet.client.patch(Work.gvr, name, "karmada-es-m1", {"metadata": {"labels": {"team": "blue"}}})
+        await fleet.client.patch(DEPLOYMENTS, "serve", "default", {"spec": {"replicas": 3}})
+        await fleet.run()
+        assert meta.labels(fleet.carriers("m1")[name])["team"] == "blue"
+        assert of_clusters(fleet, "m2") == fleet.addresses("serve", "m1")
+
+    fleet.play(scenario())
+
+
+@pytest.mark.parametrize("down", ["m1", "m2"])
+def test_a_service_is_deleted_while_a_cluster_is_down(fleet: ServingFleet, down: str) -> None:
+    """What the cluster has of it goes away once it is back; the control plane does not wait for that."""
+
+    async def scenario() -> None:
+        await pods_in(fleet, "m1")
+        await fleet.create(offered(("m1",), ("m2", "m3")))
+        await fleet.run()
+        fleet.fleet.change_network(down, State.DOWN)
+        await fleet.run(seconds=60)
+        await fleet.client.delete(SERVICE, "serve", "default")
+        await fleet.run(seconds=60)
+        assert "serve" not in fleet.stored(SERVICE)
+        assert not fleet.carriers("m1")
+        assert not of_clusters(fleet, "m3")
+        fleet.fleet.change_network(down, State.UP)
+        await fleet.run(seconds=120)
+        assert not of_clusters(fleet, "m2")
+        assert not made_for_services(fleet, "m2")
+
+    fleet.play(scenario())
+
+
+def left_over(work: Obj, slice_name: str = "") -> Obj:
+    """A Work like this one in m3; with another EndpointSlice, if named."""
+    metadata = {field: work["metadata"].get(field) or {} for field in ("labels", "annotations")}
+    metadata |= {"name": f"{meta.name(work)}-left", "namespace": "karmada-es-m3"}
+    (manifest,) = work["spec"]["workload"]["manifests"]
+    if slice_name:
+        manifest = {**manifest, "metadata": {**manifest["metadata"], "name": slice_name}}
+    spec = {**work["spec"], "workload": {"manifests": [manifest]}}
+    return {"apiVersion": work["apiVersion"], "kind": "Work", "metadata": metadata, "spec": spec}
+
+
+def test_what_is_left_of_an_interrupted_write_is_removed(fleet: ServingFleet) -> None:
+    """The copy of a carrier that is gone, and the marker of a provider that is none, as a crash may leave them."""
+
+    async def scenario() -> None:
+        await pods_in(fleet, "m1")
+        await fleet.create(offered(("m1",), ("m2", "m3")))
+        await fleet.run()
+        await fleet.fleet.stop_controllers()
+        marker = fleet.stored(Work.gvr, "karmada-es-m1")[
+            well_known.work_name("MultiClusterService", "serve", "default")
+        ]
+        (name,) = made_for_services(fleet, "m2")
+        copy = fleet.stored(Work.gvr, "karmada-es-m2")[name]
+        for left in (left_over(marker), left_over(copy, "m1-gone")):
+            await fleet.client.create(Work.gvr, left)
+        assert len(made_for_services(fleet, "m3")) == 3
+        await fleet.fleet.start_controllers()
+        await fleet.run()
+        assert made_for_services(fleet, "m3") == [name]
+        assert of_clusters(fleet, "m3") == fleet.addresses("serve", "m1")
+
+    fleet.play(scenario())
+
+
+def test_a_provider_that_leaves_takes_its_endpoints_along(fleet: ServingFleet) -> None:
+    async def scenario() -> None:
+        await pods_in(fleet, "m1", "m3", replicas=1)
+        await fleet.create(offered((), ("m2",)))
+        await fleet.run()
+        assert providers_seen(fleet, "m2") == {"m1", "m3"}
+        await fleet.client.delete(Cluster.gvr, "m3")
+        await fleet.run(seconds=120)
+        assert "m3" not in fleet.stored(Cluster.gvr, "")
+        assert providers_seen(fleet, "m2") == {"m1"}
+        assert conditions(fleet)["ServiceApplied"] == ("True", "ServiceAppliedSucceed")
+        await fleet.client.delete(SECRETS, "m3", "karmada-cluster")
+        await fleet.fleet.join("m3")
+        await fleet.run(seconds=60)
 
     fleet.play(scenario())

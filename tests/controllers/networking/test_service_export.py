@@ -8,6 +8,7 @@ import pytest
 
 from karmada.api import well_known
 from karmada.api.multicluster import ServiceExport, ServiceImport
+from karmada.api.policy import PropagationPolicy
 from karmada.api.work import Work
 from karmada.controllers.networking.carriers import ENDPOINT_SLICES
 from karmada.kube.objects import meta
@@ -229,5 +230,47 @@ def test_nothing_is_written_without_change(fleet: ServingFleet) -> None:
         await fleet.run(seconds=5)
         changed = fleet.fleet.server.store.revision - before
         assert changed <= 6  # leases and the status of clusters
+
+    fleet.play(scenario())
+
+
+@pytest.mark.parametrize("how", ["suspended", "not applied"])
+def test_an_export_that_cannot_be_applied_for_a_while_keeps_its_endpoints(fleet: ServingFleet, how: str) -> None:
+    async def scenario() -> None:
+        await fleet.serve_in("m1")
+        await fleet.export_from("m1")
+        name = well_known.work_name("ServiceExport", "serve", "default")
+        before = fleet.carriers("m1")
+        if how == "suspended":
+            suspended = {"spec": {"suspension": {"dispatching": True}}}
+            await fleet.client.patch(PropagationPolicy.gvr, "serve-export", "default", suspended)
+        else:
+            await fleet.fleet.stop_controllers()
+            work = fleet.stored(Work.gvr, "karmada-es-m1")[name]
+            failed = {"type": "Applied", "status": "False", "reason": "AppliedFailed", "message": ""}
+            conditions = meta.set_condition(work["status"]["conditions"], failed, fleet.fleet.clock.now())
+            await fleet.client.update_status(Work.gvr, {**work, "status": {**work["status"], "conditions": conditions}})
+            fleet.fleet.change_network("m1", State.DOWN)
+            await fleet.fleet.start_controllers()
+        await fleet.run()
+        assert fleet.carriers("m1").keys() == before.keys()
+        assert fleet.slices("derived-serve")
+
+    fleet.play(scenario())
+
+
+def test_an_imported_slice_whose_carrier_is_gone_is_removed(fleet: ServingFleet) -> None:
+    """As a crash between two writes leaves it."""
+
+    async def scenario() -> None:
+        await fleet.serve_in("m1")
+        await fleet.export_from("m1")
+        (found,) = (s for n, s in fleet.stored(ENDPOINT_SLICES).items() if n.startswith("imported-"))
+        annotations = {**meta.annotations(found), well_known.WORK_NAME: "gone"}
+        labels = {**meta.labels(found), well_known.WORK_ID: "gone"}
+        metadata = {"name": "imported-m1-gone", "namespace": "default", "labels": labels, "annotations": annotations}
+        await fleet.client.create(ENDPOINT_SLICES, {**found, "metadata": metadata})
+        await fleet.run()
+        assert set(fleet.slices("derived-serve")) == {meta.name(found)}
 
     fleet.play(scenario())

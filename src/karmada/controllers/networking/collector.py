@@ -1,9 +1,10 @@
 """Collecting EndpointSlices from members: what both flows share.
 
-EndpointSlices of a cluster are watched as long as a Work there requires it (see `requires_slices`). The keys are
-services: (cluster, namespace/name). A reconcile compares the EndpointSlices of a service in the member, if it is
-wanted, with the carriers that exist for it; so it does not matter what changed. A key without a name is the cluster as
-a whole: whether it is watched.
+EndpointSlices of a cluster are watched from when a Work there requires it (see `requires_slices`), as long
+as one may (`may_require_slices`): what was collected does not go away with an outage. The keys are services: (cluster,
+namespace/name). A reconcile compares the EndpointSlices of a service in the member, if it is wanted, with the carriers
+that exist for it; so it does not matter what changed. A key without a name is the cluster as a whole: whether it is
+watched.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from karmada.controllers.networking.carriers import (
     service_of,
     service_of_slice,
 )
+from karmada.controllers.networking.exposure import participation_changed
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError
 from karmada.kube.objects.types import Obj
@@ -33,7 +35,7 @@ from karmada.kube.runtime.cache import IndexFn
 from karmada.kube.runtime.controller import Done, Enqueue, Reconciler, Result, Watch
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, deletion_changed, field_changed, spec_changed
+from karmada.kube.runtime.predicates import any_of, spec_changed
 from karmada.members.access import NoAccess
 from karmada.members.members import Member
 
@@ -79,15 +81,20 @@ class Collector(Reconciler):
         self._members.gone.append(self._forget)
         self._clusters = context.informers.of(Cluster.gvr)
         self._carriers = Carriers(context, context.client)
-        self._requiring, self._carrying = f"{self.flow.token}/requiring", f"{self.flow.token}/carriers"
-        indexes: dict[str, IndexFn] = {self._requiring: self._requiring_cluster, self._carrying: self._carried_service}
+        token = self.flow.token
+        self._requiring, self._keeping, self._carrying = f"{token}/requiring", f"{token}/keeping", f"{token}/carriers"
+        indexes: dict[str, IndexFn] = {
+            self._requiring: lambda work: self._cluster_if(self.requires_slices, work),
+            self._keeping: lambda work: self._cluster_if(self.may_require_slices, work),
+            self._carrying: self._carried_service,
+        }
         self.works = context.informers.of(Work.gvr, indexes={**indexes, **self.more_indexes})
         self.watched: dict[str, Watched] = {}
         self._add: Enqueue = lambda _key, _priority=0: None
         self.watches = (
             Watch(Work.gvr, when=self._requires_otherwise, map_to=self._required),
             Watch(Work.gvr, when=_carried_otherwise, map_to=self._service_keys),
-            Watch(Cluster.gvr, when=any_of(deletion_changed, spec_changed, field_changed("status", "conditions")),
+            Watch(Cluster.gvr, when=any_of(participation_changed, spec_changed),
                   map_to=lambda cluster: (Key(meta.name(cluster), ""),)),
         )  # fmt: skip
 
@@ -100,6 +107,10 @@ class Collector(Reconciler):
     @abstractmethod
     def requires_slices(self, work: Obj) -> bool:
         """Whether this Work has the EndpointSlices of its cluster watched."""
+
+    def may_require_slices(self, work: Obj) -> bool:
+        """Whether it requires them, or will as soon as it is applied, so that nothing collected is released."""
+        return self.requires_slices(work)
 
     @abstractmethod
     def is_wanted(self, cluster: str, service: Key) -> bool:
@@ -119,11 +130,15 @@ class Collector(Reconciler):
         self._add = add
 
     def _requires_otherwise(self, old: Obj | None, new: Obj | None) -> bool:
-        return (old is not None and self.requires_slices(old)) != (new is not None and self.requires_slices(new))
+        before, now = (self._requirement(work) if work is not None else (False, False) for work in (old, new))
+        return before != now
 
-    def _requiring_cluster(self, work: Obj) -> Iterable[str]:
+    def _requirement(self, work: Obj) -> tuple[bool, bool]:
+        return self.requires_slices(work), self.may_require_slices(work)
+
+    def _cluster_if(self, required: Callable[[Obj], bool], work: Obj) -> Iterable[str]:
         cluster = well_known.cluster_of_namespace(meta.namespace(work))
-        return (cluster,) if cluster is not None and self.requires_slices(work) else ()
+        return (cluster,) if cluster is not None and required(work) else ()
 
     def _carried_service(self, work: Obj) -> Iterable[str]:
         """Carriers by service, and by cluster."""
@@ -159,16 +174,19 @@ class Collector(Reconciler):
     async def _sync_cluster(self, name: str) -> None:
         cluster = self._clusters.get(Key("", name))
         handled = cluster is not None and not meta.is_deleting(cluster) and self._handles(cluster)
-        wanted = handled and bool(self.works.keys_by_index(self._requiring, name))
+        kept = handled and self._may_be_required(name)
         watched = self.watched.get(name)
-        if wanted and watched is None:
+        if kept and watched is None and self.works.keys_by_index(self._requiring, name):
             self._open(name)
-        elif not wanted and watched is not None:
+        elif not kept and watched is not None:
             del self.watched[name]
             await watched.close()
             self._queue_carried(name)
-        elif not wanted and handled:
+        elif not kept and handled:
             self._queue_carried(name)
+
+    def _may_be_required(self, cluster: str) -> bool:
+        return bool(self.works.keys_by_index(self._keeping, cluster))
 
     def _open(self, name: str) -> None:
         try:
@@ -217,6 +235,8 @@ class Collector(Reconciler):
         found = self._clusters.get(Key("", cluster))
         if watched is None and (found is None or not self._handles(found)):
             return
+        if watched is None and found is not None and not meta.is_deleting(found) and self._may_be_required(cluster):
+            return  # it will be watched
         slices: list[Obj] = []
         if watched is not None and self.is_wanted(cluster, service):
             slices = [s for s in watched.slices.by_index(BY_SERVICE, str(service)) if not is_ours(s)]

@@ -1,7 +1,8 @@
 """EndpointSlices that MultiClusterServices collected go to the clusters that use the Service.
 
-Each carrier becomes a Work of the same name in every cluster that uses the Service but has not provided it. The other
-clusters' EndpointSlices are attached to the Service of the same name there.
+Each carrier becomes a Work in every other cluster that uses the Service, where the EndpointSlice is attached to the
+Service of the same name. That Work has the name of the carrier, unless other clusters may have an EndpointSlice of that
+name too (see `copy_name`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from karmada.controllers.networking.carriers import (
     carrying_clusters,
     service_of,
 )
-from karmada.controllers.networking.exposure import consumers, is_cross_cluster, problem_of
+from karmada.controllers.networking.exposure import consumers, is_cross_cluster, participation_changed, problem_of
 from karmada.controllers.networking.reports import report_condition
-from karmada.controllers.networking.serving import cluster_of, usable
+from karmada.controllers.networking.serving import cluster_of, dependents, usable
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
@@ -34,7 +35,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import any_of, deletion_changed, field_changed, matching, spec_changed
+from karmada.kube.runtime.predicates import any_of, deletion_changed, matching, spec_changed
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
 ENDPOINT_SLICE_DISPATCH: Final = "endpointslice-dispatch-controller"
@@ -44,9 +45,8 @@ _BY_SOURCE, _BY_SERVICE = "EndpointSlices/source", "EndpointSlices/dispatched-fo
 
 
 def _source(work: Obj) -> Iterable[str]:
-    """Dispatched Works by the carrier that they come from: its cluster and name."""
-    provider = meta.annotations(work).get(well_known.PROVISION_CLUSTER)
-    return (str(Key(provider, meta.name(work))),) if provider else ()
+    """Dispatched Works by the carrier that they come from."""
+    return map(str, _carrier_of(work))
 
 
 def _dispatched_for(work: Obj) -> Iterable[str]:
@@ -82,20 +82,16 @@ class EndpointSliceDispatch(Reconciler):
             Watch(Work.gvr, when=matching(_is_collected), map_to=self._siblings),
             Watch(Work.gvr, when=matching(_is_dispatched), map_to=_carrier_of),
             Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed), map_to=self._of_service),
-            Watch(
-                Cluster.gvr,
-                when=any_of(deletion_changed, field_changed("status", "conditions")),
-                map_to=self._of_cluster,
-            ),
+            Watch(Cluster.gvr, when=participation_changed, map_to=self._of_cluster),
         )
 
     # events to keys
 
     def _siblings(self, work: Obj) -> Iterable[Key]:
-        """All carriers of the service: which of them are used depends on the others."""
+        """The carrier, and those of the same service whose use depends on it."""
         service = service_of(work, MULTI_CLUSTER_SERVICES)
         others = self._works.keys_by_index(OFFERED, str(service)) if service is not None else ()
-        return {key_of(work), *others}
+        return {key_of(work), *dependents(others, self._clusters)}
 
     def _of_service(self, service: Obj) -> Iterable[Key]:
         return self._works.keys_by_index(OFFERED, str(key_of(service)))
@@ -112,13 +108,12 @@ class EndpointSliceDispatch(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         work = self._works.get(key)
         endpoint_slice = carried(work) if work is not None else None
-        if work is None or endpoint_slice is None or not _is_collected(work):
-            return Done
-        named = service_of(work, MULTI_CLUSTER_SERVICES)
-        if meta.is_deleting(work) or named is None:
-            for copy in self._works.by_index(_BY_SOURCE, str(Key(cluster_of(work), key.name))):
+        named = service_of(work, MULTI_CLUSTER_SERVICES) if work is not None else None
+        if work is None or endpoint_slice is None or named is None or meta.is_deleting(work):
+            for copy in self._works.by_index(_BY_SOURCE, str(key)):  # also such as were written while it went away
                 await self._delete(copy)
-            await remove_finalizer(self._client, Work.gvr, work, well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER)
+            if work is not None:
+                await remove_finalizer(self._client, Work.gvr, work, well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER)
             return Done
         service = self._services.get(named)
         if service is None or meta.is_deleting(service):
@@ -137,19 +132,25 @@ class EndpointSliceDispatch(Reconciler):
 
     async def _dispatch(self, work: Obj, endpoint_slice: Obj, service: Obj) -> bool:
         """Whether anything was written."""
-        using, changed = consumers(service, self._clusters), False
-        for copy in self._works.by_index(_BY_SERVICE, str(key_of(service))):
-            if cluster_of(copy) not in using:
-                await self._delete(copy)
-                changed = True
+        using, name = consumers(service, self._clusters), copy_name(endpoint_slice, work)
+        changed = await self._delete_orphans(work, service, set(using), name)
         siblings = self._works.by_index(OFFERED, str(key_of(service)))
         sent = dispatched(usable(endpoint_slice, work, siblings, self._clusters), cluster_of(work), meta.name(service))
         for cluster in using:
             if cluster != cluster_of(work):
-                changed |= await self._send(cluster, sent, work, service)
+                changed |= await self._send(cluster, sent, name, work, service)
         return changed
 
-    async def _send(self, cluster: str, sent: Obj, work: Obj, service: Obj) -> bool:
+    async def _delete_orphans(self, work: Obj, service: Obj, using: set[str], name: str) -> bool:
+        """Copies in clusters that do not use the service any more, and those of this carrier under another name."""
+        there = self._works.by_index(_BY_SERVICE, str(key_of(service)))
+        orphans = [copy for copy in there if cluster_of(copy) not in using]
+        orphans += [copy for copy in self._works.by_index(_BY_SOURCE, str(key_of(work))) if meta.name(copy) != name]
+        for copy in orphans:
+            await self._delete(copy)
+        return bool(orphans)
+
+    async def _send(self, cluster: str, sent: Obj, name: str, work: Obj, service: Obj) -> bool:
         problem = problem_of("Consumer", cluster, self._clusters, "EndpointSlice")
         if problem is not None:
             self._recorder.event(service, WARNING, *problem)
@@ -157,7 +158,7 @@ class EndpointSliceDispatch(Reconciler):
         written = await self._writer.ensure(
             cluster,
             sent,
-            name=meta.name(work),
+            name=name,
             labels={
                 well_known.MULTICLUSTER_SERVICE_NAMESPACE: meta.namespace(service),
                 well_known.MULTICLUSTER_SERVICE_NAME: meta.name(service),
@@ -191,6 +192,18 @@ def dispatched(endpoint_slice: Obj, source: str, service: str) -> Obj:
     }
 
 
+def copy_name(endpoint_slice: Obj, work: Obj) -> str:
+    """Of the Works that carry it to other clusters.
+
+    A generated name is that of one EndpointSlice in one cluster. Another may be the name of one in every cluster, each
+    with a carrier of its own: their copies must neither be taken for each other nor for a carrier.
+    """
+    if endpoint_slice["metadata"].get("generateName"):
+        return meta.name(work)
+    name = f"{cluster_of(work)}-{meta.name(endpoint_slice)}"
+    return well_known.work_name("EndpointSlice", name, meta.namespace(endpoint_slice))
+
+
 def _is_collected(work: Obj) -> bool:
     return well_known.ENDPOINT_SLICE_DISPATCH_FINALIZER in meta.finalizers(work)
 
@@ -202,4 +215,10 @@ def _is_dispatched(work: Obj) -> bool:
 def _carrier_of(work: Obj) -> Iterable[Key]:
     """A dispatched Work that somebody changed or deleted is corrected."""
     provider = meta.annotations(work).get(well_known.PROVISION_CLUSTER)
-    return (Key(well_known.execution_namespace(provider), meta.name(work)),) if provider else ()
+    manifests = ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ()
+    if not provider or not manifests:
+        return ()
+    sent = manifests[0]
+    name = meta.name(sent).removeprefix(f"{provider}-")
+    carrier = well_known.work_name("EndpointSlice", name, meta.namespace(sent))
+    return (Key(well_known.execution_namespace(provider), carrier),)

@@ -12,6 +12,7 @@ from karmada.kube.objects.gvk import GVK
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key
+from karmada.kube.runtime.predicates import Predicate, changes
 
 ENDPOINT_SLICE_KIND = GVK("discovery.k8s.io", "v1", "EndpointSlice")
 
@@ -44,13 +45,21 @@ def concerns(service: Obj, cluster: str) -> bool:
 def problem_of(role: str, cluster: str, clusters: Informer, what: str) -> tuple[str, str] | None:
     """Why a cluster is left out: the reason and the message of an event; None when it is not."""
     found = clusters.get(Key("", cluster))
-    if found is None:
+    if found is None or meta.is_deleting(found):
         return "ClusterNotFound", f"{role} cluster {cluster} is not found"
     if not is_ready(found):
         return "SyncServiceFailed", f"{role} cluster {cluster} is not ready, skip to propagate {what}"
     if api_enablement(found, ENDPOINT_SLICE_KIND) == "APIDisabled":
         return "APIIncompatible", f"{role} cluster {cluster} does not support EndpointSlice"
     return None
+
+
+def _participation(cluster: Obj) -> tuple[bool, bool, str]:
+    return meta.is_deleting(cluster), is_ready(cluster), api_enablement(cluster, ENDPOINT_SLICE_KIND)
+
+
+participation_changed: Predicate = changes(_participation)
+"""Whether a cluster came, went, or can take part otherwise than before; its other conditions matter to no service."""
 
 
 def reference(service: Obj) -> Obj:

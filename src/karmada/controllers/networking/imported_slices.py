@@ -23,13 +23,14 @@ from karmada.controllers.networking.carriers import (
     carrying_clusters,
     service_of,
 )
-from karmada.controllers.networking.serving import usable
+from karmada.controllers.networking.exposure import participation_changed
+from karmada.controllers.networking.serving import dependents, usable
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.converge import ResourceWriter
 from karmada.kube.runtime.keys import Key, key_of
-from karmada.kube.runtime.predicates import field_changed, matching
+from karmada.kube.runtime.predicates import matching
 from karmada.kube.runtime.writes import delete_if_exists, remove_finalizer
 
 ENDPOINT_SLICE: Final = "endpointslice-controller"
@@ -52,15 +53,15 @@ class ImportedSlices(Reconciler):
         self._writer = ResourceWriter(context.client, ENDPOINT_SLICES, self._slices)
         self.watches = (
             Watch(Work.gvr, when=matching(_is_collected), map_to=self._siblings),
-            Watch(Cluster.gvr, when=field_changed("status", "conditions"), map_to=self._carriers_of_cluster),
+            Watch(Cluster.gvr, when=participation_changed, map_to=self._carriers_of_cluster),
             Watch(ENDPOINT_SLICES, map_to=_work_keys, label_selector=_MADE_HERE),
         )
 
     def _siblings(self, work: Obj) -> Iterable[Key]:
-        """All carriers of the service: which of them are used depends on the others."""
+        """The carrier, and those of the same service whose use depends on it."""
         service = service_of(work, EXPORTS)
         others = self._works.keys_by_index(EXPORTED, str(service)) if service is not None else ()
-        return {key_of(work), *others}
+        return {key_of(work), *dependents(others, self._clusters)}
 
     def _carriers_of_cluster(self, cluster: Obj) -> Iterable[Key]:
         return [key for work in self._works.by_index(BY_CLUSTER, meta.name(cluster)) for key in self._siblings(work)]
@@ -68,6 +69,7 @@ class ImportedSlices(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         work = self._works.get(key)
         if work is None:
+            await self._delete_all(str(key))  # written while the carrier went away
             return Done
         service = service_of(work, EXPORTS)
         endpoint_slice = carried(work)
@@ -84,9 +86,14 @@ class ImportedSlices(Reconciler):
         return Done
 
     async def _remove(self, work: Obj) -> None:
-        for made in self._slices.by_index(_BY_WORK, meta.labels(work).get(well_known.WORK_ID, "")):
-            await delete_if_exists(self._client, ENDPOINT_SLICES, meta.name(made), meta.namespace(made))
+        await self._delete_all(meta.labels(work).get(well_known.WORK_ID, ""))
         await remove_finalizer(self._client, Work.gvr, work, well_known.ENDPOINT_SLICE_FINALIZER)
+
+    async def _delete_all(self, made_for: str) -> None:
+        for made in self._slices.by_index(_BY_WORK, made_for):
+            await delete_if_exists(
+                self._client, ENDPOINT_SLICES, meta.name(made), meta.namespace(made), uid=meta.uid(made)
+            )
 
 
 def imported(endpoint_slice: Obj, work: Obj, service: Key) -> Obj:
@@ -125,8 +132,9 @@ def _is_collected(work: Obj) -> bool:
 
 
 def _works_of_slice(endpoint_slice: Obj) -> Iterable[str]:
+    """By the id of the Work, and by its key for what is left when that is gone."""
     work = meta.labels(endpoint_slice).get(well_known.WORK_ID)
-    return (work,) if work else ()
+    return [*((work,) if work else ()), *map(str, _work_keys(endpoint_slice))]
 
 
 def _work_keys(endpoint_slice: Obj) -> Iterable[Key]:

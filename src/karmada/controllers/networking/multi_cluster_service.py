@@ -17,7 +17,15 @@ from karmada.controllers.context import Context
 from karmada.controllers.networking.carriers import MULTI_CLUSTER_SERVICES, OFFERED, SERVICE_INDEXES, Carriers
 from karmada.controllers.networking.claims import Claims
 from karmada.controllers.networking.endpointslice_collect import is_marker
-from karmada.controllers.networking.exposure import concerns, consumers, is_cross_cluster, keys, problem_of, providers
+from karmada.controllers.networking.exposure import (
+    concerns,
+    consumers,
+    is_cross_cluster,
+    keys,
+    participation_changed,
+    problem_of,
+    providers,
+)
 from karmada.controllers.networking.reports import report_condition
 from karmada.controllers.networking.serving import cluster_of
 from karmada.controllers.works import Works
@@ -27,8 +35,8 @@ from karmada.kube.objects.gvk import GVR
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
-from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, deletion_changed, field_changed, spec_changed
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.predicates import any_of, deletion_changed, labels_changed, spec_changed
 from karmada.kube.runtime.writes import add_finalizer, delete_if_exists, remove_finalizer
 
 MULTI_CLUSTER_SERVICE: Final = "multiclusterservice-controller"
@@ -38,9 +46,20 @@ _SUCCESS: Final = "Service is propagated to target clusters."
 _MADE_FOR: Final = "MultiClusterService/made-for"
 
 
+def _service_of_marker(work: Obj) -> Iterable[Key]:
+    labels = meta.labels(work)
+    name = labels.get(well_known.MULTICLUSTER_SERVICE_NAME)
+    return (Key(labels.get(well_known.MULTICLUSTER_SERVICE_NAMESPACE, ""), name),) if name and is_marker(work) else ()
+
+
 def _made_for(work: Obj) -> Iterable[str]:
-    found = meta.labels(work).get(well_known.MULTICLUSTER_SERVICE_ID)
-    return (found,) if found and is_marker(work) else ()
+    return map(str, _service_of_marker(work))
+
+
+def _marks_otherwise(old: Obj | None, new: Obj | None) -> bool:
+    """Whether a marker came, went or was changed: by others too, who may have to be corrected."""
+    found = [work for work in (old, new) if work is not None and is_marker(work)]
+    return bool(found) and any_of(spec_changed, labels_changed, deletion_changed)(old, new)
 
 
 class MultiClusterServices(Reconciler):
@@ -59,11 +78,8 @@ class MultiClusterServices(Reconciler):
         self.watches = (
             Watch(MultiClusterService.gvr, when=any_of(spec_changed, deletion_changed, _annotations_changed)),
             Watch(SERVICES, metadata_only=True, map_to=self._of_service),
-            Watch(
-                Cluster.gvr,
-                when=any_of(deletion_changed, field_changed("status", "conditions")),
-                map_to=self._of_cluster,
-            ),
+            Watch(Cluster.gvr, when=participation_changed, map_to=self._of_cluster),
+            Watch(Work.gvr, when=_marks_otherwise, map_to=_service_of_marker),
         )
 
     def _of_service(self, service: Obj) -> Iterable[Key]:
@@ -78,6 +94,7 @@ class MultiClusterServices(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         service = self._services.get(key)
         if service is None:
+            await self._unmark(key, keep=set())  # markers that were written while it was deleted
             return Done
         if meta.is_deleting(service) or not is_cross_cluster(service):
             await self._retire(service)
@@ -105,7 +122,7 @@ class MultiClusterServices(Reconciler):
         changed = finalized.outcome != "unchanged"
         for cluster in providing:
             changed |= await self._mark(service, cluster)
-        await self._unmark(service, keep=set(providing))
+        await self._unmark(key_of(service), keep=set(providing))
         clusters = sorted({*providing, *consumers(service, self._clusters)})
         return await self._claims.claim(service, clusters) or changed
 
@@ -123,16 +140,18 @@ class MultiClusterServices(Reconciler):
         written = await self._works.ensure(cluster, content, labels=labels, finalizers=(), suspend_dispatching=True)
         return written.outcome != "unchanged"
 
-    async def _unmark(self, service: Obj, keep: set[str]) -> None:
+    async def _unmark(self, service: Key, keep: set[str]) -> None:
         """Of providers that are none any more; what was collected there goes first."""
-        for marker in self._markers.by_index(_MADE_FOR, _id_of(service)):
+        for marker in self._markers.by_index(_MADE_FOR, str(service)):
             cluster = cluster_of(marker)
             if cluster in keep:
                 continue
-            for carrier in self._markers.by_index(OFFERED, str(Key(meta.namespace(service), meta.name(service)))):
+            for carrier in self._markers.by_index(OFFERED, str(service)):
                 if cluster_of(carrier) == cluster:
                     await self._carriers.release(carrier, MULTI_CLUSTER_SERVICES)
-            await delete_if_exists(self._client, Work.gvr, meta.name(marker), meta.namespace(marker))
+            await delete_if_exists(
+                self._client, Work.gvr, meta.name(marker), meta.namespace(marker), uid=meta.uid(marker)
+            )
 
     async def _retire(self, service: Obj) -> None:
         """It is being deleted, or has become another type: its Service is left to policies again."""
@@ -142,7 +161,7 @@ class MultiClusterServices(Reconciler):
         try:
             await self._claims.release(service)
             what = "MultiClusterService work"
-            await self._unmark(service, keep=set())
+            await self._unmark(key_of(service), keep=set())
         except ApiError as error:
             self._recorder.event(service, WARNING, "SyncServiceFailed", f"failed to delete {what} :{error}")
             raise

@@ -26,12 +26,16 @@ class ServiceExports(Collector):
     flow = EXPORTS
 
     def requires_slices(self, work: Obj) -> bool:
-        spec = work.get("spec") or {}
-        if spec.get("suspendDispatching") or meta.is_deleting(work):
+        return self.may_require_slices(work) and meta.has_condition(
+            (work.get("status") or {}).get("conditions"), "Applied"
+        )
+
+    def may_require_slices(self, work: Obj) -> bool:
+        """Also while it is suspended, or cannot be applied: the member still has the export."""
+        if meta.is_deleting(work):
             return False
-        manifests = (spec.get("workload") or {}).get("manifests") or ()
-        exports = any(isinstance(m, dict) and m.get("kind") == ServiceExport.gvk.kind for m in manifests)
-        return exports and meta.has_condition((work.get("status") or {}).get("conditions"), "Applied")
+        manifests = ((work.get("spec") or {}).get("workload") or {}).get("manifests") or ()
+        return any(isinstance(m, dict) and m.get("kind") == ServiceExport.gvk.kind for m in manifests)
 
     def more_informers(self, member: Member) -> list[Informer]:
         return [member.informers.of(ServiceExport.gvr, metadata_only=True)]

@@ -32,6 +32,11 @@ def usable(endpoint_slice: Obj, work: Obj, siblings: Iterable[Obj], clusters: In
     return {**endpoint_slice, "endpoints": [_not_ready(endpoint) for endpoint in endpoint_slice.get("endpoints") or ()]}
 
 
+def dependents(keys: Iterable[Key], clusters: Informer) -> set[Key]:
+    """Of the carriers of a service those whose use depends on the others: their clusters do not answer."""
+    return {key for key in keys if not _answers(well_known.cluster_of_namespace(key.namespace) or "", clusters)}
+
+
 def _answers(cluster: str, clusters: Informer) -> bool:
     found = clusters.get(Key("", cluster))
     return found is not None and is_ready(found)

@@ -18,7 +18,7 @@ def never(old: Obj | None, new: Obj | None) -> bool:  # noqa: ARG001
     return False
 
 
-def _changes(look: Callable[[Obj], Any]) -> Predicate:
+def changes(look: Callable[[Obj], Any]) -> Predicate:
     """Adds, deletes, and updates after which `look` gives something else."""
 
     def changed(old: Obj | None, new: Obj | None) -> bool:
@@ -40,13 +40,13 @@ def field_changed(*path: str) -> Predicate:
             value = value.get(step) if isinstance(value, dict) else None
         return value
 
-    return _changes(look)
+    return changes(look)
 
 
-generation_changed = _changes(_metadata("generation"))
-labels_changed = _changes(_metadata("labels"))
-finalizers_changed = _changes(_metadata("finalizers"))
-deletion_changed = _changes(_metadata("deletionTimestamp"))
+generation_changed = changes(_metadata("generation"))
+labels_changed = changes(_metadata("labels"))
+finalizers_changed = changes(_metadata("finalizers"))
+deletion_changed = changes(_metadata("deletionTimestamp"))
 spec_changed = field_changed("spec")
 status_changed = field_changed("status")
 
