@@ -186,7 +186,7 @@ async def test_a_member_that_never_ends_is_left_out(
     member.reply = endless
     await register(client, "m1", member.url)
     assert (await http("GET", f"{ALL}{PODS}")).code == 404
-    with pytest.raises(ApiError, match="the answer is larger than 4 MB"):
+    with pytest.raises(ApiError, match="the response is larger than 4 MB"):
         await client.raw("GET", f"{M1}{PODS}")
 
 

@@ -242,7 +242,7 @@ async def test_a_token_that_never_comes_is_waited_for_half_a_minute(folder: Path
         with pytest.raises(JoinError) as caught:
             await task
         assert "failed to get serviceAccount secret" in str(caught.value)
-        assert "from cluster(m1), error: no answer within 30s" in str(caught.value)
+        assert "from cluster(m1), error: no response within 30s" in str(caught.value)
     assert await plane.get(Cluster.gvr, "m1") is None
 
 

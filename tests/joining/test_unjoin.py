@@ -238,7 +238,7 @@ async def test_a_member_that_refuses_stops_the_clean_up_unless_forced(
 
 
 @pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize("error", [ConnectionFailed("https://m1: no answer within 60s"), None])
+@pytest.mark.parametrize("error", [ConnectionFailed("https://m1: no response within 60s"), None])
 async def test_a_member_that_does_not_respond_is_tried_once_and_not_for_ever(
     member: MemberServer, monkeypatch: pytest.MonkeyPatch, error: Exception | None, force: bool
 ) -> None:
@@ -254,7 +254,7 @@ async def test_a_member_that_does_not_respond_is_tried_once_and_not_for_ever(
     monkeypatch.setattr(member.client, "delete", silence)
     steps: list[str] = []
     cleaning = clean_up_member(member.client, "m1", "karmada-cluster", wait=0.05, force=force, progress=steps.append)
-    why = str(error) if error is not None else "no answer within 0.05s"
+    why = str(error) if error is not None else "no response within 0.05s"
     if force:
         await cleaning
         assert steps == [f"what joining made in cluster m1 stays there: {why}"]

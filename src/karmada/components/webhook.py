@@ -129,7 +129,7 @@ class _Measures:
 
         self._count = Counter(
             "controller_runtime_webhook_requests",
-            "Reviews that were answered",
+            "Reviews that got a response",
             ["webhook", "code"],
             registry=metrics.registry,
         )

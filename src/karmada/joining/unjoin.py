@@ -169,7 +169,7 @@ async def clean_up_member(
     try:
         await with_timeout(clock, _delete_member_objects(member, name, namespace, force, progress), wait)
     except (ConnectionFailed, TimeoutError) as error:
-        why = str(error) or f"no answer within {wait:g}s"
+        why = str(error) or f"no response within {wait:g}s"
         if not force:
             raise JoinError(f"what joining made in cluster {name} could not be removed: {why}") from error
         progress(f"what joining made in cluster {name} stays there: {why}")

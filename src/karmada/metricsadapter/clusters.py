@@ -91,7 +91,7 @@ class MeasuredClusters:
             body: Any = await with_timeout(self._clock, client.raw("GET", path, query=query), SECONDS)
         except (ConnectionFailed, TimeoutError) as error:
             self._left_out[name] = self._clock.monotonic() + LEFT_OUT_SECONDS
-            log.info("A cluster does not answer and is left out", cluster=name, err=str(error))
+            log.info("A cluster does not respond and is left out", cluster=name, err=str(error))
             return None
         except (ApiError, NoAccess) as error:
             log.v(1).info("A cluster has no metrics", cluster=name, path=path, err=str(error))

@@ -48,7 +48,7 @@ class Network:
             try:
                 await with_timeout(self._clock, self.until_changed(), TIMEOUT)
             except TimeoutError:
-                raise ConnectionFailed(f"no answer within {TIMEOUT:g}s") from None
+                raise ConnectionFailed(f"no response within {TIMEOUT:g}s") from None
         if self.state is State.FAILING:
             raise ApiError("the server is currently unable to handle the request", code=503)
         if self.state is not State.UP:

@@ -266,7 +266,7 @@ def test_members_that_keep_silent_cost_their_time_out_and_are_named(run: Run, mo
     monkeypatch.setattr(session, "MEMBER_SECONDS", 0.0001)
     result = run(get, "cm", "-l", "app=web", "--no-headers")
     assert (result.exit_code, [line.split()[1] for line in result.stdout.splitlines()]) == (1, ["Karmada"])
-    assert result.stderr == "cluster(m1): no answer within 0.0001s\ncluster(m2): no answer within 0.0001s\n"
+    assert result.stderr == "cluster(m1): no response within 0.0001s\ncluster(m2): no response within 0.0001s\n"
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_a_member_alone_that_keeps_silent_is_named(
 ) -> None:
     monkeypatch.setattr(session, "MEMBER_SECONDS", 0.0001)
     result = run(command, *words, "-C", "m1")
-    assert (result.exit_code, result.stderr) == (1, "error: cluster(m1): no answer within 0.0001s\n")
+    assert (result.exit_code, result.stderr) == (1, "error: cluster(m1): no response within 0.0001s\n")
 
 
 def test_a_watch_gets_one_deletion_of_what_no_longer_exists(run: Run) -> None:
@@ -294,8 +294,8 @@ def test_a_watch_names_silent_members_besides_what_the_others_do_not_have(
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         'cluster(Karmada): the server doesn\'t have a resource type "nopes"',
-        "cluster(m1): no answer within 0.0001s",
-        "cluster(m2): no answer within 0.0001s",
+        "cluster(m1): no response within 0.0001s",
+        "cluster(m2): no response within 0.0001s",
     ]
 
 

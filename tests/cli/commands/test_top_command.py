@@ -322,7 +322,7 @@ def test_a_member_that_keeps_silent_costs_its_time_out_and_is_named(
     result = lab.top(what, "--clusters", "m1,m2")
     assert (result.code, result.err.splitlines()) == (
         1,
-        ["cluster(m1): no answer within 0.0001s", "cluster(m2): no answer within 0.0001s"],
+        ["cluster(m1): no response within 0.0001s", "cluster(m2): no response within 0.0001s"],
     )
 
 

@@ -183,8 +183,8 @@ KIND = GroupKind("cluster.karmada.io", "Cluster")
             "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?",
         ),
         (
-            ConnectionFailed("https://x: no answer within 60s"),
-            "Unable to connect to the server: https://x: no answer within 60s",
+            ConnectionFailed("https://x: no response within 60s"),
+            "Unable to connect to the server: https://x: no response within 60s",
         ),
         (TimeoutError("too late"), "error: too late"),
     ],

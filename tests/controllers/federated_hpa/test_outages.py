@@ -126,7 +126,7 @@ async def test_an_answer_that_takes_longer_than_a_period_has_failed(two: Scaling
     message = (
         "the HPA was unable to compute the replica count: failed to get cpu utilization: "
         "unable to get metrics for resource cpu: "
-        "unable to fetch metrics from resource metrics API: no answer within 15s"
+        "unable to fetch metrics from resource metrics API: no response within 15s"
     )
     await two.until(lambda: two.condition("ScalingActive") == ("False", "FailedGetResourceMetric", message))
     two.metrics.slow = {}

@@ -47,14 +47,14 @@ def endless(sent: list[int], piece: bytes = bytes(64 * KB)) -> Callable[[web.Req
 async def test_an_endless_page_is_given_up_at_its_limit(serve: Serve, connect: Open) -> None:
     sent: list[int] = []
     transport = connect(await serve(endless(sent)))
-    with pytest.raises(ConnectionFailed, match="the answer is larger than 64 KB"):
+    with pytest.raises(ConnectionFailed, match="the response is larger than 64 KB"):
         await transport.answer(Call("GET", "/readyz", most=PROBE_BYTES))
     assert sum(sent) < 32 * MB
 
 
 async def test_an_endless_answer_is_given_up_at_its_limit(serve: Serve, connect: Open) -> None:
     transport = connect(await serve(endless([])))
-    with pytest.raises(ConnectionFailed, match="the answer is larger than 16 MB"):
+    with pytest.raises(ConnectionFailed, match="the response is larger than 16 MB"):
         await transport.call(GET)
 
 
@@ -67,7 +67,7 @@ async def test_an_endless_refusal_of_a_watch_is_given_up(serve: Serve, connect: 
                 await response.write(bytes(MB))
         return response
 
-    with pytest.raises(ConnectionFailed, match="the answer is larger than 16 MB"):
+    with pytest.raises(ConnectionFailed, match="the response is larger than 16 MB"):
         await anext(connect(await serve(refuse)).watch(GET))
 
 
@@ -80,9 +80,9 @@ async def test_what_counts_is_the_size_after_decompression(serve: Serve, connect
         return web.Response(body=bomb, headers={"Content-Encoding": "gzip", "Content-Type": "application/json"})
 
     transport = connect(await serve(explode))
-    with pytest.raises(ConnectionFailed, match="the answer is larger than 64 KB"):
+    with pytest.raises(ConnectionFailed, match="the response is larger than 64 KB"):
         await transport.answer(Call("GET", "/readyz", most=PROBE_BYTES))
-    with pytest.raises(ConnectionFailed, match="the answer is larger than 16 MB"):
+    with pytest.raises(ConnectionFailed, match="the response is larger than 16 MB"):
         await transport.call(GET)
 
 
@@ -208,7 +208,7 @@ async def test_no_request_goes_where_a_server_points(serve: Serve, connect: Open
     transport = connect(await serve(point), token="secret")
     host = target.removeprefix("http://").rstrip("/")
     for method, body in (("GET", None), ("POST", {"a": 1})):
-        with pytest.raises(ConnectionFailed, match=f"answered 307 and points to {host}; redirects are not followed"):
+        with pytest.raises(ConnectionFailed, match=f"with 307 and points to {host}; redirects are not followed"):
             await transport.call(Call(method, "/x", body=body))
     with pytest.raises(ConnectionFailed, match=host):
         await anext(transport.watch(GET))

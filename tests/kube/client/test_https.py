@@ -263,7 +263,7 @@ async def test_a_silent_server_is_given_up_and_counts_as_overloaded(serve: Serve
 
     transport = connect(await serve(silent), timeout=0.05)
     before = transport.limiter.limit
-    with pytest.raises(ConnectionFailed, match=r"no answer within 0\.05s"):
+    with pytest.raises(ConnectionFailed, match=r"no response within 0\.05s"):
         await transport.call(GET)
     assert transport.limiter.limit < before
     assert transport.limiter.in_flight == 0

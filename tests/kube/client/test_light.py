@@ -84,18 +84,18 @@ async def test_an_answer_is_understood_however_it_is_framed(answer: bytes, value
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (b"", "the server closed the connection without an answer"),
+        (b"", "the server closed the connection without a response"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "the server does not speak HTTP/1.1"),
-        (b"HTTP/1.1 200 OK\r\nContent-Le", "the answer ended within its head"),
-        (b"HTTP/1.1 200 OK\r\n: x\r\n\r\n", "the head of the answer makes no sense"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000 + b"\r\n\r\n", "the head of the answer is too large"),
-        (OK + b"Content-Length: 9\r\n\r\n{}", "the connection broke within the answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "the response ended within its head"),
+        (b"HTTP/1.1 200 OK\r\n: x\r\n\r\n", "the head of the response makes no sense"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000 + b"\r\n\r\n", "the head of the response is too large"),
+        (OK + b"Content-Length: 9\r\n\r\n{}", "the connection broke within the response"),
         (OK + b"Content-Length: -1\r\n\r\n{}", "a length that makes no sense"),
         (OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "a length that makes no sense"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "a piece without a size"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n", "a piece without a size"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n", "a piece of another size"),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}", "the connection broke within the answer"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}", "the connection broke within the response"),
         (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "encoded as gzip, chunked"),
         (OK + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", "packed as br"),
         (OK + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "cannot be unpacked"),
@@ -217,7 +217,7 @@ async def test_a_server_that_opens_no_connection_is_given_up() -> None:
             await transport.call(GET)
         await transport.close()
         transport = LightTransport(RestConfig(server=here.url, timeout=0.05))
-        with pytest.raises(ConnectionFailed, match=r"no answer within 0\.05s"):
+        with pytest.raises(ConnectionFailed, match=r"no response within 0\.05s"):
             await transport.call(GET)
         await transport.close()
 

@@ -36,7 +36,7 @@ async def test_work_that_takes_too_long_is_ended(clock: FakeClock) -> None:
     await clock.advance(4.9)
     assert not waiting.done()
     await clock.advance(0.1)
-    with pytest.raises(TimeoutError, match="no answer within 5s"):
+    with pytest.raises(TimeoutError, match="no response within 5s"):
         await waiting
     assert ended.is_set()
 

@@ -31,7 +31,7 @@ CONNECT_SECONDS = 10.0
 """Seconds to wait for a connection."""
 _LOGGED_FROM = 6
 """The verbosity from which on requests are logged."""
-_SILENT_MEMBER = re.compile(r"/clusters/([^/]+)/proxy: (no answer .*)")
+_SILENT_MEMBER = re.compile(r"/clusters/([^/]+)/proxy: (no response .*)")
 _MISSING = (
     "missing or incomplete configuration info{missing}. Please point to an existing, complete config file: "
     "1. Via the command-line flag {flag}; 2. Via the KUBECONFIG environment variable; "

@@ -92,7 +92,7 @@ class Collector:
             return
         for informer in self._informers:
             if not informer.synced:
-                reason = str(informer.last_error or "no answer yet")
+                reason = str(informer.last_error or "no response yet")
                 log.info(
                     "No summary of a cluster yet", cluster=self.member.name, resource=str(informer.gvr), err=reason
                 )

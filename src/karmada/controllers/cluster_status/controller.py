@@ -225,7 +225,7 @@ class ClusterStatus(Reconciler):
         if health is Health.HEALTHY:
             log.info("A cluster is healthy again", cluster=name)
         else:
-            log.info("A cluster does not answer as it should", cluster=name, health=health.value, err=why)
+            log.info("A cluster does not respond as it should", cluster=name, health=health.value, err=why)
 
     def _settled(self, cluster: Obj, known: _Known, observed: Obj) -> Obj:
         stored = get_condition((cluster.get("status") or {}).get("conditions"), READY)

@@ -63,7 +63,7 @@ async def probe(transport: AnswerTransport, clock: Clock, timeout: float) -> Pro
     except ConnectionFailed as error:
         return Probed(Health.OFFLINE, str(error))
     except TimeoutError:
-        return Probed(Health.OFFLINE, f"no answer within {timeout:g}s")
+        return Probed(Health.OFFLINE, f"no response within {timeout:g}s")
     code = answer.status
     if code == 200:
         return Probed(Health.HEALTHY)

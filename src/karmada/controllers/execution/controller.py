@@ -93,7 +93,7 @@ class _ControlPlaneAway(Exception):
     """What was to be written is written later; `pause` is how many seconds until the next attempt."""
 
     def __init__(self, pause: float) -> None:
-        super().__init__(f"no answer from the control plane, next attempt in {pause:g}s")
+        super().__init__(f"no response from the control plane, next attempt in {pause:g}s")
         self.pause = pause
 
 

@@ -70,7 +70,7 @@ class Connections(Reconciler):
     def lost(self, cluster: str, connection: Connection) -> None:
         """Nobody answers there."""
         if self._held.get(cluster) is connection:
-            log.info("An estimator does not answer", cluster=cluster, address=connection.address)
+            log.info("An estimator does not respond", cluster=cluster, address=connection.address)
             self._drop(cluster)
             self._doubtful.add(cluster)
             self._add(Key("", cluster))
@@ -183,7 +183,7 @@ class FirstRound:
         try:
             await with_timeout(self._clock, self._connections.first_round(), DIAL_SECONDS)
         except TimeoutError:
-            log.info("Starting without the estimators that do not answer")
+            log.info("Starting without the estimators that do not respond")
 
     async def stop(self) -> None:
         """There is nothing to stop."""

@@ -99,5 +99,5 @@ class _Line:
 
     def enter(self) -> None:
         if self.overdue and self.calls:
-            raise WebhookCallFailed(f"{self.overdue} (another call waits for it to answer again)")
+            raise WebhookCallFailed(f"{self.overdue} (another call waits for it to respond again)")
         self.calls += 1

@@ -76,7 +76,7 @@ def _name_items(answer: Obj) -> None:
         answer["items"] = []
         return
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ValueError("the server answered with a list whose items are no objects")
+        raise ValueError("the server responded with a list whose items are no objects")
     if kind and items and "metadata" in items[0]:
         api_version = answer.get("apiVersion", "")
         for item in items:
@@ -125,7 +125,7 @@ def elsewhere(status: int, headers: Mapping[str, str]) -> str:
         host = urlsplit(str(headers.get("Location", ""))).netloc.rpartition("@")[2]
     except ValueError:
         host = ""
-    return f"the server answered {status} and points to {host or 'another path'}; redirects are not followed"
+    return f"the server responded with {status} and points to {host or 'another path'}; redirects are not followed"
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
@@ -133,7 +133,9 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     status_object = status_of(body)
     if status_object is not None:
         return error_from_status(status_object, http_code=status)
-    message = _MESSAGES.get(status) or body.decode(errors="replace").strip()[:2048] or f"the server answered {status}"
+    message = (
+        _MESSAGES.get(status) or body.decode(errors="replace").strip()[:2048] or f"the server responded with {status}"
+    )
     pause = retry_after(status, headers)
     details = {"retryAfterSeconds": int(pause)} if pause is not None else None
     return error_from_status({"code": status, "message": message, "details": details})

@@ -26,6 +26,6 @@ async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
         size += len(piece)
         if size > most:
             response.close()
-            raise TooLarge("the answer", most)
+            raise TooLarge("the response", most)
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -122,7 +122,7 @@ class Client:
         """A server that is none (the page of some login, with code 200) answers, but not with an object."""
         answer = await self.transport.call(call)
         if not isinstance(answer, dict):
-            raise ConnectionFailed(f"{call.method} {call.path}: the server answered with what is no object")
+            raise ConnectionFailed(f"{call.method} {call.path}: the server responded with what is no object")
         return answer
 
     # reads
@@ -217,7 +217,9 @@ class Client:
                 continue
             metadata = answer.get("metadata")
             if not isinstance(metadata, dict):
-                raise ConnectionFailed(f"GET {resource_path(gvr, namespace)}: the server answered with what is no list")
+                raise ConnectionFailed(
+                    f"GET {resource_path(gvr, namespace)}: the server responded with what is no list"
+                )
             yield ListPage(answer.get("items") or [], metadata.get("resourceVersion", ""), first)
             token = metadata.get("continue", "")
             if not token:

@@ -120,7 +120,7 @@ class ExecCredentials:
         certificate = (status.get("clientCertificateData") or "").encode()
         key = (status.get("clientKeyData") or "").encode()
         if not token and not (certificate and key):
-            raise CredentialError(f"exec plug-in {self._plugin.command}: no token and no certificate in its answer")
+            raise CredentialError(f"exec plug-in {self._plugin.command}: no token and no certificate in its response")
         expires = status.get("expirationTimestamp")
         self._expires = parse_time(expires) - _EXPIRY_MARGIN if expires else None
         return Credential(f"Bearer {token}" if token else "", certificate, key)
@@ -154,7 +154,7 @@ class ExecCredentials:
         try:
             answer: Obj = orjson.loads(output)
         except orjson.JSONDecodeError as error:
-            raise CredentialError(f"exec plug-in {plugin.command}: its answer is no JSON: {error}") from error
+            raise CredentialError(f"exec plug-in {plugin.command}: its response is no JSON: {error}") from error
         return answer
 
     def _info(self, interactive: bool) -> Obj:

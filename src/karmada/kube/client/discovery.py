@@ -155,11 +155,11 @@ async def read_page(transport: AnswerTransport, path: str, tag: str = "") -> Dis
     if status in (404, 406):
         return DiscoveryPage("", None)
     if status != 200:
-        raise error_from_status({"code": status, "message": f"the server answered {status} at {path}"})
+        raise error_from_status({"code": status, "message": f"the server responded with {status} at {path}"})
     try:
         page = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise error_from_status({"code": 500, "message": f"the answer at {path} is no JSON: {error}"}) from error
+        raise error_from_status({"code": 500, "message": f"the response at {path} is no JSON: {error}"}) from error
     if not isinstance(page, dict) or page.get("kind") != "APIGroupDiscoveryList":
         return DiscoveryPage("", None)
     return DiscoveryPage(received.get("ETag", ""), page.get("items") or [])

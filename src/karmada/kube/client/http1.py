@@ -63,7 +63,7 @@ class Headers(Mapping[str, str]):
         for line in lines:
             name, colon, value = line.partition(b":")
             if not colon or not _NAME.fullmatch(name):
-                raise BrokenAnswer("the head of the answer makes no sense")
+                raise BrokenAnswer("the head of the response makes no sense")
             values = self._values.setdefault(name.decode().lower(), [])
             values.append(value.strip(b" \t").decode(errors="replace"))
 
@@ -169,11 +169,11 @@ class Connection(asyncio.Protocol):
         return Answered(self, status, headers, _Framing.of(method, status, headers), keeps)
 
     async def _head(self) -> tuple[int, Headers, bool]:
-        raw = await self._until(b"\r\n\r\n", "the head of the answer is too large")
+        raw = await self._until(b"\r\n\r\n", "the head of the response is too large")
         if raw is None:
             if not self._data:
-                raise ConnectionResetError("the server closed the connection without an answer")
-            raise BrokenAnswer("the answer ended within its head")
+                raise ConnectionResetError("the server closed the connection without a response")
+            raise BrokenAnswer("the response ended within its head")
         first, *lines = raw[:-4].split(b"\r\n")
         status = _STATUS_LINE.fullmatch(first)
         if status is None:
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         self._room = max(length, _BUFFER_BYTES)
         while len(self._data) < length:
             if not await self._more():
-                raise BrokenAnswer("the connection broke within the answer")
+                raise BrokenAnswer("the connection broke within the response")
         self._room = _BUFFER_BYTES
         body = self._take(length)
         self._done(keeps)
@@ -218,7 +218,7 @@ class Connection(asyncio.Protocol):
         while left:
             piece = await self._some(min(left, _PIECE))
             if not piece:
-                raise BrokenAnswer("the connection broke within the answer")
+                raise BrokenAnswer("the connection broke within the response")
             left -= len(piece)
             yield piece
 
@@ -226,21 +226,21 @@ class Connection(asyncio.Protocol):
         while True:
             size = _CHUNK.fullmatch(await self._line())
             if size is None:
-                raise BrokenAnswer("the answer has a piece without a size")
+                raise BrokenAnswer("the response has a piece without a size")
             length = int(size[1], 16)
             if length == 0:
                 break
             async for piece in self._exactly(length):
                 yield piece
             if await self._line() != b"\r\n":
-                raise BrokenAnswer("the answer has a piece of another size than it says")
+                raise BrokenAnswer("the response has a piece of another size than it says")
         while await self._line() != b"\r\n":
             pass
 
     async def _line(self) -> bytes:
-        line = await self._until(b"\r\n", "the answer has a line that is too long")
+        line = await self._until(b"\r\n", "the response has a line that is too long")
         if line is None:
-            raise BrokenAnswer("the connection broke within the answer")
+            raise BrokenAnswer("the connection broke within the response")
         return line
 
     # bytes
@@ -305,14 +305,14 @@ class _Framing(NamedTuple):
         coding = headers.get("Transfer-Encoding", "").lower()
         if coding:
             if coding != "chunked":
-                raise BrokenAnswer(f"the answer is encoded as {coding}")
+                raise BrokenAnswer(f"the response is encoded as {coding}")
             return cls(True, None)
         lengths = set(headers.all("Content-Length"))
         if not lengths:
             return cls(False, None)
         length = lengths.pop()
         if lengths or not length.isascii() or not length.isdecimal():
-            raise BrokenAnswer("the answer has a length that makes no sense")
+            raise BrokenAnswer("the response has a length that makes no sense")
         return cls(False, int(length))
 
 
@@ -345,7 +345,7 @@ class Answered:
 
     def _too_large(self, most: int) -> ValueError:
         self.connection.close()
-        return ValueError(f"the answer is larger than {readable(most)}")
+        return ValueError(f"the response is larger than {readable(most)}")
 
     def _is_plain(self) -> bool:
         return self._coding in ("identity", "")
@@ -358,14 +358,14 @@ class Answered:
                 yield piece
             return
         if self._coding != "gzip":
-            raise BrokenAnswer(f"the answer is packed as {self._coding}")
+            raise BrokenAnswer(f"the response is packed as {self._coding}")
         unpacker = zlib.decompressobj(wbits=31)
         async for piece in sent:
             while piece:
                 try:
                     unpacked = unpacker.decompress(piece, _PIECE)
                 except zlib.error as error:
-                    raise BrokenAnswer(f"the answer cannot be unpacked: {error}") from error
+                    raise BrokenAnswer(f"the response cannot be unpacked: {error}") from error
                 piece = unpacker.unconsumed_tail
                 if unpacked:
                     yield unpacked

@@ -126,7 +126,7 @@ class HttpsTransport(NetworkTransport):
             seconds = self.config.connect_timeout or self.config.timeout
             raise ConnectionFailed(f"{self._base}: no connection within {seconds:g}s") from error
         except TimeoutError as error:
-            silence = silent or f"no answer within {self.config.timeout:g}s"
+            silence = silent or f"no response within {self.config.timeout:g}s"
             raise ConnectionFailed(f"{self._base}: {silence}") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ConnectionFailed(f"{self._base}: {_reason(error)}") from error

@@ -138,7 +138,7 @@ class LightTransport(NetworkTransport):
             seconds = self.config.connect_timeout or self.config.timeout
             raise ConnectionFailed(f"{self._base}: no connection within {seconds:g}s") from error
         except TimeoutError as error:
-            silence = silent or f"no answer within {self.config.timeout:g}s"
+            silence = silent or f"no response within {self.config.timeout:g}s"
             raise ConnectionFailed(f"{self._base}: {silence}") from error
         except (OSError, ValueError) as error:
             why = CLOSED if self._closed else str(error) or type(error).__name__

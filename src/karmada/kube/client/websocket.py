@@ -154,7 +154,7 @@ class PortForward:
 
     def _greeting(self, data: bytes) -> bytes:
         if int.from_bytes(data[:2], "little") != self._port:
-            raise ConnectionFailed(f"the server answered for another port than {self._port}")
+            raise ConnectionFailed(f"the server responded for another port than {self._port}")
         return data[2:]
 
     async def close(self) -> None:

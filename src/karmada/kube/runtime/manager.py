@@ -173,7 +173,7 @@ class Manager:
             await with_timeout(self.clock, self.informers.wait_synced(), self._sync_timeout)
         except TimeoutError:
             missing = ", ".join(
-                f"{i.gvr.group_resource if isinstance(i.gvr, GVR) else i.gvr} ({i.last_error or 'no answer yet'})"
+                f"{i.gvr.group_resource if isinstance(i.gvr, GVR) else i.gvr} ({i.last_error or 'no response yet'})"
                 for i in self.informers.unsynced()
             )
             await self.informers.stop()

@@ -47,7 +47,7 @@ async def with_timeout(clock: Clock, work: Coroutine[Any, Any, T], seconds: floa
         await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise TimeoutError(f"no answer within {seconds:g}s")
+        raise TimeoutError(f"no response within {seconds:g}s")
     finally:
         await cancel_and_wait(*(t for t in (task, timer) if not t.done()))
 

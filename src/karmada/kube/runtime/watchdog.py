@@ -59,7 +59,7 @@ class Stalls:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         yield CounterMetricFamily(
-            "event_loop_stalls", f"Times the event loop did not answer for {THRESHOLD_SECONDS:g} s", value=self.count
+            "event_loop_stalls", f"Times the event loop was blocked for {THRESHOLD_SECONDS:g} s", value=self.count
         )
         yield CounterMetricFamily("event_loop_stall_seconds", "Seconds of these stalls", value=self.seconds)
         yield GaugeMetricFamily("event_loop_longest_stall_seconds", "The longest of them", value=self.longest)

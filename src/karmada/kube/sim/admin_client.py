@@ -48,4 +48,4 @@ class AdminClient:
         except urllib.error.HTTPError as error:
             raise AdminError(json.load(error)["error"]) from None
         except OSError as error:
-            raise AdminError(f"the simulated clusters of {self._folder} do not answer: {error}") from None
+            raise AdminError(f"the simulated clusters of {self._folder} do not respond: {error}") from None

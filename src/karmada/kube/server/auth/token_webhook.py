@@ -56,8 +56,8 @@ class WebhookTokens:
         try:
             answer = await self._webhook.post(review)
         except WebhookCallFailed as error:
-            log.error("The webhook that reviews tokens returned no answer", error)
-            raise TokenError("webhook: no answer") from error
+            log.error("The webhook that reviews tokens returned no response", error)
+            raise TokenError("webhook: no response") from error
         return _status(answer)
 
     def _common(self, wanted: tuple[str, ...], answered: Any) -> tuple[str, ...]:
@@ -71,13 +71,13 @@ def _status(answer: Any) -> Obj:
     """All that is kept of an answer: never the token that it repeats."""
     status = answer.get("status") if isinstance(answer, dict) else None
     if not isinstance(status, dict):
-        raise TokenError("webhook: the answer is no TokenReview")
+        raise TokenError("webhook: the response is no TokenReview")
     return status
 
 
 def _user(info: Obj) -> User:
     name = info.get("username")
     if not isinstance(name, str) or not name:
-        raise TokenError("webhook: the answer names no user")
+        raise TokenError("webhook: the response names no user")
     extra = {str(key): tuple(values) for key, values in (info.get("extra") or {}).items()}
     return authenticated(User(name, info.get("uid") or "", tuple(info.get("groups") or ()), extra))

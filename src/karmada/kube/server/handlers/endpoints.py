@@ -259,7 +259,7 @@ class Endpoints:
         if resource.gvk.kind == "Service":
             raise ServiceUnavailable(f'no endpoints available for service "{info.name}"')
         if resource.gvk.kind == "Node":
-            raise ServiceUnavailable(f"no kubelet answers for node {name}")
+            raise ServiceUnavailable(f"no kubelet responds for node {name}")
         if info.subresource == "log":
             return RawResult(b"", "", 204)
         raise BadRequest(f"pod {name} does not have a host assigned")

@@ -99,7 +99,7 @@ async def relay(raw: web.BaseRequest, response: aiohttp.ClientResponse) -> web.S
     except (aiohttp.ClientError, TimeoutError) as error:
         if raw.transport is not None:
             raw.transport.abort()  # the client must not take half an answer for a whole one
-        raise ConnectionResetError("the backend broke off its answer") from error
+        raise ConnectionResetError("the backend broke off its response") from error
     await answer.write_eof()
     return answer
 

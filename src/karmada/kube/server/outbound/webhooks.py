@@ -103,7 +103,7 @@ class WebhookClient:
             async for piece in response.content.iter_any():
                 answer += piece
                 if len(answer) > MAX_ANSWER:
-                    raise aiohttp.ClientPayloadError("the answer is too large")
+                    raise aiohttp.ClientPayloadError("the response is too large")
             return response.status, bytes(answer)
 
 

@@ -389,7 +389,7 @@ class EtcdStore:
                         return event.revision
                 return 0
         except (Compacted, TimeoutError) as error:
-            raise StoreUnavailable(f"{key}: no answer in time, the outcome of the write is unknown") from error
+            raise StoreUnavailable(f"{key}: no response in time, the outcome of the write is unknown") from error
 
     async def _raw(self, key: str, revision: int) -> bytes:
         answer = await self._range(RangeRequest(key=self.layout.raw(key), revision=revision))

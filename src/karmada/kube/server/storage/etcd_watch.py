@@ -125,7 +125,7 @@ class Stream:
             raise connection.failure(member, error) from error
         except TimeoutError:
             connection.leave(member)
-            raise Unanswered(f"{member.address} does not answer a watch") from None
+            raise Unanswered(f"{member.address} does not respond to a watch") from None
         except asyncio.CancelledError:
             connection.check_cancelled()
             raise
