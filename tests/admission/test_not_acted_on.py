@@ -23,7 +23,12 @@ from tests.support.wire import Http
 ROOT = Path(__file__).parents[2]
 ACTING = ("controllers", "scheduler", "overrides", "members", "joining", "interpreter")
 """The packages whose code makes something happen."""
-QUOTAS = GroupResource("policy.karmada.io", "federatedresourcequotas")
+SERVICES = GroupResource("networking.karmada.io", "multiclusterservices")
+WARNING = "MultiClusterService: stored; nothing acts on it without --feature-gates=MultiClusterService=true"
+SERVICE = {
+    "apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",
+    "metadata": {"name": "web", "namespace": "default"}, "spec": {"types": ["CrossCluster"]},
+}  # fmt: skip
 
 
 def imported() -> Iterator[tuple[str, str]]:
@@ -54,11 +59,11 @@ def _split(kinds: str) -> list[str]:
     return re.sub(r"\([^()]*(\([^()]*\))?[^()]*\)", "", kinds).split(",")
 
 
-def test_a_quota_is_acted_on_where_its_gate_is_on() -> None:
+def test_a_kind_that_needs_a_gate_is_acted_on_where_it_is_on() -> None:
     gates = default_gates()
-    gates.set("FederatedQuotaEnforcement=true")
-    assert warning_of(QUOTAS, Settings()) == "FederatedResourceQuota: stored; nothing acts on it yet"
-    assert warning_of(QUOTAS, Settings(gates=gates)) == ""
+    gates.set("MultiClusterService=true")
+    assert warning_of(SERVICES, Settings()) == WARNING
+    assert warning_of(SERVICES, Settings(gates=gates)) == ""
 
 
 @pytest.fixture
@@ -76,13 +81,9 @@ async def http(tmp_path: Path) -> AsyncIterator[Http]:
 
 
 async def test_a_write_of_such_a_kind_is_stored_with_a_warning(http: Http) -> None:
-    body = {
-        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota",
-        "metadata": {"name": "team"}, "spec": {"overall": {"cpu": "1"}},
-    }  # fmt: skip
-    made = await http("POST", "/apis/policy.karmada.io/v1alpha1/namespaces/default/federatedresourcequotas", body)
+    made = await http("POST", "/apis/networking.karmada.io/v1alpha1/namespaces/default/multiclusterservices", SERVICE)
     assert made.code == 201, made.body
-    assert made.headers["Warning"] == '299 - "FederatedResourceQuota: stored; nothing acts on it yet"'
+    assert made.headers["Warning"] == f'299 - "{WARNING}"'
 
 
 async def test_other_kinds_have_no_warning(http: Http) -> None:
@@ -92,11 +93,7 @@ async def test_other_kinds_have_no_warning(http: Http) -> None:
 
 
 async def test_the_webhook_answers_with_the_warning() -> None:
-    hook = next(hook for hook in VALIDATING if hook.resource.resource == "federatedresourcequotas")
-    obj = {
-        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota",
-        "metadata": {"name": "t", "namespace": "default"}, "spec": {"overall": {"cpu": "1"}},
-    }  # fmt: skip
-    response = await respond(hook, {"operation": "CREATE", "object": obj}, Settings())
+    hook = next(hook for hook in VALIDATING if hook.resource == SERVICES)
+    response = await respond(hook, {"operation": "CREATE", "object": SERVICE}, Settings())
     assert response["allowed"], response
-    assert response["warnings"] == ["FederatedResourceQuota: stored; nothing acts on it yet"]
+    assert response["warnings"] == [WARNING]

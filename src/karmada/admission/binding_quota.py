@@ -1,11 +1,12 @@
 """Federated quotas at the moment a binding is scheduled: what it will use more than before must fit into each quota.
 
 The new total is written into the quota's status before the binding is stored, so that two bindings at the same time
-cannot both take the last bit; a write that loses the race counts again. What is charged for a binding that is refused
-later on is put right by the controller that adds everything up from time to time.
+cannot both take the last bit; a write that loses the race counts again, without what is charged already. What is
+charged for a binding that is refused later on is corrected by the enforcement controller.
 
-Totals are whole numbers (CPU in thousandths, all else in units) of resources that a Pod can request; other names in a
-quota are not counted here. Every total above its limit refuses, also one that was above it before.
+A binding is charged in whole numbers (CPU in thousandths, all else in units) of resources that a Pod can request; other
+names in a quota are not counted here. Each binding is rounded for itself, so that the sum of all changes is, to the
+last unit, what a recount gives. Every total above its limit refuses, also one that was above it before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from karmada.admission.context import Context, Refusal
 from karmada.api.policy import FederatedResourceQuota
 from karmada.kube.kinds.container_rules import is_extended_resource
+from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
 from karmada.kube.objects.quantity import ZERO, Format, Quantity
 from karmada.kube.objects.types import Obj
@@ -33,12 +35,13 @@ async def enforce(binding: Obj, old: Obj | None, context: Context) -> None:
     """Refuse a binding that exceeds a quota of its namespace, and charge the quotas for one that does not."""
     if not context.settings.enabled(GATE) or not _concerned(binding["spec"], old):
         return
-    change = difference(usage(binding), usage(old) if old is not None else {})
+    change = difference(charge(binding), charge(old) if old is not None else {})
     if not change:
         return
+    charged: set[str] = set()
     for tries_left in reversed(range(TRIES)):
         try:
-            await _charge(binding, change, context)
+            await _charge_all(binding, change, context, charged)
             return
         except Conflict as lost:
             if not tries_left:
@@ -47,16 +50,17 @@ async def enforce(binding: Obj, old: Obj | None, context: Context) -> None:
         await context.settings.clock.sleep(PAUSE * (1 + random.random() * JITTER))
 
 
-async def _charge(binding: Obj, change: Amounts, context: Context) -> None:
-    """Raises Conflict when somebody else charged one of the quotas at the same time."""
+async def _charge_all(binding: Obj, change: Amounts, context: Context, charged: set[str]) -> None:
+    """Raises Conflict when somebody else charged one of the quotas at the same time; `charged` are the others."""
     namespace = binding["metadata"].get("namespace") or ""
     try:
         quotas = await context.list(FederatedResourceQuota.gvr, namespace)
     except ApiError as error:
         raise Refusal.failure(f"failed to list FederatedResourceQuotas: {error.message}") from error
-    charged = [(quota, used) for quota in quotas if (used := used_with(quota, change)) is not None]
-    for quota, used in charged:
+    left = [quota for quota in quotas if meta.name(quota) not in charged]
+    for quota, used in [(quota, used) for quota in left if (used := used_with(quota, change)) is not None]:
         await _write(quota, used, binding, context)
+        charged.add(meta.name(quota))
 
 
 def used_with(quota: Obj, change: Amounts) -> Obj | None:
@@ -89,8 +93,8 @@ async def _write(quota: Obj, used: Obj, binding: Obj, context: Context) -> None:
 
 
 def _named(obj: Obj) -> str:
-    meta = obj["metadata"]
-    return f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
+    metadata = obj["metadata"]
+    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
 
 
 # what a binding uses
@@ -107,6 +111,11 @@ def usage(binding: Obj) -> Amounts:
     else:
         _add(used, _request(spec), _replicas(spec))
     return used
+
+
+def charge(binding: Obj) -> Amounts:
+    """What a quota is charged for a binding: its usage in whole numbers, of resources that are counted."""
+    return total({}, usage(binding))
 
 
 def _request(holder: Obj) -> Obj:

@@ -12,11 +12,8 @@ from karmada.admission.context import Settings
 from karmada.kube.objects.gvk import GroupResource
 
 NOT_ACTED_ON: Final[dict[GroupResource, str]] = {
-    GroupResource("policy.karmada.io", "federatedresourcequotas"): "FederatedResourceQuota",
     GroupResource("search.karmada.io", "resourceregistries"): "ResourceRegistry",
 }
-_BY_GATE: Final[dict[str, str]] = {"FederatedResourceQuota": "FederatedQuotaEnforcement"}
-"""Kinds that admission itself acts on where this gate is on."""
 _NEEDS_GATE: Final = {GroupResource("networking.karmada.io", "multiclusterservices"): "MultiClusterService"}
 """Kinds whose controllers run only where the gate of the same name is on."""
 
@@ -28,7 +25,4 @@ def warning_of(resource: GroupResource, settings: Settings) -> str:
         text = f"{needed}: stored; nothing acts on it without --feature-gates={needed}=true"
         return "" if settings.enabled(needed) else text
     kind = NOT_ACTED_ON.get(resource, "")
-    gate = _BY_GATE.get(kind)
-    if not kind or (gate is not None and settings.enabled(gate)):
-        return ""
-    return f"{kind}: stored; nothing acts on it yet"
+    return f"{kind}: stored; nothing acts on it yet" if kind else ""

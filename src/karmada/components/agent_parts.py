@@ -41,4 +41,4 @@ def agent_rows(
 
 def check(flag: Sequence[str]) -> None:
     """ValueError for an unknown entry of --controllers."""
-    rows.check(flag, rows.names(agent_rows(), ()))
+    rows.check(flag, rows.names(agent_rows()))

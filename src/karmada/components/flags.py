@@ -361,7 +361,11 @@ controller_flags = together(
         for name, (count, what) in _WORKERS.items()
     ),
     ignored("--concurrent-dependent-resource-syncs", "dependencies are synced together with their bindings."),
-    ignored("--federated-resource-quota-sync-period", "federated quotas are not synced here yet."),
+    duration(
+        "--federated-resource-quota-sync-period",
+        "5m",
+        "How often the totals of FederatedResourceQuotas are compared with the bindings (FederatedQuotaEnforcement).",
+    ),
     autoscaling_flags,
 )
 
@@ -412,6 +416,7 @@ def _not_positive(given: Given) -> list[FieldError]:
         *(f"cluster_{name}" for name in ("status_update_frequency", "success_threshold", "failure_threshold")),
         *(f"cluster_{name}" for name in ("monitor_period", "monitor_grace_period", "startup_grace_period")),
         *(f"concurrent_{name.replace('-', '_')}_syncs" for name in _WORKERS),
+        "federated_resource_quota_sync_period",
         "horizontal_pod_autoscaler_sync_period",
     ]
     return [

@@ -33,6 +33,9 @@ from karmada.controllers.failover.remedies import Remedies
 from karmada.controllers.failover.taint_manager import TaintManager
 from karmada.controllers.failover.taint_policies import ClusterTaintPolicies
 from karmada.controllers.federated_hpa.controller import FederatedHpas
+from karmada.controllers.federated_resource_quota.enforcement import QuotaEnforcement
+from karmada.controllers.federated_resource_quota.status import QuotaStatus
+from karmada.controllers.federated_resource_quota.sync import QuotaSync
 from karmada.controllers.hpa_scale_target_marker import HpaScaleTargetMarker
 from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
 from karmada.controllers.networking.endpointslice_collect import EndpointSliceCollect
@@ -47,15 +50,6 @@ from karmada.controllers.unified_auth import UnifiedAuth
 from karmada.controllers.workload_rebalancer import WorkloadRebalancers
 from karmada.kube.objects.types import Obj
 from karmada.overrides.triggers import Triggers
-
-NOT_BUILT = frozenset(
-    {
-        "federatedResourceQuotaEnforcement",
-        "federatedResourceQuotaStatus",
-        "federatedResourceQuotaSync",
-    }
-)
-"""Controllers of Karmada that do not exist here yet; their names are accepted."""
 
 
 def _nothing(_reference: Obj) -> bool:
@@ -108,6 +102,10 @@ def _across_clusters(context: Context) -> bool:
     return context.gates.enabled("MultiClusterService")
 
 
+def _enforces_quotas(context: Context) -> bool:
+    return context.gates.enabled("FederatedQuotaEnforcement")
+
+
 def _application_failover(shared: Shared) -> list[Part]:
     return [ApplicationFailover(shared.context, kind, shared.interpreter) for kind in KINDS]
 
@@ -131,6 +129,9 @@ CONTROLLERS: Sequence[Row] = (
     Row("workloadRebalancer", lambda shared: [WorkloadRebalancers(shared.context)]),
     Row("cronFederatedHorizontalPodAutoscaler", lambda shared: [CronFederatedHPAs(shared.context)]),
     Row("federatedHorizontalPodAutoscaler", lambda shared: [FederatedHpas(shared.context)]),
+    Row("federatedResourceQuotaSync", lambda shared: [QuotaSync(shared.context)]),
+    Row("federatedResourceQuotaStatus", lambda shared: [QuotaStatus(shared.context)]),
+    Row("federatedResourceQuotaEnforcement", lambda shared: [QuotaEnforcement(shared.context)], when=_enforces_quotas),
     Row("serviceExport", lambda shared: [ServiceExports(shared.context)]),
     Row("endpointSlice", lambda shared: [ImportedSlices(shared.context)]),
     Row("serviceImport", lambda shared: [ServiceImports(shared.context)]),
@@ -147,7 +148,7 @@ PROPAGATION = ("binding", "execution", "bindingStatus")
 
 def names() -> list[str]:
     """What --controllers may name, in alphabetical order."""
-    return rows.names(CONTROLLERS, NOT_BUILT)
+    return rows.names(CONTROLLERS)
 
 
 def check(flag: Sequence[str]) -> None:

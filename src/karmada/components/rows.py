@@ -92,10 +92,10 @@ def is_enabled(name: str, flag: Sequence[str], *, by_default: bool = True) -> bo
     return by_default and EVERYTHING in flag
 
 
-def names(rows: Iterable[Row], not_built: Iterable[str]) -> list[str]:
+def names(rows: Iterable[Row]) -> list[str]:
     """What --controllers may name, in alphabetical order."""
     built = {row.name for row in rows if row.optional}
-    return sorted({*built, WITH_EXECUTION, *not_built}, key=str.lower)
+    return sorted({*built, WITH_EXECUTION}, key=str.lower)
 
 
 def check(flag: Sequence[str], known: Sequence[str]) -> None:

@@ -65,6 +65,7 @@ class Settings:
     """Whether members may be reached over plain HTTP, which sends their credentials in the clear."""
     skipped_propagating_apis: str = ""
     skipped_propagating_namespaces: tuple[str, ...] = ("kube-.*",)
+    federated_resource_quota_sync_period: float = 300.0
     horizontal_pod_autoscaler_sync_period: float = 15.0
     horizontal_pod_autoscaler_downscale_stabilization: float = 300.0
     horizontal_pod_autoscaler_tolerance: float = 0.1

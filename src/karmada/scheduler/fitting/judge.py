@@ -88,12 +88,12 @@ def exceeded(situation: Situation, targets: Sequence[Obj]) -> str:
     """What the first quota that refuses the result says; "" if none does."""
     if not situation.quotas:
         return ""
-    from karmada.admission.binding_quota import difference, usage, used_with
+    from karmada.admission.binding_quota import charge, difference, used_with
     from karmada.admission.context import Refusal
 
     charged = (situation.original or situation.request).spec
     spec = {**situation.request.spec, "clusters": list(targets)}
-    change = difference(usage({"spec": spec}), usage({"spec": charged}))
+    change = difference(charge({"spec": spec}), charge({"spec": charged}))
     for quota in situation.quotas:
         try:
             used_with(quota, change)

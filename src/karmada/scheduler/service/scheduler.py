@@ -2,7 +2,8 @@
 
 Decisions are made one after the other; their writes overlap, so that many wait for the disk together. A write counts at
 once, before the informer has it, and its own event triggers nothing. A failure that a retry may fix is requeued after a
-pause; a binding that no cluster fits waits until something changes.
+pause; a binding that no cluster fits waits until something changes. One that a quota refused is also tried as soon as
+a quota of its namespace has more left.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from karmada.api.cluster import Cluster
+from karmada.api.policy import FederatedResourceQuota
 from karmada.api.work import ClusterResourceBinding, ResourceBinding
 from karmada.kube.client.transport import ConnectionFailed
 from karmada.kube.objects import meta
@@ -37,6 +39,7 @@ from karmada.scheduler.service.triggers import (
     bindings_for,
     bindings_of_kinds,
     concerns_bindings,
+    frees_quota,
     index_by_kind,
     index_by_placement,
     is_known,
@@ -47,6 +50,8 @@ COMPONENT = "karmada-scheduler"
 QUEUE = "scheduler-queue"
 SUCCEEDED, FAILED = "ScheduleBindingSucceed", "ScheduleBindingFailed"
 _WORKERS = 64
+_FREED_SECONDS = 1.0
+"""Quotas become free bit by bit: what they refused is tried again at most so often."""
 
 Kind = type[ResourceBinding] | type[ClusterResourceBinding]
 log = get_logger("scheduler")
@@ -89,6 +94,8 @@ class BindingScheduler(Reconciler):
         """
         self._touched: set[Key] = set()
         """Bindings that a changed cluster may concern."""
+        self._refused: dict[str, set[Key]] = {}
+        """Bindings that a quota refused, by namespace."""
         self._add: Callable[[Key, int], None] = lambda _key, _priority: None
         self._queue: Lanes[Key] | None = None
         indexes = {BY_PLACEMENT: index_by_placement, BY_KIND: index_by_kind}
@@ -101,6 +108,12 @@ class BindingScheduler(Reconciler):
             Watch(self._kind.gvr, when=self._counted, priority=self._priority if core.by_priority else 0),
             Watch(Cluster.gvr, map_to=_no_keys),
         )
+        if kind is ResourceBinding and context.gates.enabled("FederatedQuotaEnforcement"):
+            quotas = FederatedResourceQuota.gvr
+            self.watches = (
+                *self.watches,
+                Watch(quotas, when=frees_quota, map_to=self._refused_by, after=_FREED_SECONDS),
+            )
 
     def attach(self, add: Callable[[Key, int], None]) -> None:
         self._add = add
@@ -147,9 +160,13 @@ class BindingScheduler(Reconciler):
         key = key_of(binding)
         self._decided.pop(key, None)
         self._touched.discard(key)
+        self._forget_refusal(key)
         self._core.pauses.forget(key)
         if self._kind is ResourceBinding:
             self._core.forget(key)
+
+    def _refused_by(self, quota: Obj) -> Iterable[Key]:
+        return sorted(self._refused.get(meta.namespace(quota), ()))
 
     def _cluster_changed(self, old: Obj | None, new: Obj | None) -> None:
         found: set[Key] = set()
@@ -173,6 +190,7 @@ class BindingScheduler(Reconciler):
         self._touched.discard(key)
         self._decided.pop(key, None)
         self._core.pauses.over(key)
+        self._forget_refusal(key)
         try:
             report = await self._schedule(key, binding)
         except NotFound:
@@ -184,6 +202,8 @@ class BindingScheduler(Reconciler):
             return self._again(key, binding)
         if report is None or not report.retry:
             return self._settled(key)
+        if report.reason == Reason.QUOTA_EXCEEDED:
+            self._refused.setdefault(key.namespace, set()).add(key)
         return self._again(key, binding, no_room=report.reason == Reason.UNSCHEDULABLE)
 
     def _is_decided(self, key: Key, binding: Obj) -> bool:
@@ -319,6 +339,13 @@ class BindingScheduler(Reconciler):
         return kind[0].lower() + kind[1:]
 
     # retries
+
+    def _forget_refusal(self, key: Key) -> None:
+        refused = self._refused.get(key.namespace)
+        if refused is not None:
+            refused.discard(key)
+            if not refused:
+                del self._refused[key.namespace]
 
     def _settled(self, key: Key) -> Result:
         self._core.pauses.forget(key)

@@ -7,6 +7,7 @@ and none of them is read.
 A cluster that serves a kind anew concerns the bindings of that kind whose affinity selects it: a custom resource is
 often made before its definition has come everywhere. One that is known not to serve a kind any more concerns those that
 it has.
+A FederatedResourceQuota that leaves more than before concerns the bindings of its namespace that a quota refused.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import orjson
 from karmada.api import well_known
 from karmada.api.matching import cluster_matches
 from karmada.kube.objects import meta
+from karmada.kube.objects.quantity import Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.informer import Informer
 from karmada.kube.runtime.keys import Key, key_of
@@ -91,6 +93,21 @@ def bindings_of_kinds(cluster: Obj, changed: ServedKinds, bindings: Informer, ou
         for binding in bindings.by_index(BY_KIND, kind):
             if name in targets_of(binding) and ours.served(binding):
                 yield key_of(binding)
+
+
+def frees_quota(old: Obj | None, new: Obj | None) -> bool:
+    """Whether a quota refuses less than before: a higher limit or none, or less that is used of it."""
+    if old is None:
+        return False
+    return new is None or any(
+        name not in left or left[name] > amount for left in (_left(new),) for name, amount in _left(old).items()
+    )
+
+
+def _left(quota: Obj) -> dict[str, Quantity]:
+    used = (quota.get("status") or {}).get("overallUsed") or {}
+    overall = (quota.get("spec") or {}).get("overall") or {}
+    return {name: Quantity.parse(limit) - Quantity.parse(used.get(name, 0)) for name, limit in overall.items()}
 
 
 def targets_of(binding: Obj) -> set[str]:

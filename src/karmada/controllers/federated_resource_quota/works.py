@@ -1,0 +1,29 @@
+"""Works that carry the ResourceQuota of a FederatedResourceQuota to a cluster, found by their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from karmada.api import well_known
+from karmada.kube.objects import meta
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.keys import Key
+
+BY_QUOTA: Final = "FederatedResourceQuota"
+"""An index of Works: those of a quota."""
+
+
+def quotas_of(work: Obj) -> Iterable[Key]:
+    """The quota that a Work belongs to, if it belongs to one."""
+    labels = meta.labels(work)
+    namespace, name = labels.get(well_known.QUOTA_NAMESPACE), labels.get(well_known.QUOTA_NAME)
+    return (Key(namespace, name),) if namespace and name else ()
+
+
+def quota_index(work: Obj) -> Iterable[str]:
+    return map(str, quotas_of(work))
+
+
+def cluster_of(work: Obj) -> str:
+    return well_known.cluster_of_namespace(meta.namespace(work)) or ""
