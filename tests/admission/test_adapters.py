@@ -305,9 +305,9 @@ async def test_a_question_that_cannot_be_read_is_refused(body: bytes, code: int,
 
 
 async def test_operations_and_subresources_that_were_not_requested_are_let_through(webhook: Webhook) -> None:
-    question = review("CREATE", propagation(**TWICE), None)
-    question["request"]["subResource"] = "status"
-    for request in (question, review("DELETE", None, propagation())):
+    of_status = review("CREATE", propagation(**TWICE), None)
+    of_status["request"]["subResource"] = "status"
+    for request in (of_status, review("DELETE", None, propagation())):
         response = (await webhook.post("validate-propagationpolicy", orjson.dumps(request)))["response"]
         assert response == {"uid": "1-2-3", "allowed": True, "status": {"code": 200}}
 

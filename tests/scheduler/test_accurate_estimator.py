@@ -107,7 +107,7 @@ async def test_one_cluster_that_fails_discards_all_answers(fleet: FakeEstimators
     text = "gRPC request cluster(m2) estimator error when calling MaxAvailableReplicas: boom"
     assert decision.attempts[0].estimate.failures == [("scheduler-estimator", text)]
     fleet.answers["m2"] = 8
-    assert shown(await schedule_remotely(Request(spec), CLUSTERS, local, [accurate])) == {"m2": 8}, "asked again"
+    assert shown(await schedule_remotely(Request(spec), CLUSTERS, local, [accurate])) == {"m2": 8}, "requested again"
 
 
 async def test_a_burst_waits_once_for_an_estimator_that_hangs(

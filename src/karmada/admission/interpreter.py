@@ -1,6 +1,6 @@
-"""ResourceInterpreterCustomization: one answer to each question about a kind, and in Lua that compiles.
+"""ResourceInterpreterCustomization: one script for each operation of a kind, in Lua that compiles.
 
-Only what a kind depends on may be answered by several objects: their answers are added up.
+Only dependencies may be declared by several objects: they are added up.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rules as a webhook: an AdmissionReview in, an AdmissionReview out.
 
-What a mutating hook did to the object goes back as a JSON patch. A question that cannot be read is answered with a
+What a mutating hook did to the object goes back as a JSON patch. A review that cannot be read is answered with a
 refusal, too: a kube-apiserver understands nothing else.
 """
 

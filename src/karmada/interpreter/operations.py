@@ -1,4 +1,4 @@
-"""The questions about a resource, and the shapes of the answers.
+"""The operations of the interpreter on a resource, and the shapes of their results.
 
 The texts of the operations are what customizations and webhooks call them; methods have Python's names for the same.
 """

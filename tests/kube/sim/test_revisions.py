@@ -96,9 +96,9 @@ async def test_an_old_template_takes_its_revision_again_and_makes_it_the_newest(
 async def test_a_name_that_is_taken_raises_the_collision_count(tmp_path: Path) -> None:
     async with kept(tmp_path) as (cluster, revisions, workload):
         data = patch_of(workload)
-        stranger = {"metadata": {"name": f"d-{hash_of(data, 0)}"}, "data": {"other": 1}, "revision": 1}
+        foreign = {"metadata": {"name": f"d-{hash_of(data, 0)}"}, "data": {"other": 1}, "revision": 1}
         base = {"apiVersion": "apps/v1", "kind": "ControllerRevision"}
-        await cluster.client.create(CONTROLLER_REVISIONS, {**base, **stranger}, "default")
+        await cluster.client.create(CONTROLLER_REVISIONS, {**base, **foreign}, "default")
         made, collisions = await revisions.latest(workload, [], 0)
         assert collisions == 1
         assert made["metadata"]["name"] == f"d-{hash_of(data, 1)}" != f"d-{hash_of(data, 0)}"

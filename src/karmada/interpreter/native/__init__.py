@@ -1,1 +1,1 @@
-"""What is known of Kubernetes' own kinds (and of ServiceImport): one module for each question, by kind in tables."""
+"""What is known of Kubernetes' own kinds (and of ServiceImport): one module for each operation, by kind in tables."""

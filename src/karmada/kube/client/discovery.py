@@ -304,5 +304,5 @@ class RESTMapper:
         return found
 
     def _may_refresh(self) -> bool:
-        """A reading under way started before the question came, but is the newest answer there will soon be."""
+        """A reading under way started before this lookup, but is the newest there will soon be."""
         return self._reading is not None or self._clock.monotonic() - self._read_at >= self._min_interval

@@ -1,7 +1,7 @@
 """Schemas of the built-in kinds, compiled from the OpenAPI definitions that the kubernetes-validate package ships.
 
 The package has one file of definitions for each Kubernetes version; it is found without importing the package. The
-first question about a version reads its file once, compiles all of it into Nodes (a few tens of milliseconds) and lets
+first lookup in a version reads its file once, compiles all of it into Nodes (a few tens of milliseconds) and lets
 the parsed text go: nodes carry no descriptions, and equal leaves are one Node, so a version costs little memory. The
 text is read again when OpenAPI documents are made. What a field's Go type adds to the published schema (is it left out
 when empty, is it always there) comes from the table of schema.wire.

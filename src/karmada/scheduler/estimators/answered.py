@@ -1,6 +1,6 @@
 """An estimator whose estimates are known already: those that another process got a moment ago.
 
-As with every estimator that sends requests, there is no estimate at all if one of the clusters in question failed.
+As with every estimator that sends requests, there is no estimate at all if one of the candidate clusters failed.
 """
 
 from __future__ import annotations

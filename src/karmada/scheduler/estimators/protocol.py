@@ -92,7 +92,7 @@ Estimator = LocalEstimator | RemoteEstimator
 
 
 def divided(estimators: Iterable[Estimator]) -> tuple[list[LocalEstimator], list[RemoteEstimator]]:
-    """Those that compute and those that are awaited; `isinstance` cannot tell, as it compares names of methods only."""
+    """Those that compute and those that are awaited; `isinstance` compares names of methods only."""
     local: list[LocalEstimator] = []
     remote: list[RemoteEstimator] = []
     for one in estimators:

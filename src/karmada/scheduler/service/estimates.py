@@ -1,7 +1,7 @@
 """What the estimators of a running scheduler report for a workload: for predictions outside its process.
 
-Every cluster is estimated on its own, also those that the workload would not go to: whoever wants to know what would
-happen if it did needs those, too. The general estimator is left out, as anyone can compute what it does.
+Every cluster is estimated on its own, also those that the workload would not go to: predictions of
+other placements need those, too. The general estimator is left out, as anyone can compute what it does.
 """
 
 from __future__ import annotations

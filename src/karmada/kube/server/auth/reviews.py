@@ -31,7 +31,7 @@ async def review(
     namespace: str = "",
     now: float = 0.0,
 ) -> Obj:
-    """The posted object with its answer. `namespace` is the request's; Invalid or BadRequest for a bad question."""
+    """The posted object with its status. `namespace` is the request's; Invalid or BadRequest for a bad review."""
     if kind == "TokenReview":
         return await _token_review(obj, authenticator)
     if kind == "SelfSubjectReview":

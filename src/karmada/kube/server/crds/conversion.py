@@ -98,7 +98,7 @@ def conversion_review(version: str, uid: str, desired: str, objects: list[Obj]) 
 
 
 def read_response(answer: bytes, version: str, uid: str, desired: str, objects: list[Obj]) -> list[Obj]:
-    """The converted objects of an answer, checked against the question."""
+    """The converted objects of a response, checked against the request."""
     try:
         review = orjson.loads(answer)
     except orjson.JSONDecodeError as error:

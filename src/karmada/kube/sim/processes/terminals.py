@@ -18,7 +18,7 @@ from karmada.kube.sim.processes import spawning
 _CHUNK = 1 << 16
 _END_OF_INPUT = b"\x04"
 TERM = "xterm"
-"""The sort of terminal that a program is told it has, unless its container says otherwise."""
+"""TERM of a program in a terminal, unless its container sets another."""
 
 
 class PseudoTerminal:
