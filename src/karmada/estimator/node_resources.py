@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import orjson
 
 from karmada.estimator.answers import Answers
+from karmada.estimator.assumed import Placed
 from karmada.estimator.matching import claim_of
 from karmada.estimator.resources import demand_of, on_node
 from karmada.estimator.results import Code, Result
@@ -25,6 +26,7 @@ class NodeResourceEstimator:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._answers = Answers(snapshot)
+        self._placed: Placed[Room] = Placed()
         self._sets: dict[bytes, int] = {}
         self._sets_version = -1
 
@@ -64,7 +66,7 @@ class NodeResourceEstimator:
 
     def _with(self, assumed: Sequence[Assumption]) -> Room:
         """With as much as fits of what was placed here a moment ago."""
-        room = self._snapshot.room.copy()
-        for assumption in assumed:
-            place_one_set(room, self._components(assumption.components))
-        return room
+        return self._placed.state(self._snapshot.version, assumed, self._snapshot.room.copy, self._place)
+
+    def _place(self, room: Room, assumption: Assumption) -> None:
+        place_one_set(room, self._components(assumption.components))

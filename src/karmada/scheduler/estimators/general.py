@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from karmada.estimator.amounts import Ints
+from karmada.estimator.assumed import Placed
 from karmada.estimator.resources import Demand, demand_key, demand_of, on_node
 from karmada.estimator.room import PODS_PER_NODE, Room
 from karmada.estimator.simulation import Component, place_one_set
@@ -29,6 +30,7 @@ class GeneralEstimator:
     def __init__(self, *, models: bool = True) -> None:
         """`models`: whether models of nodes are used."""
         self._models = models
+        self._placed: dict[str, Placed[_Left]] = {}
 
     def estimate(self, request: EstimateRequest) -> Ints:
         return self._sets(request) if request.sets else self._replicas(request)
@@ -56,18 +58,16 @@ class GeneralEstimator:
                 room[place] = self._with_assumed(fleet, slot, demand, assumed)
 
     def _with_assumed(self, fleet: Fleet, slot: int, demand: Demand | None, assumed: Sequence[Assumption]) -> int:
-        here = fleet.capacity.rows(np.array([slot]))
-        for assumption in assumed:
-            for component in assumption.components:
-                _take_off(here, demand_of(component.get("replicaRequirements")), component.get("replicas") or 0)
-        by_summary = int(replicas_in(here, demand, models=False)[0])
-        grades = grades_of(fleet.cluster(slot)) if self._models and demand is not None else None
-        if grades is None or demand is None or not here.pods[0]:
+        cluster = fleet.cluster(slot)
+        placed = self._placed.get(fleet.names[slot])
+        if placed is None:
+            placed = self._placed[fleet.names[slot]] = Placed()
+        left = placed.state(id(cluster), assumed, lambda: _Left(fleet, slot, self._models), _Left.place)
+        by_summary = int(replicas_in(left.summary, demand, models=False)[0])
+        pods = int(left.summary.pods[0])
+        if left.nodes is None or demand is None or not pods:
             return by_summary
-        room = Room.of_grades(grades)
-        for assumption in assumed:
-            place_one_set(room, [Component.of(component) for component in assumption.components])
-        return min(int(here.pods[0]), room.replicas(on_node(demand)), MAX_REPLICAS)
+        return min(pods, left.nodes.replicas(on_node(demand)), MAX_REPLICAS)
 
     # sets of components
 
@@ -84,6 +84,24 @@ class GeneralEstimator:
             if assumed:
                 room[place] = sets_in(fleet.cluster(slot), components, assumed, models=self._models)
         return room
+
+
+class _Left:
+    """What one cluster has left by its summary and, if it models its nodes, on those."""
+
+    def __init__(self, fleet: Fleet, slot: int, models: bool) -> None:
+        self.cluster = fleet.cluster(slot)
+        """Held, so that no other object has its id."""
+        self.summary = fleet.capacity.rows(np.array([slot]))
+        grades = grades_of(self.cluster) if models else None
+        self.nodes = None if grades is None else Room.of_grades(grades)
+
+    def place(self, assumption: Assumption) -> None:
+        for component in assumption.components:
+            demand = demand_of(component.get("replicaRequirements"))
+            _take_off(self.summary, demand, component.get("replicas") or 0)
+        if self.nodes is not None:
+            place_one_set(self.nodes, [Component.of(component) for component in assumption.components])
 
 
 def replicas_in(room: Capacity, demand: Demand | None, models: bool) -> Ints:
