@@ -32,6 +32,7 @@ from karmada.kube.client.client import Client
 from karmada.kube.client.transport import Call, Transport, WatchEvent
 from karmada.kube.objects.clock import RealClock
 from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.features import FeatureGates
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.tuning import tune_garbage_collection
 from karmada.kube.server.app import ApiServer
@@ -41,9 +42,10 @@ _CLUSTERS, _PROCESSES = 50, 2
 _NODES, _PODS = 100, 400
 _CHANGES_A_SECOND = 100
 _MAKERS = 16
-_SUMMARIES, _IN_PROCESS, _GRPC, _DIFFERENT = (
+_SUMMARIES, _IN_PROCESS, _PROTECTED, _GRPC, _DIFFERENT = (
     "by summaries alone",
     "in-process",
+    "in-process, overcommit protection",
     "gRPC",
     "gRPC, no two requests alike",
 )
@@ -59,6 +61,7 @@ class WithEstimators:
     figures = (
         Figure(name=_SUMMARIES, unit="/s", better="higher"),
         Figure(name=_IN_PROCESS, unit="/s", better="higher", goals=_GOAL),
+        Figure(name=_PROTECTED, unit="/s", better="higher"),
         Figure(name=_GRPC, unit="/s", better="higher", goals=_GOAL),
         Figure(name=_DIFFERENT, unit="/s", better="higher"),
     )
@@ -71,7 +74,7 @@ class WithEstimators:
             meter = Meter({"scheduler and server": os.getpid(), **pids})
             for number, how in enumerate(figure.name for figure in self.figures):
                 place.progress(how)
-                async with serving(place.folder / str(number)) as server, _estimators(how == _IN_PROCESS) as local:
+                async with serving(place.folder / str(number)) as server, _estimators(*_local(how)) as local:
                     rate, cpu = await _run(server, how, size, local, ports)
                 figures[how], costs[f"CPU, {how}, s"] = rate, cpu
             uses = meter.use()
@@ -96,7 +99,7 @@ async def _run(
     if calls:
         for name, port in ports.items():
             await client.create(SERVICES, _service(name, port))
-    assembly = Assembly(lambda name: server.client(user_agent=name), name="karmada-scheduler")
+    assembly = Assembly(lambda name: server.client(user_agent=name), name="karmada-scheduler", gates=_gates(how))
     assembly.add_scheduler(
         estimators=[InProcessEstimator(local)] if local else [], client=ClientOptions() if calls else None
     )
@@ -105,6 +108,17 @@ async def _run(
     async with assembly.manager:
         await done.wait()
         return count / (time.perf_counter() - began), time.process_time() - cpu
+
+
+def _local(how: str) -> tuple[Iterable[int], FeatureGates]:
+    """The clusters whose estimators are in this process."""
+    return range(_CLUSTERS if how in (_IN_PROCESS, _PROTECTED) else 0), _gates(how)
+
+
+def _gates(how: str) -> FeatureGates:
+    gates = default_gates()
+    gates.set(f"SchedulingOvercommitProtection={str(how == _PROTECTED).lower()}")
+    return gates
 
 
 def _with_cpu(spec: Obj, number: int) -> Obj:
@@ -150,17 +164,13 @@ class _Member(Transport):
 
 
 @asynccontextmanager
-async def _estimators(
-    wanted: bool, numbers: Iterable[int] = range(_CLUSTERS)
-) -> AsyncIterator[dict[str, ClusterEstimator]]:
+async def _estimators(numbers: Iterable[int], gates: FeatureGates) -> AsyncIterator[dict[str, ClusterEstimator]]:
     """Estimators of these clusters, in which pods come and go."""
     found: dict[str, ClusterEstimator] = {}
     members: list[Informers] = []
-    for number in numbers if wanted else ():
+    for number in numbers:
         informers = Informers(Client(_Member(number)))
-        estimator = found[cluster_name(number)] = ClusterEstimator(
-            cluster_name(number), informers, default_gates(), RealClock()
-        )
+        estimator = found[cluster_name(number)] = ClusterEstimator(cluster_name(number), informers, gates, RealClock())
         estimator.start()
         informers.start()
         await informers.wait_synced()
@@ -196,7 +206,7 @@ def _processes(place: Place) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
 async def _serve(numbers: Iterable[int]) -> None:
     from karmada.estimator.server import EstimatorServer
 
-    async with _estimators(True, numbers) as estimators:
+    async with _estimators(numbers, default_gates()) as estimators:
         servers = {name: EstimatorServer(one, host="127.0.0.1") for name, one in estimators.items()}
         for server in servers.values():
             await server.start()
