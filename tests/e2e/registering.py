@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.e2e.fleets import Fleet
@@ -12,6 +14,18 @@ from tests.support.programs import Program, Result
 
 NAME = "m1"
 KINDS = "namespaces,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,leases"
+
+
+def wait(side: Program, name: str, until: str, *, namespace: str = "default") -> None:
+    side("wait", "-n", namespace, name, until, "--timeout=60s", timeout=70)
+
+
+@contextmanager
+def registering(folder: Path, kubectl: str) -> Iterator[Registering]:
+    """A control plane and a cluster that has not registered yet; its pods run as processes."""
+    with Fleet(folder, kubectl) as fleet:
+        fleet.create(NAME, "--run-processes")
+        yield Registering(fleet, folder, kubectl)
 
 
 class Registering:
@@ -41,6 +55,17 @@ class Registering:
 
     def register(self, *flags: str) -> Result:
         return self.member(*self.printed(), *flags, timeout=120)
+
+    def join(self) -> None:
+        """Register, and wait until the cluster is ready."""
+        self.register()
+        self.fleet.until_ready(NAME)
+
+    def propagate(self, manifests: str, *objects: str, namespace: str = "default") -> None:
+        """Apply manifests in the control plane, and wait until these objects are in the cluster, in this order."""
+        self.karmada("apply", "-f", "-", stdin=manifests)
+        for name in objects:
+            wait(self.member, name, "--for=create", namespace=namespace)
 
     def names(self) -> dict[str, set[str]]:
         """What is on either side, of the kinds that registering creates."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.fleets import Fleet
-from tests.e2e.registering import NAME, Registering
+from tests.e2e.registering import NAME, Registering, registering, wait
 from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
@@ -56,18 +55,11 @@ IMAGE = "jsonpath={.spec.template.spec.containers[0].image}"
 @pytest.fixture(scope="module")
 def pull(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Registering]:
     """A registered cluster, to which a Deployment with its ConfigMap and namespace is propagated."""
-    folder = tmp_path_factory.mktemp("pull")
-    with Fleet(folder, kubectl_path) as fleet:
-        fleet.create(NAME, "--run-processes")
-        registering = Registering(fleet, folder, kubectl_path)
-        registering.register()
-        fleet.until_ready(NAME)
-        registering.karmada("apply", "-f", "-", stdin=SHOP)
-        registering.member("wait", "namespace/shop", "--for=create", "--timeout=60s", timeout=70)
-        registering.member("wait", "-n", "shop", "deployment/web", "--for=create", "--timeout=60s", timeout=70)
-        available = ("-n", "shop", "deployment/web", "--for=condition=Available", "--timeout=60s")
-        registering.member("wait", *available, timeout=70)
-        yield registering
+    with registering(tmp_path_factory.mktemp("pull"), kubectl_path) as found:
+        found.join()
+        found.propagate(SHOP, "namespace/shop", "deployment/web", namespace="shop")
+        wait(found.member, "deployment/web", "--for=condition=Available", namespace="shop")
+        yield found
 
 
 def test_overrides_and_dependencies_arrive_and_the_status_comes_back(pull: Registering) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from karmada.api.cluster import Cluster
-from tests.e2e.fleets import Fleet
-from tests.e2e.registering import NAME, Registering
+from tests.e2e.registering import NAME, Registering, registering, wait
 from tests.support.eventually import eventually_blocking
 
 pytestmark = pytest.mark.e2e
@@ -33,12 +32,10 @@ spec:
 """
 
 
-@pytest.fixture(scope="module")
-def registering(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Registering]:
-    folder = tmp_path_factory.mktemp("register")
-    with Fleet(folder, kubectl_path) as fleet:
-        fleet.create(NAME, "--run-processes")
-        yield Registering(fleet, folder, kubectl_path)
+@pytest.fixture(scope="module", name="registering")
+def new_cluster(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Registering]:
+    with registering(tmp_path_factory.mktemp("register"), kubectl_path) as found:
+        yield found
 
 
 def test_a_cluster_registers_works_and_leaves_without_a_trace(registering: Registering) -> None:
@@ -53,10 +50,9 @@ def test_a_cluster_registers_works_and_leaves_without_a_trace(registering: Regis
     row = karmada("get", "clusters").lines[1].split()
     assert (row[0], row[2], row[3]) == (NAME, "Pull", "True")
 
-    karmada("apply", "-f", "-", stdin=WEB)
-    member("wait", "deployment/web", "--for=create", "--timeout=60s", timeout=70)
-    member("wait", "deployment/web", "--for=condition=Available", "--timeout=60s", timeout=70)
-    karmada("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s", timeout=70)
+    registering.propagate(WEB, "deployment/web")
+    wait(member, "deployment/web", "--for=condition=Available")
+    wait(karmada, "deployment/web", "--for=jsonpath={.status.readyReplicas}=2")
 
     refused = karmada("karmada", "join", "again", "--cluster-kubeconfig", str(registering.config), check=False)
     assert (refused.code, "or the cluster name again has been registered" in refused.err) == (1, True)
@@ -80,10 +76,8 @@ def test_a_cluster_registers_works_and_leaves_without_a_trace(registering: Regis
 
 def test_a_cluster_that_leaves_takes_what_was_propagated_with_it(registering: Registering) -> None:
     member, karmada = registering.member, registering.karmada
-    registering.register()
-    registering.fleet.until_ready(NAME)
-    karmada("apply", "-f", "-", stdin=WEB)
-    member("wait", "deployment/web", "--for=create", "--timeout=60s", timeout=70)
+    registering.join()
+    registering.propagate(WEB, "deployment/web")
     left = member("karmada", "unregister", NAME, "--cluster-kubeconfig", str(registering.config), timeout=120)
     assert "ClusterRole/system:karmada:m1:agent\n" in left.err
     for namespace in ("default", "karmada-system"):
@@ -94,10 +88,8 @@ def test_a_cluster_that_leaves_takes_what_was_propagated_with_it(registering: Re
 def test_a_deleted_cluster_is_emptied_by_its_agent(registering: Registering) -> None:
     """The agent's rights last as long as it has something to clean up."""
     member, karmada = registering.member, registering.karmada
-    registering.register()
-    registering.fleet.until_ready(NAME)
-    karmada("apply", "-f", "-", stdin=WEB)
-    member("wait", "deployment/web", "--for=create", "--timeout=60s", timeout=70)
+    registering.join()
+    registering.propagate(WEB, "deployment/web")
     karmada("delete", "cluster", NAME, "--timeout=60s", timeout=70)
     assert member("get", "deployments", "-o", "name").out == ""
     karmada("delete", "-f", "-", stdin=WEB)

@@ -18,21 +18,17 @@ import click
 from karmada.components.election import Election, Fence
 from karmada.components.flags import (
     Address,
-    back_off_flags,
     check_controllers,
     cluster_status_flags,
+    controller_process_flags,
     controllers_flag,
     duration,
-    election_flags,
     election_from,
-    endpoint_flags,
-    feature_gates_flag,
     gates_from,
     health_address_from,
     ignored,
     kube_api_flags,
     limits_from,
-    logging_flags,
     own_cluster_config,
     refuse,
     settings_of,
@@ -196,11 +192,7 @@ flags = together(
     cluster_status_flags,
     ignored("--concurrent-cluster-syncs", "an agent has one cluster."),
     kube_api_flags,
-    feature_gates_flag,
-    election_flags("karmada-agent-NAME, for the cluster NAME"),
-    endpoint_flags(HEALTH_PORT),
-    back_off_flags,
-    logging_flags,
+    controller_process_flags("karmada-agent-NAME, for the cluster NAME", HEALTH_PORT),
 )
 
 

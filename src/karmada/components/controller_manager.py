@@ -12,18 +12,14 @@ import click
 
 from karmada.components import election
 from karmada.components.flags import (
-    back_off_flags,
     client_flags,
     config_from,
     controller_flags,
-    election_flags,
+    controller_process_flags,
     election_from,
-    endpoint_flags,
-    feature_gates_flag,
     gates_from,
     health_address_from,
     limits_from,
-    logging_flags,
     settings_from,
     together,
 )
@@ -33,15 +29,7 @@ from karmada.components.program import CONTEXT, Program
 COMPONENT = "karmada-controller-manager"
 HEALTH_PORT = 10357
 
-flags = together(
-    client_flags,
-    feature_gates_flag,
-    controller_flags,
-    election_flags(election.CONTROLLERS),
-    endpoint_flags(HEALTH_PORT),
-    back_off_flags,
-    logging_flags,
-)
+flags = together(client_flags, controller_flags, controller_process_flags(election.CONTROLLERS, HEALTH_PORT))
 
 
 @click.command(COMPONENT, cls=Program, context_settings=CONTEXT)

@@ -232,12 +232,12 @@ insecure_members_flag = switch(
 
 _WORKERS = {
     "cluster": (5, "Clusters"),
-    "clusterresourcebinding": (5, "ClusterResourceBindings"),
-    "resourcebinding": (5, "ResourceBindings"),
+    "clusterresourcebinding": (5, "ClusterResourceBindings of each kind of resource"),
+    "resourcebinding": (5, "ResourceBindings of each kind of resource"),
     "namespace": (1, "Namespaces"),
     "propagation-policy": (1, "PropagationPolicies"),
     "cluster-propagation-policy": (1, "ClusterPropagationPolicies"),
-    "resource-template": (5, "resource templates"),
+    "resource-template": (5, "resource templates of each kind"),
 }
 
 controllers_flag = click.option(
@@ -447,6 +447,13 @@ rate_limiter_flags = together(
     click.option("--rate-limiter-qps", default=10.0, help="Retries per second of all items together."),
     click.option("--rate-limiter-bucket-size", default=100, help="Retries that may come at once."),
 )
+
+
+def controller_process_flags(lease: str, health_port: int) -> Callable[[F], F]:
+    """What every program has whose controllers run under a lease."""
+    return together(
+        feature_gates_flag, election_flags(lease), endpoint_flags(health_port), back_off_flags, logging_flags
+    )
 
 
 def limits_from(given: Given) -> dict[str, Any]:
