@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Any
+
 import pytest
 
+from karmada.kube.client.client import ListPage
+from karmada.kube.objects.errors import Forbidden
 from karmada.rehearsal.network import State
 from tests.controllers.federated_hpa.scaling_plane import BINDINGS, CPU, RPS, ScalingPlane
 
@@ -84,6 +89,29 @@ async def test_a_cluster_that_is_back_counts_again(two: ScalingPlane) -> None:
     two.members["m2"].network.change(State.UP)
     await two.round(3)
     await two.until(lambda: two.condition("ScalingActive") == ("True", "ValidMetricFound", COUNTED))
+
+
+async def test_a_member_whose_pods_cannot_be_listed_is_waited_for_once(
+    two: ScalingPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two.workload(m1=2, m2=2)
+    two.metrics.cpu = {"m1": 50, "m2": 50}
+    client = two.plane.context.members.get("m2").client
+
+    async def refused(*_: Any, **__: Any) -> AsyncIterator[ListPage]:
+        raise Forbidden("not yours")
+        yield
+
+    monkeypatch.setattr(client, "pages", refused)
+    await two.autoscaler()
+    await two.clock.advance(110)
+    assert not two.status()
+    await two.clock.advance(11)
+    expected = counted_without("m2 (its pods are not listed yet)")
+    await two.until(lambda: two.condition("ScalingActive") == expected)
+    before = two.metrics.requests["resource default"]
+    await two.round()
+    await two.until(lambda: two.metrics.requests["resource default"] == before + 1)
 
 
 async def test_pods_without_metrics_in_one_member_are_estimated(two: ScalingPlane) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from karmada.controllers.federated_hpa.pods import PodKey, slim_pod
 from karmada.controllers.federated_hpa.samples import attributed, by_name, by_pod
@@ -64,6 +66,21 @@ def test_samples_of_custom_metrics_are_by_name() -> None:
     shared = PodMetric(2500, 60.0, 60.0)
     found = attributed([ONE, TWO, OTHER], by_name(items), value_of)
     assert found == {ONE: shared, TWO: shared, OTHER: PodMetric(1500, 60.0, 60.0)}
+
+
+@given(
+    st.sets(st.builds(PodKey, st.sampled_from(["m1", "m2", "m3"]), st.sampled_from(["p", "q"])), min_size=1),
+    st.lists(
+        st.tuples(st.sampled_from(["p", "q"]), st.sampled_from(["", "m1", "m2"]), st.integers(0, 1000)), max_size=6
+    ),
+)
+def test_no_usage_is_made_up(pods: set[PodKey], used: list[tuple[str, str, int]]) -> None:
+    """What pods of a name have together is at most what was measured for that name."""
+    samples = by_pod(measured(name, cluster, f"{cpu}m") for name, cluster, cpu in used)
+    found = attributed(pods, samples, lambda item: usage_of(item, "cpu", ""))
+    for name in ("p", "q"):
+        total = sum(metric.value for key, metric in found.items() if metric is not None and key.name == name)
+        assert total <= sum(cpu for one, _, cpu in used if one == name)
 
 
 def test_a_kept_pod_has_what_autoscaling_needs_and_no_more() -> None:

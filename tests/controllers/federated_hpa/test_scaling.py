@@ -238,3 +238,22 @@ async def test_the_pods_of_a_cluster_that_is_left_are_kept_no_longer(two: Scalin
     await two.client.patch(BINDINGS, "web-deployment", "default", patch)
     await two.round()
     await two.until(lambda: two.controller.scales.followed == ["m1"])
+
+
+async def test_what_was_done_is_counted(two: ScalingPlane) -> None:
+    def counted() -> dict[tuple[str, str], float]:
+        return {
+            (sample.labels["action"], sample.labels["error"]): sample.value
+            for metric in two.controller.metrics.collect()
+            for sample in metric.samples
+            if sample.name == "horizontal_pod_autoscaler_controller_reconciliations_total"
+        }
+
+    before = Counter(counted())
+    await two.autoscaler("missing")
+    await two.until_reason("AbleToScale", "FailedGetScaleTargetRef", "missing")
+    await two.workload(m1=2)
+    two.metrics.cpu = {"m1": 100}
+    await two.autoscaler()
+    await two.until(lambda: two.status().get("desiredReplicas") == 4)
+    await two.until(lambda: Counter(counted()) - before == {("scale_up", "none"): 1, ("none", "internal"): 1})

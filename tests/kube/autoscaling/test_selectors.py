@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from karmada.kube.autoscaling.selectors import PodSelectors
 from karmada.kube.objects.selectors import parse_labels
@@ -47,3 +49,20 @@ def test_other_namespaces_do_not_matter_and_the_latest_selector_counts() -> None
     selectors.forget(B)
     assert selectors.others(A, [pod(app="db")]) == []
     assert len(selectors) == 1
+
+
+LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"), max_size=2)
+SELECTORS = st.sampled_from(["a=x", "b=y", "a=x,b=y", "a in (x,y)", "a!=x", "!b", "b"])
+
+
+@given(st.lists(SELECTORS, min_size=1, max_size=5), st.lists(LABELS, max_size=4))
+def test_the_index_finds_what_comparing_all_would(selectors: list[str], pods: list[dict[str, str]]) -> None:
+    registered, keys = PodSelectors(), [Key("ns", f"h{number}") for number in range(len(selectors))]
+    for key, selector in zip(keys, selectors, strict=True):
+        registered.register(key, parse_labels(selector))
+    expected = [
+        key
+        for key, selector in zip(keys[1:], selectors[1:], strict=True)
+        if any(parse_labels(selector).matches(labels) for labels in pods)
+    ]
+    assert registered.others(keys[0], [pod(**labels) for labels in pods]) == expected

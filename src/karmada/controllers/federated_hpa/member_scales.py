@@ -96,7 +96,8 @@ class MemberScales:
                 del self._used[name]
                 unused.append(name)
         for name in unused:
-            await self._drop(name)
+            if name not in self._used:  # another may have begun to use it meanwhile
+                await self._drop(name)
 
     async def stop(self) -> None:
         names = list(self._used)
@@ -106,10 +107,11 @@ class MemberScales:
             await self._drop(name)
 
     async def _drop(self, name: str) -> None:
+        listed = name in self._since
         for known in (self._since, self._slots, self._silent):
             known.pop(name, None)
         member = self._members.known(name)
-        if member is not None:
+        if listed and member is not None:
             await member.informers.discard(self._pods_of(member))
 
     def _pods_of(self, member: Member) -> Informer:
