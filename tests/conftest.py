@@ -22,11 +22,24 @@ os.fsync = lambda fd: None  # noqa: ARG005 - without power there is no test eith
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 collect_rarely()
+LONGEST_FIRST = [
+    "linearity",
+    "propagation_measured",
+    "informer_convergence",
+    "agent_outages",
+    "register_command",
+    "etcd_store",
+    "failover_histories",
+    "faults",
+    "describe_command",
+    "process_runtime",
+]
+"""Files that would be waited for at the end if they did not start first."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files of few but long tests come first: with the others they would be waited for at the end."""
-    items.sort(key=lambda item: "linearity" not in item.path.parts)
+    ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
 def pytest_collection_finish() -> None:

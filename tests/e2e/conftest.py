@@ -18,7 +18,19 @@ from tests.support.background import Background
 from tests.support.programs import Program, Result, ServerProcess
 
 OLDEST_MINOR = 26
-LONGEST_FIRST = ["fresh_clone", "clusters", "propagation_restarts", "durability", "local_up", "etcd_chaos", "documents"]
+LONGEST_FIRST = [
+    "fresh_clone",
+    "local_up_trouble",
+    "clusters",
+    "pull_outages",
+    "failover",
+    "documents",
+    "durability",
+    "several_servers",
+    "propagation_restarts",
+    "local_up",
+    "etcd_chaos",
+]
 """Files that would be waited for at the end if they did not start first."""
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 LIMIT = 60.0
+_PART = 0.05
+"""Of the time that was waited so far: a pause that long is late by so little that nobody notices, and is cheap."""
 _SHOWN = 4_000
 """Characters of a state that a failure shows."""
 
@@ -23,7 +25,8 @@ async def eventually(
 
     Between two looks it pauses for as long as one took, so that the looks do not take the time of what they wait for.
     """
-    end = time.monotonic() + within
+    start = time.monotonic()
+    end = start + within
     while True:
         began = time.monotonic()
         value = condition()
@@ -35,7 +38,7 @@ async def eventually(
         if now > end:
             state = show() if show else value
             raise AssertionError(f"not within {within:g} s; last state: {repr(state)[:_SHOWN]}")
-        await asyncio.sleep(max(0.001, now - began))
+        await asyncio.sleep(max(0.001, now - began, _PART * (now - start)))
 
 
 def eventually_blocking(check: Callable[..., Any], seconds: float = LIMIT) -> Any:
@@ -43,7 +46,8 @@ def eventually_blocking(check: Callable[..., Any], seconds: float = LIMIT) -> An
 
     A check that runs a program itself burns a core if it is repeated at once, so it waits for twice as long as it took.
     """
-    end = time.monotonic() + seconds
+    start = time.monotonic()
+    end = start + seconds
     while True:
         last: Any
         began = time.monotonic()
@@ -56,4 +60,4 @@ def eventually_blocking(check: Callable[..., Any], seconds: float = LIMIT) -> An
         now = time.monotonic()
         if now > end:
             raise AssertionError(f"not within {seconds:g} s; last: {repr(last)[:_SHOWN]}")
-        time.sleep(max(0.05, 2 * (now - began)))
+        time.sleep(max(0.05, 2 * (now - began), _PART * (now - start)))
