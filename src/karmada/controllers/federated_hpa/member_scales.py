@@ -135,13 +135,22 @@ class MemberScales:
 
     async def of(self, target: Target) -> Scales:
         found = Scales(left_out=dict.fromkeys(target.unready, NOT_READY))
-        answers = await asyncio.gather(*(self._read(name, target) for name in target.ready))
+        answers = await asyncio.gather(*(self._one(name, target) for name in target.ready))
         for name, answer in zip(target.ready, answers, strict=True):
             if isinstance(answer, str):
                 found.left_out[name] = answer
             else:
-                await self._add(found, name, answer, target.namespace)
+                _add(found, name, *answer, target.namespace)
         return found
+
+    async def _one(self, name: str, target: Target) -> tuple[Obj, Informer] | str:
+        """The scale in one cluster, and the pods there; why, where one of them cannot be read."""
+        scale = await self._read(name, target)
+        member = self._members.known(name)
+        if isinstance(scale, str) or member is None:
+            return scale if isinstance(scale, str) else NOT_REACHABLE
+        pods = await self._synced(name, member)
+        return NO_PODS if pods is None else (scale, pods)
 
     async def _read(self, name: str, target: Target) -> Obj | str:
         """The scale; where it cannot be read, why."""
@@ -163,26 +172,22 @@ class MemberScales:
                 log.v(1).info("A scale cannot be read", cluster=name, target=where, err=str(error))
                 return NOT_REACHABLE
 
-    async def _add(self, found: Scales, name: str, scale: Obj, namespace: str) -> None:
-        member = self._members.known(name)
-        pods = None if member is None else await self._synced(name, member)
-        if pods is None:
-            found.left_out[name] = NO_PODS
-            return
-        status = scale.get("status") or {}
-        found.wanted += (scale.get("spec") or {}).get("replicas") or 0
-        found.existing += status.get("replicas") or 0
-        text = status.get("selector") or ""
-        found.selector = found.selector or text
-        if not text:
-            found.bad_selectors.append(BadSelector(*SELECTOR_REQUIRED, NO_SELECTOR))
-            return
-        try:
-            selector = parse_labels(text)
-        except ValueError as error:
-            found.bad_selectors.append(BadSelector(_INVALID, unparsable(error), unparsable(error)))
-            return
-        found.pods.update({PodKey(name, pod["metadata"]["name"]): pod for pod in select(pods, namespace, selector)})
+
+def _add(found: Scales, name: str, scale: Obj, pods: Informer, namespace: str) -> None:
+    status = scale.get("status") or {}
+    found.wanted += (scale.get("spec") or {}).get("replicas") or 0
+    found.existing += status.get("replicas") or 0
+    text = status.get("selector") or ""
+    found.selector = found.selector or text
+    if not text:
+        found.bad_selectors.append(BadSelector(*SELECTOR_REQUIRED, NO_SELECTOR))
+        return
+    try:
+        selector = parse_labels(text)
+    except ValueError as error:
+        found.bad_selectors.append(BadSelector(_INVALID, unparsable(error), unparsable(error)))
+        return
+    found.pods.update({PodKey(name, pod["metadata"]["name"]): pod for pod in select(pods, namespace, selector)})
 
 
 def remark(left_out: dict[str, str]) -> str:
