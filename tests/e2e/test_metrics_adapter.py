@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -12,6 +13,7 @@ from karmada.kube.objects.gvk import GVR
 from tests.e2e.aggregated_process import AggregatedProcess
 from tests.e2e.propagating import Propagation, as_text
 from tests.support.eventually import eventually_blocking
+from tests.support.ports import free_port
 from tests.support.propagation import deployment, policy, selecting
 
 NODES = GVR("", "v1", "nodes")
@@ -60,6 +62,7 @@ def test_kubectl_top_shows_the_pods_and_nodes_of_all_members(measured: Propagati
 
 def test_a_process_of_its_own_serves_the_same(measured: Propagation, tmp_path: Path) -> None:
     until_measured(measured)
+    scraped = free_port()
     process = AggregatedProcess(
         tmp_path,
         measured.plane.kubeconfig,
@@ -67,6 +70,7 @@ def test_a_process_of_its_own_serves_the_same(measured: Propagation, tmp_path: P
         service="metrics-behind",
         verified=False,
         versions=VERSIONS,
+        arguments=["--metrics-bind-address", f"127.0.0.1:{scraped}"],
     )
     services = measured.kubectl("get", "apiservice", *VERSIONS, "-o", "json").json()["items"]
     process.start()
@@ -74,6 +78,8 @@ def test_a_process_of_its_own_serves_the_same(measured: Propagation, tmp_path: P
         process.register(measured.kubectl)
         assert {row[1] for row in until_measured(measured)} == {"120m"}
         assert custom_values(measured) == ["7"] * 4
+        with urlopen(f"http://127.0.0.1:{scraped}/metrics") as page:
+            assert b'apiserver_request_total{verb="LIST",group="metrics.k8s.io"' in page.read()
     finally:
         for service in services:
             del service["metadata"]["resourceVersion"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from karmada.components.flags import F, Given, file, switch, together, words
+from karmada.components.flags import Address, F, Given, file, switch, together, words
 from karmada.components.running import begin, start_unless
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.server.auth.serving import TLS_VERSIONS, FollowedServing
@@ -24,6 +24,7 @@ from karmada.kube.server.auth.serving import TLS_VERSIONS, FollowedServing
 if TYPE_CHECKING:
     from karmada.kube.client.config import RestConfig
     from karmada.kube.objects.gvk import GroupVersion
+    from karmada.kube.runtime.serving import Exposes, ObservabilityServer
     from karmada.kube.server.aggregation.backends import Inside
     from karmada.kube.server.auth.delegated import Trust
     from karmada.kube.server.config import ServerConfig
@@ -43,7 +44,8 @@ class Access:
 class Extension:
     """`trust` is added to the authorities that the control plane publishes, which are watched with `lookup`.
 
-    `inside` serves group-versions that are not stored here.
+    `inside` serves group-versions that are not stored here. `scraped` is where /metrics is served without credentials,
+    beside the page at the port of the server.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Extension:
         trust: Trust,
         lookup: bool = True,
         inside: Callable[[Extension], tuple[Inside, Sequence[GroupVersion]]] | None = None,
+        scraped: Address | None = None,
     ) -> None:
         from karmada.kube.client.client import Client
         from karmada.kube.client.light import transport_for
@@ -73,6 +76,7 @@ class Extension:
         self.server = ExtensionServer(
             config, self._callers, self.rights, tls.context, self.clock, inside(self) if inside else None
         )
+        self.endpoint = _endpoint(scraped, self.server.metrics) if scraped else None
         self.informers = Informers(self.control_plane, clock=self.clock)
         self._published = Informers(self._delegates[0], clock=self.clock)
         self._believe(trust)
@@ -89,6 +93,8 @@ class Extension:
         for informers in (self._published, self.informers):
             informers.start()
             await informers.wait_synced()
+        if self.endpoint is not None:
+            await self.endpoint.start()
         await self.server.start()
         self._following = asyncio.create_task(self._tls.follow(), name="certificates")
 
@@ -98,10 +104,19 @@ class Extension:
         if self._following is not None:
             await cancel_and_wait(self._following)
         await self.server.stop()
+        if self.endpoint is not None:
+            await self.endpoint.stop()
         await self.informers.stop()
         await self._published.stop()
         for client in (self.control_plane, *self._delegates):
             await client.close()
+
+
+def _endpoint(where: Address, metrics: Exposes) -> ObservabilityServer:
+    from karmada.kube.runtime.health import Health
+    from karmada.kube.runtime.serving import ObservabilityServer
+
+    return ObservabilityServer(Health(), metrics, host=where[0], port=where[1])
 
 
 # certificates
@@ -211,6 +226,7 @@ def extension_from(
     config: ServerConfig,
     service: str,
     inside: Callable[[Extension], tuple[Inside, Sequence[GroupVersion]]] | None = None,
+    scraped: Address | None = None,
 ) -> Extension:
     """As the flags say. OSError, ValueError for files that cannot be used."""
     return Extension(
@@ -220,6 +236,7 @@ def extension_from(
         trust=trust_from(given),
         lookup=not given["authentication_skip_lookup"],
         inside=inside,
+        scraped=scraped,
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from karmada.components.extension import Extension, delegation_flags, extension_from, serve, serving_flags
-from karmada.components.flags import Given, ignored, insecure_members_flag, logging_flags, together
+from karmada.components.flags import Given, address, ignored, insecure_members_flag, logging_flags, together
 from karmada.components.program import CONTEXT, Program
 from karmada.components.server_flags import audit_flags, audit_from
 
@@ -32,7 +32,7 @@ flags = together(
         "--kube-api-qps --kube-api-burst --cluster-api-qps --cluster-api-burst",
         "the rate of requests adapts to the API servers.",
     ),
-    ignored("--metrics-bind-address", "figures are served at /metrics of --secure-port."),
+    address("--metrics-bind-address", ":8080", "Address of /metrics; 0 disables it there, not at --secure-port."),
     ignored("--enable-pprof --profiling-bind-address", "py-spy profiles a running process."),
     logging_flags,
 )
@@ -79,7 +79,7 @@ def adapter_server(config: ServerConfig, given: Given) -> Extension:
         made.append(MetricsAdapter(extension.control_plane, extension.clock, allow_insecure=insecure))
         return made[0], (METRICS, *CUSTOM, EXTERNAL)
 
-    extension = extension_from(given, config, SERVICE, inside)
+    extension = extension_from(given, config, SERVICE, inside, given["metrics_bind_address"])
     made[0].serve_discovery(extension.server)
     extension.server.closing.append(made[0].clusters.stop)
     return extension

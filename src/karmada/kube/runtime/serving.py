@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from karmada.kube.runtime.health import Health, Report
 from karmada.kube.runtime.listening import listen_host
@@ -11,9 +11,15 @@ from karmada.kube.runtime.malformed_requests import shorten_malformed_requests
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from karmada.kube.runtime.metrics import Metrics
-
 ENDPOINTS = ("healthz", "livez", "readyz")
+
+
+class Exposes(Protocol):
+    """Metrics that can be scraped."""
+
+    def expose(self) -> tuple[bytes, str]:
+        """The page for a scraper, and its content type."""
+        ...
 
 
 class ObservabilityServer:
@@ -21,7 +27,7 @@ class ObservabilityServer:
 
     name = "observability"
 
-    def __init__(self, health: Health, metrics: Metrics | None = None, *, host: str = "0.0.0.0", port: int = 0) -> None:
+    def __init__(self, health: Health, metrics: Exposes | None = None, *, host: str = "0.0.0.0", port: int = 0) -> None:
         self.host = host
         self.port = port
         self._health = health

@@ -200,7 +200,7 @@ class ServerCore:
         return [({"resource": str(r)}, self.cache.collection(r).count) for r in self.registry.stored()]
 
     async def _metrics(self, _request: Request) -> Result:
-        return RawResult(self.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
+        return RawResult(*self.metrics.expose())
 
 
 def _encryption(config: ServerConfig, storage: str) -> Encryption:

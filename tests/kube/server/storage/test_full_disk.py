@@ -232,7 +232,7 @@ async def test_clients_see_kubernetes_error_and_the_alarm_on_readyz_and_in_metri
     assert info.value.code == 500
     assert server.health.failing("readyz") == ["storage-space"]
     assert server.health.failing("livez") == []
-    assert b"apiserver_storage_space_exceeded 1" in server.metrics.text()
+    assert b"apiserver_storage_space_exceeded 1" in server.metrics.expose()[0]
     await client.delete(CONFIG_MAPS, "one", namespace="default")
     await server.stop()
     fill(small_disk)

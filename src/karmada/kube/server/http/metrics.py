@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LONG_RUNNING = frozenset({"watch"})
 
 
@@ -52,7 +53,11 @@ class RequestMetrics:
             buckets = self._buckets[series] = [0] * (len(BUCKETS) + 1)
         buckets[bisect_left(BUCKETS, seconds)] += 1
 
-    def text(self) -> bytes:
+    def expose(self) -> tuple[bytes, str]:
+        """The page for a scraper, and its content type."""
+        return self._page(), CONTENT_TYPE
+
+    def _page(self) -> bytes:
         lines = ["# TYPE apiserver_request_total counter"]
         lines += [
             f'apiserver_request_total{{{_labels(series)},code="{code}"}} {count}'
