@@ -17,9 +17,15 @@ pytestmark = pytest.mark.e2e
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def paste(fleet: Propagation, page: str) -> str:
-    """What all the shell of a page says, run with the folders of the test in place of the usual ones."""
+def paste(fleet: Propagation, page: str, sooner: tuple[str, str] | None = None) -> str:
+    """What all the shell of a page says, run with the folders of the test in place of the usual ones.
+
+    `sooner` replaces a duration that is too long for a test.
+    """
     script = "\n".join(blocks(DOCS / page, "sh"))
+    if sooner is not None:
+        assert sooner[0] in script
+        script = script.replace(*sooner)
     script = script.replace("~/.karmada/sim/members.config", str(fleet.sims.kubeconfig))
     tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
@@ -27,7 +33,7 @@ def paste(fleet: Propagation, page: str) -> str:
         input=script,
         capture_output=True,
         text=True,
-        env={**fleet.kubectl.env, "PATH": tools},
+        env={**fleet.kubectl.env, "PATH": tools, "KARMADA_SIM_DIR": str(fleet.sims.folder)},
         cwd=fleet.sims.home,
         timeout=120,
         check=False,
@@ -78,5 +84,22 @@ def test_the_page_on_rebalancing_can_be_pasted(three_members: Propagation) -> No
         '[{"name":"member1","replicas":2},{"name":"member2","replicas":2},{"name":"member3","replicas":2}]',
     ):
         assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
+    for member in three_members.members.values():
+        member.until_gone(DEPLOYMENTS, "web")
+
+
+def test_the_page_on_scaling_by_load_can_be_pasted(three_members: Propagation) -> None:
+    window = ("stabilizationWindowSeconds: 10", "stabilizationWindowSeconds: 1")
+    said = paste(three_members, "autoscaling.md", sooner=window)
+    for expected in (
+        "federatedhpa.autoscaling.karmada.io/web created",
+        "cluster member2: deployment/web has total-cpu=150m",
+        'deployment "web" successfully rolled out',
+        "New size: 6; reason: cpu resource utilization (percentage of request) above target",
+        "New size: 1; reason: All metrics below target",
+        'deployment.apps "web" deleted',
+    ):
+        assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
+    assert said.count("deployment.apps/web condition met") == 2
     for member in three_members.members.values():
         member.until_gone(DEPLOYMENTS, "web")

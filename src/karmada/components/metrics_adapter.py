@@ -43,7 +43,7 @@ flags = together(
 def main(**given: Any) -> None:
     """Serve the metrics of all clusters behind the API server of a control plane, until interrupted.
 
-    The control plane sends requests here once it has APIServices for it; docs/autoscaling.md shows them.
+    The control plane sends requests here once it has APIServices for it: docs/components/karmada-metrics-adapter.md.
     """
     import uvloop
 

@@ -129,26 +129,25 @@ def items_of(answers: Iterable[Answer]) -> Iterable[Obj]:
 
 def added_up(items: Iterable[Obj], version: GroupVersion) -> list[Obj]:
     """One item for each name of a described object, with the sum of its values, in the form of this version."""
-    found: dict[str, Obj] = {}
+    latest: dict[str, Obj] = {}
+    sums: dict[str, Quantity] = {}
     for item in items:
         name = (item.get("describedObject") or {}).get("name") or ""
-        known = found.get(name)
         value = Quantity.parse(item.get("value") or "0")
-        if known is not None:
-            value = Quantity.parse(known["value"]) + value
-        found[name] = {**item, "value": str(value)}
-    return [_in_version(found[name], version) for name in sorted(found)]
+        latest[name] = item
+        sums[name] = sums[name] + value if name in sums else value
+    return [_in_version(latest[name], str(sums[name]), version) for name in sorted(latest)]
 
 
-def _in_version(item: Obj, version: GroupVersion) -> Obj:
+def _in_version(item: Obj, value: str, version: GroupVersion) -> Obj:
     metric: Mapping[str, object] = item.get("metric") or {
         "name": item.get("metricName"),
         "selector": item.get("selector"),
     }
     window = item.get("windowSeconds", item.get("window"))
     described: Obj = {"describedObject": item.get("describedObject") or {}}
-    value: Obj = {"timestamp": item.get("timestamp"), "value": item["value"]}
+    measured: Obj = {"timestamp": item.get("timestamp"), "value": value}
     if version.version == "v1beta1":
         named = {"metricName": metric["name"], "selector": metric.get("selector")}
-        return {**described, **named, **value, **({} if window is None else {"window": window})}
-    return {**described, "metric": metric, **value, **({} if window is None else {"windowSeconds": window})}
+        return {**described, **named, **measured, **({} if window is None else {"window": window})}
+    return {**described, "metric": metric, **measured, **({} if window is None else {"windowSeconds": window})}
