@@ -11,6 +11,7 @@ from karmada.api.cluster import Cluster
 from karmada.estimator.client.addresses import SERVICES
 from karmada.estimator.client.calls import Calls
 from karmada.estimator.client.connections import Connections
+from karmada.estimator.client.dialing import Unanswered
 from karmada.estimator.client.options import ClientOptions, Tls
 from karmada.estimator.contract import Method
 from karmada.kube.client.client import Client
@@ -39,6 +40,8 @@ class FakeConnection:
 
     async def call(self, method: Method, request: bytes, *, timeout: float, about: str = "") -> int:  # noqa: ARG002
         message = method.request.FromString(request)
+        if not self.connects:
+            raise Unanswered("rpc error: code = Unavailable desc = connection refused")
         self.calls.append((method.name, message, about))
         answer = self.answers[message.cluster]
         if answer == HANGS:

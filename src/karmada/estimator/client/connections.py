@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from karmada.api.cluster import Cluster
 from karmada.estimator.client.addresses import addresses
-from karmada.estimator.client.dialing import Connection, Refused, Unanswered, connect
+from karmada.estimator.client.dialing import Connection, Refused, connect
 from karmada.estimator.client.options import ClientOptions, Tls
 from karmada.estimator.contract import MAX_AVAILABLE_REPLICAS, ReplicasQuery, replicas_request
 from karmada.estimator.terms import EstimateError
@@ -135,10 +135,8 @@ class Connections(Reconciler):
     async def _established(self, name: str, address: str) -> Connection:
         connection = await self._dial_one(address, self.options.tls)
         try:
-            if not await connection.ready():
-                raise Unanswered("connection failed")
-            if name in self._doubtful:
-                await _confirm(name, connection)
+            if not await connection.ready() or name in self._doubtful:
+                await _confirm(name, connection)  # without a connection it says why
         except BaseException:
             self._close(connection)
             raise
@@ -162,7 +160,7 @@ class Connections(Reconciler):
 
 
 async def _confirm(name: str, connection: Connection) -> None:
-    """Any answer will do."""
+    """Any answer will do; Unanswered when there is none."""
     request = replicas_request(ReplicasQuery(name, None)).SerializeToString()
     try:
         await connection.call(MAX_AVAILABLE_REPLICAS, request, timeout=DIAL_SECONDS)
