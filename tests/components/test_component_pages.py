@@ -73,7 +73,7 @@ def _events() -> set[str]:
         ("scheduler/failures.py", r'^    [A-Z_]+ = "(\w+)"'),
         ("controllers/federated_hpa/controller.py", r'_(?:emit|refuse)\(round_, "(\w+)"'),
         ("controllers/federated_hpa/target.py", r'Step\(\s*"(\w+)"'),
-        ("kube/autoscaling/sources.py", r'SourceFailed\("(?!FailedGetExternal)(\w+)"'),
+        ("kube/autoscaling/sources.py", r'(?:SourceFailed\(|UNKNOWN_SOURCE = )"(?!FailedGetExternal)(\w+)"'),
     ],
 )
 def test_every_reason_of_a_condition_is_explained(source: str, pattern: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from karmada.controllers.context import Settings
+from karmada.controllers.federated_hpa.figures import Figures
 from karmada.controllers.federated_hpa.pods import PodKey
 from karmada.controllers.federated_hpa.rules import rules_of
 from karmada.controllers.federated_hpa.sources import FederatedSources
@@ -15,6 +16,7 @@ from karmada.kube.autoscaling.metrics import MetricsError, PodMetric
 from karmada.kube.autoscaling.proposals import Proposals
 from karmada.kube.autoscaling.replicas import by_average, by_share, by_utilization, by_value, group_pods
 from karmada.kube.autoscaling.sources import Reading, SourceFailed, Target
+from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.times import rfc3339
 from karmada.kube.objects.types import Obj
 
@@ -142,6 +144,10 @@ class Hits:
         raise NotImplementedError
 
 
+def sources(metrics: Hits, figures: Figures | None = None) -> FederatedSources:
+    return FederatedSources(metrics, figures or Figures(), FakeClock(NOW))
+
+
 @pytest.mark.parametrize(
     ("existing", "usage", "calibration", "expected", "reported"),
     [(2, 30_000, 1.0, 3, "15"), (2, 30_000, 0.5, 12, "15"), (3, 32_000, 1.0, 3, "10667m")],
@@ -159,19 +165,26 @@ async def test_replicas_by_the_share_of_an_object_are_calibrated_twice(
     }
     target = Target("ns", "app=web", existing, existing, keyed(*[pod()] * existing))
     rules = rules_of(SETTINGS, calibration)
-    reading = await FederatedSources(Hits(usage)).read(metric, target, rules, NOW)
+    reading = await sources(Hits(usage)).read(metric, target, rules, NOW)
     assert reading.replicas == expected
     assert reading.status["object"]["current"] == {"averageValue": reported}
 
 
 async def test_external_metrics_are_an_unknown_source() -> None:
-    target = Target("ns", "app=web", 1, 1, keyed(pod()))
+    target, figures = Target("ns", "app=web", 1, 1, keyed(pod())), Figures()
     with pytest.raises(SourceFailed) as failed:
-        await FederatedSources(Hits(1)).read({"type": "External"}, target, rules_of(SETTINGS), NOW)
+        await sources(Hits(1), figures).read({"type": "External"}, target, rules_of(SETTINGS), NOW)
     assert (failed.value.reason, failed.value.problem) == (
         "InvalidMetricSourceType",
         'unknown metric source type "External"',
     )
+    [counted] = [
+        sample.labels
+        for metric in figures.collect()
+        for sample in metric.samples
+        if sample.name.endswith("metric_computation_total")
+    ]
+    assert counted == {"action": "none", "error": "spec", "metric_type": "External"}
 
 
 # 9 to 11: windows

@@ -212,7 +212,8 @@ class FederatedHpas(Reconciler):
         metrics = TargetMetrics(self.shared, scales.pods, self._clock.monotonic(), whole_namespace=several)
         rules = rules_of(self._settings, calibration=scales.wanted / round_.current)
         specs = round_.spec.get("metrics") or []
-        found = await propose(FederatedSources(metrics), specs, measured, rules, round_.now)
+        sources = FederatedSources(metrics, self._figures, self._clock)
+        found = await propose(sources, specs, measured, rules, round_.now)
         for failure in found.failures:
             self._emit(round_, failure.reason, failure.problem)
         left_out = {**dict.fromkeys(metrics.silent, "no metrics of its pods"), **scales.left_out}

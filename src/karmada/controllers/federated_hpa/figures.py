@@ -47,6 +47,20 @@ class Figures(Collector):
             registry=None,
         )
 
+        self._computed = Counter(
+            f"{_CONTROLLER}_metric_computation_total",
+            "Computations of replicas for one metric, by what they propose and what went wrong",
+            ["action", "error", "metric_type"],
+            registry=None,
+        )
+        self._computing = Histogram(
+            f"{_CONTROLLER}_metric_computation_duration_seconds",
+            "Seconds for one metric, its request included, by what it proposes and what went wrong",
+            ["action", "error", "metric_type"],
+            buckets=_BUCKETS,
+            registry=None,
+        )
+
     def processed(self, seconds: float, *, action: str, error: str) -> None:
         """`action` is scale_up, scale_down or none; `error` is spec, internal or none."""
         self._processed.labels(_result(error != "none")).observe(seconds)
@@ -57,6 +71,13 @@ class Figures(Collector):
         """`kind` is ResourceMetric, RawMetric or ObjectMetric."""
         self._pulled.labels(_result(failed), kind).observe(seconds)
 
+    def computed(self, kind: str, seconds: float, *, action: str, error: str) -> None:
+        """`kind` is that of the metric's source; the others are as for `processed`."""
+        self._computed.labels(action, error, kind).inc()
+        self._computing.labels(action, error, kind).observe(seconds)
+
     def collect(self) -> Iterable[Metric]:
-        for metric in (self._processed, self._pulled, self._reconciled, self._reconciling):
+        for metric in (
+            self._processed, self._pulled, self._reconciled, self._reconciling, self._computed, self._computing,
+        ):  # fmt: skip
             yield from metric.collect()

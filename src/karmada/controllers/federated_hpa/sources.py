@@ -6,17 +6,34 @@ calibrated a second time, it is reported under the name of an external metric, a
 
 from __future__ import annotations
 
+from karmada.controllers.federated_hpa.figures import Figures
 from karmada.controllers.federated_hpa.pods import PodKey
 from karmada.kube.autoscaling.metrics import Metrics
 from karmada.kube.autoscaling.replicas import Proposal, Rules
-from karmada.kube.autoscaling.sources import Reading, Sources, printed
+from karmada.kube.autoscaling.round import action_of
+from karmada.kube.autoscaling.sources import UNKNOWN_SOURCE, Reading, SourceFailed, Sources, Target, printed
+from karmada.kube.objects.clock import Clock
 from karmada.kube.objects.types import Obj
 
 
 class FederatedSources(Sources[PodKey]):
-    def __init__(self, metrics: Metrics[PodKey]) -> None:
+    def __init__(self, metrics: Metrics[PodKey], figures: Figures, clock: Clock) -> None:
         super().__init__(metrics)
+        self._figures = figures
+        self._clock = clock
         del self._kinds["External"]
+
+    async def read(self, metric: Obj, target: Target[PodKey], rules: Rules, now: float) -> Reading:
+        started, action, error = self._clock.monotonic(), "none", "none"
+        try:
+            reading = await super().read(metric, target, rules, now)
+            action = action_of(target.wanted, reading.replicas)
+            return reading
+        except SourceFailed as failure:
+            error = "spec" if failure.reason == UNKNOWN_SOURCE else "internal"
+            raise
+        finally:
+            self._figures.computed(metric["type"], self._clock.monotonic() - started, action=action, error=error)
 
     def _of_object(self, source: Obj, found: Proposal, rules: Rules) -> Reading:
         reading = super()._of_object(source, found, rules)

@@ -6,7 +6,7 @@ Conditions have the same texts for every autoscaler, so each has its method here
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from karmada.kube.autoscaling.behavior import Bounds, Decision
 from karmada.kube.autoscaling.proposals import Proposals
@@ -20,6 +20,14 @@ BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
 SELECTOR_REQUIRED = ("SelectorRequired", "selector is required")
 """The event of a scale without a selector; its condition has `NO_SELECTOR`."""
 NO_SELECTOR = "the HPA target's scale is missing a selector"
+
+Action: TypeAlias = Literal["none", "scale_up", "scale_down"]
+
+
+def action_of(before: int, after: int) -> Action:
+    if before == after:
+        return "none"
+    return "scale_up" if after > before else "scale_down"
 
 
 def unparsable(error: ValueError) -> str:
@@ -38,7 +46,7 @@ class Round:
     desired: int = field(init=False)
     readings: list[Obj] | None = None
     """What the metrics are now; None leaves what the status has from before."""
-    action: Literal["none", "scale_up", "scale_down"] = "none"
+    action: Action = "none"
     """What was done to the target."""
 
     def __post_init__(self) -> None:
@@ -83,7 +91,7 @@ class Round:
         message = f"the HPA controller was able to update the target scale to {self.desired}"
         self.condition(ABLE, True, "SucceededRescale", message)
         self.status["lastScaleTime"] = rfc3339(self.now)
-        self.action = "scale_up" if self.desired > self.current else "scale_down"
+        self.action = action_of(self.current, self.desired)
 
     def disabled(self) -> None:
         message = "scaling is disabled since the replica count of the target is zero"

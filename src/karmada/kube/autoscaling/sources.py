@@ -17,6 +17,7 @@ from karmada.kube.objects.types import Obj
 K = TypeVar("K", bound=Hashable)
 _AMOUNTS = {"AverageValue": "averageValue", "Value": "value"}
 """The fields of a target, and of what is reported, by the types of targets that are one value."""
+UNKNOWN_SOURCE = "InvalidMetricSourceType"
 _NO_AMOUNT = "neither a value target nor an average value target was set"
 
 
@@ -64,7 +65,7 @@ class Sources(Generic[K]):
         read = self._kinds.get(kind)
         if read is None:
             problem = f'unknown metric source type "{kind}"'
-            raise SourceFailed("InvalidMetricSourceType", problem, problem)
+            raise SourceFailed(UNKNOWN_SOURCE, problem, problem)
         return await read(metric, target, rules, now)
 
     # resource metrics
