@@ -69,6 +69,7 @@ class Agent:
     joining: Joining
     settings: Settings = QUICK
     options: dict[str, Any] = field(default_factory=dict)
+    gates: str = ""
     process: AgentProcess | None = None
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
@@ -76,9 +77,10 @@ class Agent:
     def start(self) -> None:
         options: dict[str, Any] = {"rows": agent_rows(), "report": EVERYTHING} | self.options
         self._stopping = asyncio.Event()
-        self.process = AgentProcess(
-            self.plane, self.member, self.joining, default_gates(), settings=self.settings, **options
-        )
+        gates = default_gates()
+        if self.gates:
+            gates.set(self.gates)
+        self.process = AgentProcess(self.plane, self.member, self.joining, gates, settings=self.settings, **options)
         self._task = asyncio.create_task(self.process.run(self._stopping))
 
     async def stop(self) -> None:
@@ -143,9 +145,10 @@ async def pull_fleet(
     settings: Settings = QUICK,
     start: bool = True,
     options: dict[str, Any] | None = None,
+    gates: str = "",
     parts: Callable[[Context], list[Any]] = pulling_parts,
 ) -> AsyncIterator[PullFleet]:
-    """`start`: with agents that run, and clusters that are ready."""
+    """`start`: with agents that run, and clusters that are ready; `gates`: of the agents, as in --feature-gates."""
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(fleet(folder, parts=parts, settings=settings))
         found = PullFleet(plane, {})
@@ -159,6 +162,7 @@ async def pull_fleet(
                 Joining(name=name, api_endpoint=member.server.url),
                 settings,
                 options or {},
+                gates,
             )
             stack.push_async_callback(agent.kill)
         if start:
