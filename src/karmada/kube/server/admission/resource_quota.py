@@ -1,9 +1,9 @@
 """ResourceQuota: no write takes a namespace beyond what its quotas allow.
 
-What is used is the larger of what a quota's status says and what the objects in the cache use, plus what writes in
-flight reserve. A reservation is made without awaiting after the check, so that two creates never share the last free
-place; it ends when the object is in the cache, when the write failed, or when it expires. Then the status is updated;
-a reservation that the status already includes is not added to it again.
+What is used is the larger of what a quota's status says and what the objects in the cache use (see quota_usage), plus
+what writes in flight reserve. A reservation is made without awaiting after the check, so that two creates never share
+the last free place; it ends when the object is in the cache, when the write failed, or when it expires. Then the status
+is updated; a reservation that the status already includes is not added to it again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from karmada.kube.objects.quantity import ZERO, Quantity
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.admission.interface import CREATE, UPDATE, Attributes
 from karmada.kube.server.admission.plugin import BuiltinPlugin, refuse
+from karmada.kube.server.admission.quota_usage import LiveUsage
 
 RESERVATION_SECONDS = 40.0
 _UPDATED = frozenset({(quotas.PODS, "resize"), (quotas.SERVICES, ""), (quotas.CLAIMS, "")})
@@ -42,11 +43,6 @@ RecordUsage = Callable[[Obj, Usage], Awaitable[None]]
 """(quota, additional usage): update the quota's status."""
 
 
-class _Counted(NamedTuple):
-    version: str
-    usage: Usage
-
-
 class ResourceQuota(BuiltinPlugin):
     name = "ResourceQuota"
     mutates = False
@@ -56,7 +52,7 @@ class ResourceQuota(BuiltinPlugin):
         self._record = record
         self._clock = clock or RealClock()
         self._reservations: dict[Place, dict[str, _Reservation]] = {}
-        self._counted: dict[Place, dict[str, _Counted]] = {}
+        self._live = LiveUsage(reader)
 
     def handles(self, attributes: Attributes) -> bool:
         if not attributes.resource.namespaced or "list" not in attributes.resource.verbs:
@@ -67,6 +63,7 @@ class ResourceQuota(BuiltinPlugin):
 
     async def validate(self, attributes: Attributes) -> None:
         found = self.reader.list(quotas.QUOTAS, attributes.namespace)
+        self._live.forget(attributes.namespace, found)
         obj = attributes.obj
         if not found or obj is None:
             return
@@ -75,6 +72,8 @@ class ResourceQuota(BuiltinPlugin):
         before = quotas.usage(resource, attributes.old) if attributes.old is not None else {}
         extra = {name: amount - before.get(name, ZERO) for name, amount in counts.items()}
         extra = {name: amount for name, amount in extra.items() if amount > ZERO}
+        if await self._live.open(_limiting(found, extra), attributes.resource, attributes.namespace):
+            found = self.reader.list(quotas.QUOTAS, attributes.namespace)  # they may have changed meanwhile
         matching = [quota for quota in found if quotas.in_scope(quota, resource, obj)]
         for quota in matching:
             self._check_known(attributes, quota, counts)
@@ -130,13 +129,13 @@ class ResourceQuota(BuiltinPlugin):
         if not limited:
             return
         stated = (quota.get("status") or {}).get("used") or {}
-        live = self._live(attributes, quota, limited)
+        live = self._live.ledger(quota, attributes.resource, attributes.namespace)
         reserved, unrecorded = self._reserved(attributes, quota, limited)
         over = []
         for name in limited:
             most = checks.quantity(hard[name]) or ZERO
             reported = (checks.quantity(stated.get(name, "0")) or ZERO) + unrecorded[name]
-            used = max(reported, live[name] + reserved[name])
+            used = max(reported, live.amount(name) + reserved[name])
             if used + extra[name] > most:
                 over.append((name, extra[name], used, most))
         if over:
@@ -145,31 +144,6 @@ class ResourceQuota(BuiltinPlugin):
             limited_text = ",".join(f"{name}={most}" for name, _, _, most in over)
             why = f"requested: {requested}, used: {used_text}, limited: {limited_text}"
             raise refuse(attributes, f"exceeded quota: {quota['metadata']['name']}, {why}")
-
-    # --- usage
-
-    def _live(self, attributes: Attributes, quota: Obj, names: Iterable[str]) -> dict[str, Quantity]:
-        """The amounts in use by the objects of this resource; each version of an object is counted up once."""
-        place, resource = _place(attributes), attributes.group_resource
-        objects = self.reader.list(attributes.resource.storage_resource, attributes.namespace)
-        known = self._counted.get(place, {})
-        counted: dict[str, _Counted] = {}
-        totals = dict.fromkeys(names, ZERO)
-        scoped = (quota.get("spec") or {}).get("scopes") or (quota.get("spec") or {}).get("scopeSelector")
-        for obj in objects:
-            meta = obj["metadata"]
-            entry = known.get(meta["uid"])
-            if entry is None or entry.version != meta.get("resourceVersion"):
-                entry = _Counted(meta.get("resourceVersion") or "", quotas.usage(resource, obj))
-            counted[meta["uid"]] = entry
-            if scoped and not quotas.in_scope(quota, resource, obj):
-                continue
-            for name in totals:
-                amount = entry.usage.get(name)
-                if amount is not None:
-                    totals[name] += amount
-        self._counted[place] = counted
-        return totals
 
     # --- reservations
 
@@ -210,6 +184,10 @@ class ResourceQuota(BuiltinPlugin):
             return bool(reservation.version)
         version: str = live["metadata"].get("resourceVersion") or ""
         return version != reservation.version
+
+
+def _limiting(found: Iterable[Obj], extra: Usage) -> list[Obj]:
+    return [quota for quota in found if quotas.limited_resources(quotas.constrained(quota), extra)]
 
 
 def _place(attributes: Attributes) -> Place:

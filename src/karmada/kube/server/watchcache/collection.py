@@ -67,6 +67,8 @@ class Collection:
         self.count = 0
         self.changed = floor
         """The revision of the last change; at least that of the load, before which anything may have happened."""
+        self.resets = 0
+        """How often the content was replaced: what was derived from changes is void after that."""
         self._store = store
         self._position = position
         self._subscribers = subscribers
@@ -88,6 +90,9 @@ class Collection:
     def get(self, namespace: str, name: str) -> Entry | None:
         bucket = self._buckets.get(namespace)
         return bucket.entries.get(name) if bucket is not None else None
+
+    def has_any(self, namespace: str) -> bool:
+        return namespace in self._buckets
 
     def _is_current(self, entry: Entry) -> bool:
         return self.get(entry.namespace, entry.name) is entry
@@ -224,6 +229,7 @@ class Collection:
 
     def reset(self, floor: int) -> None:
         """Forget everything: the store has lost what happened since."""
+        self.resets += 1
         self._buckets.clear()
         self._namespaces.clear()
         self._history.clear()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from karmada.kube.client.discovery import NoMatch
+from karmada.kube.kinds.quota_ledger import DETAILED, Ledger, hard_of, resources_of
 from karmada.kube.objects.gvk import GVR, GroupResource
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, requeue
@@ -20,7 +21,6 @@ from karmada.kube.runtime.waiting import with_timeout
 from karmada.kube.runtime.writes import set_status
 from karmada.kube.sim.context import Context
 from karmada.kube.sim.controllers.pacing import Pacing
-from karmada.kube.sim.controllers.quota_ledger import DETAILED, Ledger, hard_of, resources_of
 
 QUOTAS = GVR("", "v1", "resourcequotas")
 RESYNC_SECONDS = 300.0

@@ -1,7 +1,7 @@
 """The usage under one ResourceQuota, updated incrementally.
 
 A ledger starts from a full count and is then updated with every change of an object as (old, new): the usage of the old
-one is subtracted, that of the new one added. A periodic full count corrects any drift.
+one is subtracted, that of the new one added. The quota controller and admission each keep theirs.
 """
 
 from __future__ import annotations
