@@ -26,6 +26,8 @@ _HEAD_BYTES = 1 << 18
 _PIECE = 1 << 16
 _BUFFER_BYTES = 1 << 18
 """Bytes that may be received before they are read."""
+_SHORT_LINE = 128
+"""Bytes of a line of a head that may be remembered."""
 _IDLE_SECONDS = 60.0
 """A connection that waited longer may be about to be closed by the server."""
 _NEXT_ADDRESS_SECONDS = 0.25
@@ -61,11 +63,8 @@ class Headers(Mapping[str, str]):
         """Of the lines of a head; BrokenAnswer."""
         self._values: dict[str, list[str]] = {}
         for line in lines:
-            name, colon, value = line.partition(b":")
-            if not colon or not _NAME.fullmatch(name):
-                raise BrokenAnswer("the head of the response makes no sense")
-            values = self._values.setdefault(name.decode().lower(), [])
-            values.append(value.strip(b" \t").decode(errors="replace"))
+            name, value = _remembered_field(line) if len(line) <= _SHORT_LINE else _field(line)
+            self._values.setdefault(name, []).append(value)
 
     def __getitem__(self, name: str) -> str:
         return self._values[name.lower()][0]
@@ -82,6 +81,18 @@ class Headers(Mapping[str, str]):
 
     def all(self, name: str) -> list[str]:
         return self._values.get(name.lower(), [])
+
+
+def _field(line: bytes) -> tuple[str, str]:
+    """Name and value of one line of a head; BrokenAnswer."""
+    name, colon, value = line.partition(b":")
+    if not colon or not _NAME.fullmatch(name):
+        raise BrokenAnswer("the head of the response makes no sense")
+    return name.decode().lower(), value.strip(b" \t").decode(errors="replace")
+
+
+_remembered_field = lru_cache(maxsize=1024)(_field)
+"""Of the lines that a server sends, most are the same in all its responses."""
 
 
 class Connection(asyncio.Protocol):
