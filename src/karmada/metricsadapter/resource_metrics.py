@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import chain
+
 from karmada.api.well_known import QUERY_FROM_CLUSTER
 from karmada.kube.objects import meta
 from karmada.kube.objects.clock import Clock
@@ -13,7 +16,7 @@ from karmada.kube.server.aggregation.metrics_objects import METRICS, METRICS_RES
 from karmada.kube.server.aggregation.metrics_rendering import rendered
 from karmada.kube.server.http.request import Request, RequestInfo
 from karmada.kube.server.http.results import Result
-from karmada.metricsadapter.clusters import Answer, MeasuredClusters
+from karmada.metricsadapter.clusters import MeasuredClusters
 
 _SINGULAR = {"pods": "pod", "nodes": "node"}
 _SELECTORS = ("labelSelector", "fieldSelector")
@@ -38,7 +41,8 @@ class ResourceMetrics:
         return rendered(request, info.resource, items, self._clock.now(), single=single)
 
     async def _one(self, info: RequestInfo) -> Obj:
-        found = await self._get_all(f"{_path(info)}/{info.name}", {})
+        path = f"{_path(info)}/{info.name}"
+        found = await self._clusters.get_all(dict.fromkeys(self._clusters.names(), path), {})
         if not found:
             raise NotFound.of(GroupResource("", info.resource), info.name)
         if len(found) > 1:
@@ -52,12 +56,14 @@ class ResourceMetrics:
             parse_labels(query.get("labelSelector", ""))
         except ValueError as error:
             raise BadRequest(f"unable to parse requirement: {error}") from error
-        answers = await self._get_all(_path(request.info), query)
-        items = [_marked(item, answer.cluster) for answer in answers for item in answer.body.get("items") or ()]
-        return sorted(items, key=meta.key)
+        path = _path(request.info)
+        found = await asyncio.gather(*(self._items(name, path, query) for name in self._clusters.names()))
+        return sorted(chain.from_iterable(found), key=meta.key)
 
-    async def _get_all(self, path: str, query: dict[str, str]) -> list[Answer]:
-        return await self._clusters.get_all(dict.fromkeys(self._clusters.names(), path), query)
+    async def _items(self, cluster: str, path: str, query: dict[str, str]) -> list[Obj]:
+        """Marked as soon as they are there: all of them together would hold up others for long."""
+        answer = await self._clusters.get(cluster, path, query)
+        return [] if answer is None else [_marked(item, cluster) for item in answer.body.get("items") or ()]
 
 
 def _path(info: RequestInfo) -> str:
