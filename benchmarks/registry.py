@@ -23,6 +23,7 @@ _WHERE = {
     "scheduler": "scheduler:Scheduler",
     "scheduler.wide": "scheduler:Wide",
     "failover": "failover:Failover",
+    "services": "services:Services",
     "autoscaling": "autoscaling:Autoscaling",
     "propagation.latency": "propagation.latency:Latency",
     "propagation.deployments": "propagation.rollout:Deployments",

@@ -42,6 +42,14 @@ from karmada.members.members import Member
 BY_SERVICE: Final = "service"
 
 
+def _kept(endpoint_slice: Obj) -> Obj:
+    """A function of this module, so that the flows share one informer, and share it with nobody else.
+
+    With one each they would see a change at different times, and correct each other's carriers meanwhile.
+    """
+    return meta.without_managed_fields(endpoint_slice)
+
+
 def _slice_index(endpoint_slice: Obj) -> Iterable[str]:
     service = service_of_slice(endpoint_slice)
     return (str(service),) if service is not None else ()
@@ -64,7 +72,8 @@ class Watched:
         for unsubscribe in self.unsubscribe:
             unsubscribe()
         for informer in self.all:
-            await self.member.informers.discard(informer)
+            if not informer.has_handlers:
+                await self.member.informers.discard(informer)
 
 
 class Collector(Reconciler):
@@ -97,10 +106,6 @@ class Collector(Reconciler):
             Watch(Cluster.gvr, when=any_of(participation_changed, spec_changed),
                   map_to=lambda cluster: (Key(meta.name(cluster), ""),)),
         )  # fmt: skip
-
-    def _kept(self, endpoint_slice: Obj) -> Obj:
-        """A method, so that no other user of the member's informers shares ours, which we stop."""
-        return meta.without_managed_fields(endpoint_slice)
 
     # what a flow defines
 
@@ -193,7 +198,7 @@ class Collector(Reconciler):
             member = self._members.get(name)
         except NoAccess as error:
             raise ApiError(str(error)) from error
-        slices = member.informers.of(ENDPOINT_SLICES, transform=self._kept, indexes={BY_SERVICE: _slice_index})
+        slices = member.informers.of(ENDPOINT_SLICES, transform=_kept, indexes={BY_SERVICE: _slice_index})
         watched = self.watched[name] = Watched(member, slices, self.more_informers(member))
 
         def slice_changed(old: Obj | None, new: Obj | None) -> None:

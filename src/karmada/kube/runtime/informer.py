@@ -181,6 +181,10 @@ class Informer:
             self._deliver(key, (handler,))
         return remove
 
+    @property
+    def has_handlers(self) -> bool:
+        return bool(self._handlers)
+
     def subscribe(self, handler: Handler) -> Callable[[], None]:
         """The same, but existing objects are delivered by `deliver_existing`, to all such handlers at once."""
         self._undelivered.append(handler)
