@@ -21,6 +21,7 @@ from tests.kube.sim.whole_cluster import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, 
 from tests.support.eventually import eventually
 
 SERVICES, SECRETS, EVENTS = GVR("", "v1", "services"), GVR("", "v1", "secrets"), GVR("", "v1", "events")
+SLICES = GVR("discovery.k8s.io", "v1", "endpointslices")
 
 
 @pytest.fixture
@@ -446,3 +447,26 @@ async def test_containers_of_a_cluster_that_starts_again_are_restarted(tmp_path:
         assert (ended["exitCode"], ended["reason"]) == (255, "Unknown")
         assert "stopping" in await log_of(cluster, "p", previous="true")
     block.release()
+
+
+async def test_a_service_leads_to_addresses_of_other_clusters(cluster: Whole) -> None:
+    """Also when a pod here has the name that the other cluster's pod has there."""
+    await cluster.admin.create(PODS, pod("there"))
+    address = await ready(cluster, "there")
+    await cluster.admin.create(PODS, pod("same", container={"image": "simulated:1"}))
+    await ready(cluster, "same")
+    far = service("far")
+    await cluster.admin.create(SERVICES, {**far, "spec": {"ports": far["spec"]["ports"]}})
+    labels = {"kubernetes.io/service-name": "far"}
+    target = {"kind": "Pod", "namespace": "default", "name": "same"}
+    slices = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "other-cluster", "namespace": "default", "labels": labels},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "targetRef": target}],
+        "ports": [{"port": 8080}],
+    }
+    await cluster.admin.create(SLICES, slices)
+    reached = (await cluster.admin.get(SERVICES, "far", "default"))["spec"]["clusterIP"]
+    assert await fetched(reached, 80) == "hello from there"

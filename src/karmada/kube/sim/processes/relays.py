@@ -1,8 +1,9 @@
 """The Services of a cluster that runs processes: a TCP relay at each of their addresses, and the file of their names.
 
-It does what kube-proxy and the cluster's DNS do elsewhere. A relay listens while its Service has ready endpoints, so
-that connections are refused otherwise; each connection goes to the next endpoint in turn. Simulated pods respond over a
-relay as over a forwarded port. Where this user may not listen on a port below 1024, another one is used, which
+It does what kube-proxy and the cluster's DNS do elsewhere: whose EndpointSlices they are and where their addresses
+lead does not matter. A relay listens while its Service has ready endpoints, so that connections are refused otherwise;
+each connection goes to the next endpoint in turn. Simulated pods of the cluster respond over a relay as over a
+forwarded port. Where this user may not listen on a port below 1024, another one is used, which
 programs find by the Service's name.
 """
 
@@ -94,7 +95,12 @@ class ServiceRelays(Reconciler):
 
     def _backends(self, key: Key, port_name: str) -> list[tuple[Backend, Obj | None]]:
         found = backends(self._slices.by_index(_BY_SERVICE, f"{key.namespace}/{key.name}"), port_name)
-        return [(one, self._pods.get(Key(key.namespace, one.pod)) if one.pod else None) for one in found]
+        return [(one, self._pod_at(key.namespace, one)) for one in found]
+
+    def _pod_at(self, namespace: str, backend: Backend) -> Obj | None:
+        """The pod behind a backend; None for an address outside of the cluster, whatever its pod is called there."""
+        pod = self._pods.get(Key(namespace, backend.pod)) if backend.pod else None
+        return pod if pod is not None and (pod.get("status") or {}).get("podIP") == backend.address else None
 
     async def _connect(
         self, backend: Backend, pod: Obj | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
