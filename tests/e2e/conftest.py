@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.fleets import QUICK, QUICK_SCALING, connected
 from tests.e2e.propagating import NAMESPACES, Place, Propagation, propagation
+from tests.e2e.sharing import SharingFiles, sharing_files
 from tests.support.background import Background
 from tests.support.programs import Program, Result, ServerProcess
 
@@ -35,8 +36,15 @@ LONGEST_FIRST = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST_FIRST)}
+    names = [*(f"test_{name}.py" for name in LONGEST_FIRST[:2]), *sharing_files()]
+    names += [f"test_{name}.py" for name in LONGEST_FIRST[2:]]
+    ranks = {name: rank for rank, name in enumerate(names)}
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingFiles | None:
+    return SharingFiles(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,14 @@
+"""Which end-to-end tests share a control plane, and so a worker."""
+
+from __future__ import annotations
+
+from tests.e2e.sharing import scope, sharing_files
+
+
+def test_the_files_that_share_a_control_plane_are_two_groups_and_any_other_is_alone() -> None:
+    groups = sharing_files()
+    assert len(set(groups.values())) == 2
+    assert {"test_karmadactl_get.py", "test_overrides.py"} <= groups.keys()
+    assert "test_clusters.py" not in groups
+    assert {scope(f"tests/e2e/{name}::test_it[a::b]", groups) for name in groups} == set(groups.values())
+    assert scope("tests/e2e/test_clusters.py::test_it", groups) == "tests/e2e/test_clusters.py"
