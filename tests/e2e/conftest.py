@@ -112,6 +112,6 @@ def kn(kubectl: Program, namespace: str) -> Callable[..., Result]:
 @pytest.fixture(scope="session")
 def three_members(tmp_path_factory: pytest.TempPathFactory, kubectl_path: str) -> Iterator[Propagation]:
     """One control plane with three members for all tests that do not harm them; each leaves them as it found them."""
-    flags = (*QUICK, *QUICK_SCALING, "--feature-gates=MultiClusterService=true")
+    flags = (*QUICK, *QUICK_SCALING, "--feature-gates=MultiClusterService=true,FederatedQuotaEnforcement=true")
     with propagation(tmp_path_factory.mktemp("three-members"), kubectl_path, flags=flags) as fleet:
         yield fleet

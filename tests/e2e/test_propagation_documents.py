@@ -1,4 +1,4 @@
-"""The commands of docs/propagation.md, docs/overrides.md and docs/rebalance.md work as they are written."""
+"""The commands of docs/propagation.md, docs/overrides.md, docs/quota.md and docs/rebalance.md work as they are written."""
 
 from __future__ import annotations
 
@@ -103,3 +103,18 @@ def test_the_page_on_scaling_by_load_can_be_pasted(three_members: Propagation) -
     assert said.count("deployment.apps/web condition met") == 2
     for member in three_members.members.values():
         member.until_gone(DEPLOYMENTS, "web")
+
+
+def test_the_page_on_quotas_can_be_pasted(three_members: Propagation) -> None:
+    said = paste(three_members, "quota.md")
+    for expected in (
+        "federatedresourcequota.policy.karmada.io/shares condition met",
+        '{"clusterName":"member1","hard":{"pods":"10","requests.cpu":"6"},"used":{"pods":"0","requests.cpu":"0"}}',
+        'QuotaExceeded: admission webhook "resourcebinding.karmada.io" denied the request: '
+        "FederatedResourceQuota(team/sum) exceeded for resource cpu: requested sum 5, limit 4.",
+        'deployment "web" successfully rolled out',
+        '{"cpu":"6"}',
+        '{"cpu":"5"}',
+        'namespace "team" deleted',
+    ):
+        assert expected in said, f"{expected!r} is not in what the page says:\n{said}"
