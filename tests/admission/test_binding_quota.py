@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from karmada.admission.binding_quota import QUOTA_EXCEEDED, difference, enforce, total, usage
+from karmada.admission.binding_quota import QUOTA_EXCEEDED, charge, difference, enforce, total, usage
 from karmada.admission.context import CREATE, UPDATE, Context, Refusal, Settings
 from karmada.features import default_gates
 from karmada.kube.client.client import Client, Listing
@@ -197,6 +199,22 @@ async def test_a_lost_race_is_run_again() -> None:
     }
 
 
+async def test_a_quota_that_is_charged_already_is_not_charged_again_after_a_lost_race() -> None:
+    class Racing(Quotas):
+        async def update(self, kind: Any, obj: Obj, *, subresource: str, dry_run: bool) -> Obj:
+            if obj["metadata"]["name"] == "b" and not self.lost:
+                self.lost = True
+                raise Conflict("changed")
+            self.quotas = [obj if one["metadata"]["name"] == obj["metadata"]["name"] else one for one in self.quotas]
+            return await super().update(kind, obj, subresource=subresource, dry_run=dry_run)
+
+        lost = False
+
+    quotas = Racing(quota({"cpu": "3"}, name="a"), quota({"cpu": "3"}, name="b"))
+    assert await enforced(quotas, binding(2, {"cpu": "1"})) == {}
+    assert [one["status"]["overallUsed"] for one in quotas.quotas] == [{"cpu": "2"}, {"cpu": "2"}]
+
+
 async def test_what_goes_wrong_otherwise_is_a_failure() -> None:
     quotas = Quotas(quota({"cpu": "10"}))
     quotas.failures = [Forbidden("no")]
@@ -237,6 +255,16 @@ async def test_components_that_go_to_another_number_of_clusters_are_counted_agai
     quotas = Quotas(quota({"cpu": "100"}, {"cpu": "5"}))
     assert await enforced(quotas, flink(2), flink(1)) == {}
     assert quotas.written[0].quota["status"]["overallUsed"] == {"cpu": "10"}
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["1500u", "1m", "250m", "1"])), min_size=1))
+def test_the_changes_of_a_binding_add_up_to_its_charge(history: list[tuple[int, str]]) -> None:
+    used: dict[str, Any] = {}
+    charged: dict[str, Quantity] = {}
+    for replicas, cpu in history:
+        now = charge(binding(replicas, {"cpu": cpu}))
+        used, charged = total(used, difference(now, charged)), now
+    assert used == charged
 
 
 def test_totals_are_whole_numbers_of_what_pods_request() -> None:

@@ -68,6 +68,10 @@ def test_flags_reach_their_settings() -> None:
             ["--horizontal-pod-autoscaler-sync-period=0s"],
             'Options.HorizontalPodAutoscalerSyncPeriod: Invalid value: "0s": must be greater than 0',
         ),
+        (
+            ["--federated-resource-quota-sync-period=0"],
+            'Options.FederatedResourceQuotaSyncPeriod: Invalid value: "0s": must be greater than 0',
+        ),
         (["--concurrent-cluster-syncs=0"], "Options.ConcurrentClusterSyncs: Invalid value: 0: must be greater than 0"),
         (["--controllers=*,nothing"], '"nothing" is not in the list of known controllers'),
         (["--controllers=*,-workStatus"], "enable both or disable both"),

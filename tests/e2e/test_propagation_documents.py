@@ -1,4 +1,4 @@
-"""The commands of docs/propagation.md, docs/overrides.md, docs/quota.md and docs/rebalance.md work as they are written."""
+"""The commands of docs/propagation.md, overrides.md, quota.md, rebalance.md and others work as they are written."""
 
 from __future__ import annotations
 

@@ -86,6 +86,24 @@ def test_a_workload_that_may_not_grow_keeps_what_it_has_until_the_limit_is_raise
     assert quotas.status() == {"overall": {"cpu": "6"}, "overallUsed": {"cpu": "6"}, "aggregatedStatus": []}
 
 
+def test_requests_that_exceed_a_quota_are_not_bound_until_it_is_raised(quotas: QuotaFleet) -> None:
+    async def scenario() -> None:
+        await quotas.limit(quota({"cpu": "4"}))
+        await quotas.deploy("web", 3)
+        container = [{"op": "replace", "path": "/spec/template/spec/containers/0/resources/requests/cpu", "value": "2"}]
+        await quotas.client.patch(DEPLOYMENTS, "web", "default", container, type="json")
+        await quotas.run()
+
+    quotas.play(scenario())
+    assert quotas.reasons("web")["ApplyPolicyFailed"].endswith(
+        "FederatedResourceQuota(default/team) exceeded for resource cpu: requested sum 6, limit 4."
+    )
+    assert quotas.status()["overallUsed"] == {"cpu": "3"}
+    quotas.play(quotas.change({"spec": {"overall": {"cpu": "6"}}}))
+    quotas.play(quotas.run(60))
+    assert quotas.status()["overallUsed"] == {"cpu": "6"}
+
+
 def test_a_charge_without_a_binding_is_taken_back(quotas: QuotaFleet) -> None:
     async def scenario() -> None:
         await quotas.limit(quota({"cpu": "9"}))

@@ -9,7 +9,7 @@ import pytest
 from karmada.api import well_known
 from karmada.api.cluster import Cluster
 from karmada.kube.objects.types import Obj
-from karmada.scheduler.service.triggers import Ours, ServedKinds, concerns_bindings, served_kinds
+from karmada.scheduler.service.triggers import Ours, ServedKinds, concerns_bindings, frees_quota, served_kinds
 from tests.support.scheduling_cases import DUPLICATED, DYNAMIC, cluster, deployment, placement
 from tests.support.scheduling_plane import MARKED, Scheduling
 
@@ -25,6 +25,29 @@ def binding(generation: int = 1, labels: Obj | None = None, **spec: Any) -> Obj:
 def test_any_mark_of_a_maker_makes_a_binding_ours(label: str) -> None:
     assert OURS(binding(labels={label: "x"}))
     assert not OURS(binding(labels={label: ""}))
+
+
+def quota(limit: str | None, used: str = "0") -> Obj:
+    overall = {"memory": "1Gi", **({"cpu": limit} if limit else {})}
+    return {"spec": {"overall": overall}, "status": {"overallUsed": {"cpu": used}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "frees"),
+    [
+        (None, quota("4"), False),
+        (quota("4", "3"), None, True),
+        (quota("4", "3"), quota("4", "2500m"), True),
+        (quota("4", "3"), quota("5", "3"), True),
+        (quota("4", "3"), quota(None, "3"), True),
+        (quota("4", "3"), quota("4", "3000m"), False),
+        (quota("4", "3"), quota("4", "4"), False),
+        (quota(None), quota("4"), False),
+        (quota("4", "3"), quota("5", "4"), False),
+    ],
+)
+def test_a_quota_with_more_left_lets_what_it_refused_be_tried(old: Obj | None, new: Obj | None, frees: bool) -> None:
+    assert frees_quota(old, new) is frees
 
 
 def test_without_a_mark_a_binding_is_nobodys() -> None:
