@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from karmada.api.work import ResourceBinding
-from karmada.controllers.federated_resource_quota.charges import SETTLE_SECONDS
+from karmada.controllers.federated_resource_quota.charges import SETTLE_SECONDS, Recount
 from karmada.kube.objects.types import Obj
 from tests.controllers.federated_resource_quota.quota_fleet import QUOTAS, QuotaFleet, quota
 from tests.support.propagation import DEPLOYMENTS
@@ -131,6 +131,19 @@ def test_a_total_that_lacks_a_binding_is_raised(quotas: QuotaFleet) -> None:
         await quotas.run(1)
 
     quotas.play(scenario())
+    assert quotas.status()["overallUsed"] == {"cpu": "3"}
+
+
+def test_a_resync_counts_the_bindings_themselves(quotas: QuotaFleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def miss() -> None:
+        await quotas.limit(quota({"cpu": "9"}))
+        monkeypatch.setattr(Recount, "_add", lambda *_: None)
+        await quotas.deploy("web", 3)
+        monkeypatch.undo()
+
+    quotas.play(miss())
+    assert quotas.status()["overallUsed"] == {}
+    quotas.play(quotas.run(quotas.fleet.settings.federated_resource_quota_sync_period))
     assert quotas.status()["overallUsed"] == {"cpu": "3"}
 
 

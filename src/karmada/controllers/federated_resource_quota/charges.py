@@ -1,4 +1,4 @@
-"""What the quotas of a namespace should be charged, kept up to date by events: no reconcile lists bindings.
+"""What the quotas of a namespace should be charged, kept up to date by events: bindings are listed at a resync only.
 
 Admission charges a quota before the binding is stored. So a charge without a binding is either in flight or lost, and
 nothing but time tells which: what was charged within the last seconds counts as in flight. `corrected` keeps a total
@@ -8,6 +8,7 @@ between the recount and the recount with that. A total is raised at once, and is
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from karmada.admission.binding_quota import Amounts, charge, difference, total
@@ -33,9 +34,16 @@ class Recount:
     def binding_changed(self, old: Obj | None, new: Obj | None) -> None:
         if same_charge(old, new):
             return
-        for binding, sign in ((old, -1), (new, 1)):
-            if binding is not None:
-                self._add(meta.namespace(binding), charge(binding), sign)
+        charges = [(binding, charge(binding), sign) for binding, sign in ((old, -1), (new, 1)) if binding is not None]
+        for binding, amounts, sign in charges:
+            self._add(meta.namespace(binding), amounts, sign)
+
+    def renew(self, namespace: str, bindings: Iterable[Obj]) -> None:
+        """Count these, which are all of the namespace."""
+        charges = [charge(binding) for binding in bindings]
+        self._totals.pop(namespace, None)
+        for amounts in charges:
+            self._add(namespace, amounts, 1)
 
     def _add(self, namespace: str, amounts: Amounts, sign: int) -> None:
         totals = self._totals.setdefault(namespace, {})

@@ -42,8 +42,12 @@ class QuotaEnforcement(Reconciler):
         self._quotas = context.informers.of(FederatedResourceQuota.gvr)
         self._recent = RecentCharges(context.clock)
         self._quotas.add_handler(self._recent.quota_changed)
+        self._clock = context.clock
+        self._bindings = context.informers.of(ResourceBinding.gvr)
         self._recount = Recount()
-        context.informers.of(ResourceBinding.gvr).add_handler(self._recount.binding_changed)
+        self._bindings.add_handler(self._recount.binding_changed)
+        self._renewed: dict[str, float] = {}
+        """When the bindings of a namespace were last listed."""
         self.watches = (
             Watch(FederatedResourceQuota.gvr, when=field_changed("spec", "overall")),
             Watch(FederatedResourceQuota.gvr, when=field_changed("status", "overallUsed"), after=SETTLE_SECONDS),
@@ -57,7 +61,9 @@ class QuotaEnforcement(Reconciler):
     async def reconcile(self, key: Key) -> Result:
         quota = self._quotas.get(key)
         if quota is None or meta.is_deleting(quota):
+            self._renewed.pop(key.namespace, None)
             return Done
+        self._resync(key.namespace)
         recent = self._recent.of(key)
         try:
             written = await self._write(quota, corrected(quota, self._recount.of(key.namespace), recent))
@@ -72,6 +78,12 @@ class QuotaEnforcement(Reconciler):
             message = f"Collect status of FederatedResourceQuota({key}) succeed."
             self._recorder.event(quota, NORMAL, "CollectOverallStatusSucceed", message)
         return requeue(min(self._period, SETTLE_SECONDS) if recent else self._period)
+
+    def _resync(self, namespace: str) -> None:
+        now = self._clock.monotonic()
+        if now - self._renewed.setdefault(namespace, now) >= self._period:
+            self._recount.renew(namespace, self._bindings.list(namespace))
+            self._renewed[namespace] = now
 
     async def _write(self, quota: Obj, used: Obj) -> bool:
         """Whether it was needed. Only onto the version that the total was computed from: admission writes it, too."""

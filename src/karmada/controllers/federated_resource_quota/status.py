@@ -11,7 +11,7 @@ from typing import Final
 from karmada.api.policy import FederatedResourceQuota
 from karmada.api.work import Work
 from karmada.controllers.context import Context
-from karmada.controllers.federated_resource_quota.works import BY_QUOTA, cluster_of, quota_index, quotas_of
+from karmada.controllers.federated_resource_quota.works import BY_QUOTA, cluster_of, has_quota, quota_index, quotas_of
 from karmada.kube.kinds import checks
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, NotFound
@@ -20,7 +20,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import all_of, any_of, deleted, not_, status_changed, updated
+from karmada.kube.runtime.predicates import all_of, any_of, deleted, matching, not_, status_changed, updated
 from karmada.kube.runtime.writes import patch_if_changed
 
 QUOTA_STATUS: Final = "federated-resource-quota-status-controller"
@@ -50,7 +50,11 @@ class QuotaStatus(Reconciler):
     name = QUOTA_STATUS
     watches = (
         Watch(FederatedResourceQuota.gvr, when=not_(deleted)),
-        Watch(Work.gvr, when=any_of(all_of(updated, status_changed), deleted), map_to=quotas_of),
+        Watch(
+            Work.gvr,
+            when=all_of(matching(has_quota), any_of(all_of(updated, status_changed), deleted)),
+            map_to=quotas_of,
+        ),
     )
 
     def __init__(self, context: Context) -> None:

@@ -16,7 +16,7 @@ from karmada.api.policy import FederatedResourceQuota
 from karmada.api.work import Work
 from karmada.controllers.context import Context
 from karmada.controllers.errors import raise_together
-from karmada.controllers.federated_resource_quota.works import BY_QUOTA, cluster_of, quota_index, quotas_of
+from karmada.controllers.federated_resource_quota.works import BY_QUOTA, cluster_of, has_quota, quota_index, quotas_of
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
@@ -24,7 +24,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import added, field_changed, spec_changed
+from karmada.kube.runtime.predicates import added, all_of, field_changed, matching, spec_changed
 from karmada.kube.runtime.writes import delete_if_exists
 
 QUOTA_SYNC: Final = "federated-resource-quota-sync-controller"
@@ -65,7 +65,7 @@ class QuotaSync(Reconciler):
         self.watches = (
             Watch(FederatedResourceQuota.gvr, when=field_changed("spec", "staticAssignments")),
             Watch(Cluster.gvr, when=added, map_to=self._of_cluster),
-            Watch(Work.gvr, when=spec_changed, map_to=quotas_of),
+            Watch(Work.gvr, when=all_of(matching(has_quota), spec_changed), map_to=quotas_of),
         )
 
     def _of_cluster(self, cluster: Obj) -> Iterable[Key]:

@@ -21,6 +21,10 @@ def quotas_of(work: Obj) -> Iterable[Key]:
     return (Key(namespace, name),) if namespace and name else ()
 
 
+def has_quota(work: Obj) -> bool:
+    return bool(quotas_of(work))
+
+
 def quota_index(work: Obj) -> Iterable[str]:
     return map(str, quotas_of(work))
 
