@@ -23,6 +23,7 @@ PROGRAMS = {
     "karmada-scheduler-estimator": "scheduler_estimator",
     "karmada-webhook": "webhook",
     "karmada-sim": "sim",
+    "service-name-resolution-detector-example": "service_name_resolution_detector",
 }
 _FLAG = re.compile(r"`(-[-\w]+)`")
 _EVENT = re.compile(r'(?:NORMAL|WARNING), f?"([A-Z]\w+|Get\{word\}Failed)"|"(\w+(?:Succeed|Failed))"')
@@ -51,7 +52,7 @@ def test_every_event_is_explained() -> None:
 
 def _events() -> set[str]:
     found: set[str] = set()
-    for room in ("controllers", "descheduler", "overrides", "scheduler"):
+    for room in ("controllers", "descheduler", "overrides", "problemdetector", "scheduler"):
         for source in (SOURCES / room).rglob("*.py"):
             for pair in _EVENT.findall(source.read_text()):
                 event = pair[0] or pair[1]

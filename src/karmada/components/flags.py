@@ -169,13 +169,13 @@ def own_cluster_config(kubeconfig: str) -> RestConfig:
         return load_config(None)
 
 
-def election_flags(lease: str, *, named: bool = True) -> Callable[[F], F]:
+def election_flags(lease: str, *, named: bool = True, namespace: str = NAMESPACE) -> Callable[[F], F]:
     """`lease` is what the help says of the default name; `named`: whether a flag can set another."""
     name = click.option("--leader-elect-resource-name", default="", help=f"Name of the lease.  [default: {lease}]")
     return together(
         switch("--leader-elect", True, "Run only while holding the lease; otherwise stand by."),
         *([name] if named else []),
-        click.option("--leader-elect-resource-namespace", default=NAMESPACE, help="Namespace of the lease."),
+        click.option("--leader-elect-resource-namespace", default=namespace, help="Namespace of the lease."),
         duration(
             "--leader-elect-lease-duration", "15s", "How long a lease that is not renewed is respected by the others."
         ),

@@ -28,8 +28,11 @@ _COMPONENTS = (
 )
 
 
+_DETECTOR = "service-name-resolution-detector-example"
+
+
 def known_images() -> tuple[ImageRule, ...]:
-    return (*_components(), *_api_server(), *_etcd())
+    return (*_components(), *_detector(), *_api_server(), *_etcd())
 
 
 def _components() -> Iterator[ImageRule]:
@@ -37,6 +40,11 @@ def _components() -> Iterator[ImageRule]:
         module = f"karmada.components.{component.replace('-', '_')}"
         if importlib.util.find_spec(module) is not None:
             yield ImageRule(image=f"*/karmada-{component}", command=(sys.executable, "-m", module))
+
+
+def _detector() -> Iterator[ImageRule]:
+    module = "karmada.components.service_name_resolution_detector"
+    yield ImageRule(image=f"*/{_DETECTOR}", command=(sys.executable, "-m", module))
 
 
 def _api_server() -> Iterator[ImageRule]:

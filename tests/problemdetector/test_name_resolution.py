@@ -1,0 +1,141 @@
+"""A cluster that cannot resolve the names of Services gets no traffic, by a Remedy, and a taint, by a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from karmada.api.cluster import Cluster
+from karmada.api.policy import ClusterTaintPolicy
+from karmada.api.remedy import Remedy
+from karmada.kube.objects import meta
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.events import EventRecorder
+from karmada.kube.runtime.manager import Component
+from karmada.problemdetector.name_resolution import NODES, ClusterReporter, NodeDetector, Resolve
+from karmada.problemdetector.rules import CONDITION, Thresholds
+from tests.support.played_fleet import PlayedFleet
+
+EVENTS = GVR("", "v1", "events")
+TAINT = {"key": "no-names", "effect": "NoSchedule"}
+POD: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "detector", "namespace": "default"}}
+
+
+class DetectingFleet(PlayedFleet):
+    """A member with two nodes, each with a detector; `failing` are the nodes that resolve nothing."""
+
+    failing: set[str]
+    all_parts: list[Component]
+
+    async def start(self) -> None:
+        self.failing = set()
+        await self.fleet.start()
+        await self.add("m1", nodes=2)
+        await self.fleet.start_controllers()
+        await self.fleet.run(30)
+        member, clock = self.fleet.members["m1"].client, self.fleet.clock
+        recorder = EventRecorder(member, "detector", clock=clock)
+        thresholds = Thresholds()
+        detectors = [
+            NodeDetector(
+                member,
+                name,
+                recorder,
+                clock,
+                period=5,
+                thresholds=thresholds,
+                pod=POD,
+                resolve=self.resolver(name),
+            )
+            for name in (*await self.nodes(), "none")
+        ]
+        leader = ClusterReporter(member, self.client, "m1", clock, period=5, stale=thresholds.stale)
+        self.all_parts = [recorder, *detectors, leader]
+        for part in self.all_parts:
+            await part.start()
+
+    def resolver(self, node: str) -> Resolve:
+        async def resolve(name: str) -> None:
+            if node in self.failing:
+                raise OSError(f"lookup {name}: no such host")
+
+        return resolve
+
+    async def nodes(self) -> list[str]:
+        return [meta.name(node) for node in (await self.fleet.members["m1"].client.list_all(NODES)).items]
+
+    async def shut_down(self) -> None:
+        for part in reversed(self.all_parts):
+            await part.stop()
+
+    async def cluster(self) -> Obj:
+        return await self.client.get(Cluster.gvr, "m1")
+
+
+@pytest.fixture
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DetectingFleet]:
+    found = DetectingFleet(tmp_path_factory.mktemp("detecting"), gates="Failover=true")
+    found.play(found.start())
+    yield found
+    found.play(found.shut_down())
+    found.stop()
+
+
+def remedy() -> Obj:
+    match = {"conditionType": CONDITION, "operator": "Equal", "conditionStatus": "False"}
+    spec = {"decisionMatches": [{"clusterConditionMatch": match}], "actions": ["TrafficControl"]}
+    return {"apiVersion": Remedy.gvk.api_version, "kind": "Remedy", "metadata": {"name": "names"}, "spec": spec}
+
+
+def taint_policy() -> Obj:
+    on = {"conditionType": CONDITION, "operator": "In"}
+    spec = {
+        "addOnConditions": [{**on, "statusValues": ["False"]}],
+        "removeOnConditions": [{**on, "statusValues": ["True"]}],
+        "taints": [TAINT],
+    }
+    head = {"apiVersion": ClusterTaintPolicy.gvk.api_version, "kind": "ClusterTaintPolicy"}
+    return {**head, "metadata": {"name": "names"}, "spec": spec}
+
+
+def seen(cluster: Obj) -> tuple[str, list[str], bool]:
+    """The status of the condition, the actions, and whether the taint is there."""
+    condition = meta.get_condition(cluster["status"].get("conditions"), CONDITION) or {}
+    taints = [taint["key"] for taint in cluster["spec"].get("taints") or ()]
+    return condition.get("status", ""), cluster["status"].get("remedyActions") or [], TAINT["key"] in taints
+
+
+def test_a_cluster_without_names_is_remedied_until_it_has_them(fleet: DetectingFleet) -> None:
+    async def scenario() -> None:
+        await fleet.client.create(Remedy.gvr, remedy())
+        await fleet.client.create(ClusterTaintPolicy.gvr, taint_policy())
+        await fleet.fleet.run(20)
+        assert seen(await fleet.cluster()) == ("True", [], False)
+        one, other = await fleet.nodes()
+        fleet.failing = {one}
+        await fleet.fleet.run(60)
+        assert seen(await fleet.cluster()) == ("True", [], False)
+        fleet.failing = {one, other}
+        await fleet.fleet.run(25)
+        assert seen(await fleet.cluster()) == ("True", [], False)
+        await fleet.fleet.run(35)
+        assert seen(await fleet.cluster()) == ("False", ["TrafficControl"], True)
+        condition = meta.get_condition((await fleet.cluster())["status"]["conditions"], CONDITION)
+        assert condition is not None
+        assert condition["reason"] == "ServiceDomainNameResolutionFailed"
+        fleet.failing = set()
+        await fleet.fleet.run(60)
+        assert seen(await fleet.cluster()) == ("True", [], False)
+
+    fleet.play(scenario())
+
+
+def test_a_node_that_cannot_be_read_is_an_event_of_the_pod(fleet: DetectingFleet) -> None:
+    async def scenario() -> None:
+        await fleet.fleet.run(20)
+        events = (await fleet.fleet.members["m1"].client.list_all(EVENTS, "default")).items
+        assert "LoadCorednsConditionFailed" in {event["reason"] for event in events}
+
+    fleet.play(scenario())
