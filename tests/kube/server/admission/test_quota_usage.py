@@ -64,6 +64,11 @@ class Server:
         if before is not None:
             await self.store.write(key, None, expected=before.revision)
 
+    async def reload(self) -> None:
+        """As after the store has compacted what the cache missed."""
+        await self.cache._load()
+        self.cache._apply(await self.store.history("", since=self.cache.revision, until=self.store.revision))
+
     def recount(self, plural: str, quota: Obj) -> dict[str, str]:
         resource = GroupResource("", plural)
         found = {name: ZERO for name in quota["status"]["hard"] if quota_ledger.resource_of(name) == resource}
@@ -85,8 +90,8 @@ async def serving(keep: History = SHORT) -> AsyncIterator[Server]:
         await server.cache.stop()
 
 
-def quota(namespace: str, hard: dict[str, str], **spec: Any) -> Obj:
-    metadata = {"name": "q", "namespace": namespace, "uid": f"{namespace}-q"}
+def quota(namespace: str, hard: dict[str, str], name: str = "q", **spec: Any) -> Obj:
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
     used = dict.fromkeys(hard, "0")
     return {"metadata": metadata, "spec": {"hard": hard, **spec}, "status": {"hard": hard, "used": used}}
 
@@ -134,11 +139,9 @@ async def _played(history: list[tuple[Any, ...]]) -> None:
                 case "limit", name:
                     limits = {**LIMITS, name: "7"}
                 case ("reload",):
-                    await server.cache._load()
-                    events = await server.store.history("", since=server.cache.revision, until=server.store.revision)
-                    server.cache._apply(events)
+                    await server.reload()
                 case "look", where, ahead:
-                    for found in (quota(where, limits), quota(where, limits, scopes=["NotBestEffort"])):
+                    for found in (quota(where, limits), quota(where, limits, "scoped", scopes=["NotBestEffort"])):
                         await _compare(server, live, found, ahead)
 
 
@@ -151,6 +154,19 @@ async def _compare(server: Server, live: LiveUsage, found: Obj, ahead: bool) -> 
         ledger = live.ledger(found, resource, where)
         wanted = server.recount(plural, found)
         assert {name: str(ledger.amount(name)) for name in wanted} == wanted
+
+
+async def test_a_store_that_was_replaced_is_counted_anew() -> None:
+    async with serving(History()) as server:
+        live, found = LiveUsage(server.cache), quota("one", LIMITS)
+        await server.put("pods", "one", "a", **pod("1", "Running"))
+        await server.put("pods", "one", "b", **pod("1", "Running"))
+        assert str(live.ledger(found, RESOURCES["pods"], "one").amount("pods")) == "2"
+        server.store = server.cache.store = MemoryStore()
+        for cpu in ("1", "2"):
+            await server.put("pods", "one", "a", **pod(cpu, "Running"))
+        await server.reload()
+        assert str(live.ledger(found, RESOURCES["pods"], "one").amount("pods")) == "1"
 
 
 async def test_a_ledger_that_is_being_opened_misses_no_change(monkeypatch: Any) -> None:
