@@ -13,8 +13,6 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
-from python_socks import ProxyConnectionError, ProxyError, ProxyType
-from python_socks.async_.asyncio import Proxy
 
 SCHEMES = ("socks5", "socks5h")
 _PORT = 1080
@@ -37,6 +35,9 @@ class SocksConnector(aiohttp.BaseConnector):
         parts = urlsplit(proxy)
         if parts.scheme not in SCHEMES or not parts.hostname:
             raise ValueError(f"{parts.scheme or 'it'} is no SOCKS5 proxy with a host")
+        from python_socks import ProxyType  # loaded by the few who have such a proxy
+        from python_socks.async_.asyncio import Proxy
+
         self._dialler = Proxy(
             ProxyType.SOCKS5,
             host=parts.hostname,
@@ -66,6 +67,8 @@ class SocksConnector(aiohttp.BaseConnector):
         return protocol
 
     async def _dial(self, host: str, port: int) -> socket.socket:
+        from python_socks import ProxyConnectionError, ProxyError
+
         try:
             dialled: socket.socket = await self._dialler.connect(host, port, timeout=_DIAL_SECONDS)
         except (ProxyError, ProxyConnectionError) as error:
