@@ -125,10 +125,6 @@ class Carriers:
         self._client = client
         self._clock = context.clock
 
-    def get(self, key: Key) -> Obj | None:
-        """As new as the last write of it here."""
-        return self._works.view.get(key)
-
     async def hold(self, cluster: str, endpoint_slice: Obj, service: Key, flow: Flow) -> None:
         """Have a carrier of the EndpointSlice of a cluster for a flow."""
 

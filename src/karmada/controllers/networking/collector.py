@@ -203,7 +203,9 @@ class Collector(Reconciler):
 
         def slice_changed(old: Obj | None, new: Obj | None) -> None:
             for endpoint_slice in (old, new):
-                service = service_of_slice(endpoint_slice) if endpoint_slice is not None else None
+                if endpoint_slice is None or is_ours(endpoint_slice):
+                    continue
+                service = service_of_slice(endpoint_slice)
                 if service is not None:
                     self._add(Key(name, str(service)))
 

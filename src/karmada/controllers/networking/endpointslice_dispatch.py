@@ -27,7 +27,7 @@ from karmada.controllers.networking.carriers import (
 )
 from karmada.controllers.networking.exposure import consumers, is_cross_cluster, participation_changed, problem_of
 from karmada.controllers.networking.reports import report_condition
-from karmada.controllers.networking.serving import cluster_of, dependents, usable
+from karmada.controllers.networking.serving import cluster_of, dependents, objects_of, usable
 from karmada.controllers.works import Works
 from karmada.kube.objects import meta
 from karmada.kube.objects.errors import ApiError, Conflict
@@ -134,7 +134,7 @@ class EndpointSliceDispatch(Reconciler):
         """Whether anything was written."""
         using, name = consumers(service, self._clusters), copy_name(endpoint_slice, work)
         changed = await self._delete_orphans(work, service, set(using), name)
-        siblings = self._works.by_index(OFFERED, str(key_of(service)))
+        siblings = objects_of(self._works, OFFERED, key_of(service))
         sent = dispatched(usable(endpoint_slice, work, siblings, self._clusters), cluster_of(work), meta.name(service))
         for cluster in using:
             if cluster != cluster_of(work):
@@ -143,11 +143,12 @@ class EndpointSliceDispatch(Reconciler):
 
     async def _delete_orphans(self, work: Obj, service: Obj, using: set[str], name: str) -> bool:
         """Copies in clusters that do not use the service any more, and those of this carrier under another name."""
-        there = self._works.by_index(_BY_SERVICE, str(key_of(service)))
-        orphans = [copy for copy in there if cluster_of(copy) not in using]
-        orphans += [copy for copy in self._works.by_index(_BY_SOURCE, str(key_of(work))) if meta.name(copy) != name]
-        for copy in orphans:
-            await self._delete(copy)
+        there = self._works.keys_by_index(_BY_SERVICE, str(key_of(service)))
+        orphans = {key for key in there if well_known.cluster_of_namespace(key.namespace) not in using}
+        orphans |= {key for key in self._works.keys_by_index(_BY_SOURCE, str(key_of(work))) if key.name != name}
+        for copy in map(self._works.get, orphans):
+            if copy is not None:
+                await self._delete(copy)
         return bool(orphans)
 
     async def _send(self, cluster: str, sent: Obj, name: str, work: Obj, service: Obj) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from karmada.api.matching import api_enablement
-from karmada.api.networking import MultiClusterService
 from karmada.controllers.cluster_state import is_ready
 from karmada.kube.objects import meta
 from karmada.kube.objects.gvk import GVK
@@ -60,11 +59,6 @@ def _participation(cluster: Obj) -> tuple[bool, bool, str]:
 
 participation_changed: Predicate = changes(_participation)
 """Whether a cluster came, went, or can take part otherwise than before; its other conditions matter to no service."""
-
-
-def reference(service: Obj) -> Obj:
-    """For events."""
-    return {**service, "apiVersion": MultiClusterService.gvk.api_version, "kind": MultiClusterService.gvk.kind}
 
 
 def keys(services: Iterable[Obj]) -> list[Key]:

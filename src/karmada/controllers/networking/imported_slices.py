@@ -24,7 +24,7 @@ from karmada.controllers.networking.carriers import (
     service_of,
 )
 from karmada.controllers.networking.exposure import participation_changed
-from karmada.controllers.networking.serving import dependents, usable
+from karmada.controllers.networking.serving import dependents, objects_of, usable
 from karmada.kube.objects import meta
 from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
@@ -76,7 +76,7 @@ class ImportedSlices(Reconciler):
         if meta.is_deleting(work) or service is None or endpoint_slice is None:
             await self._remove(work)
             return Done
-        siblings = self._works.by_index(EXPORTED, str(service))
+        siblings = objects_of(self._works, EXPORTED, service)
         wanted = imported(usable(endpoint_slice, work, siblings, self._clusters), work, service)
 
         async def make(current: Obj | None) -> Obj:

@@ -6,7 +6,7 @@ the same service, and stay in use when none does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from karmada.api import well_known
 from karmada.controllers.cluster_state import is_ready
@@ -30,6 +30,12 @@ def usable(endpoint_slice: Obj, work: Obj, siblings: Iterable[Obj], clusters: In
     if not any(_answers(cluster_of(other), clusters) and _has_ready(carried(other)) for other in elsewhere):
         return endpoint_slice
     return {**endpoint_slice, "endpoints": [_not_ready(endpoint) for endpoint in endpoint_slice.get("endpoints") or ()]}
+
+
+def objects_of(works: Informer, index: str, service: Key) -> Iterator[Obj]:
+    """The carriers of a service, each read (and parsed) only when it is its turn."""
+    found = map(works.get, works.keys_by_index(index, str(service)))
+    return (work for work in found if work is not None)
 
 
 def dependents(keys: Iterable[Key], clusters: Informer) -> set[Key]:
