@@ -274,3 +274,14 @@ def test_an_imported_slice_whose_carrier_is_gone_is_removed(fleet: ServingFleet)
         assert set(fleet.slices("derived-serve")) == {meta.name(found)}
 
     fleet.play(scenario())
+
+
+def test_a_derived_service_that_somebody_deletes_comes_back(fleet: ServingFleet) -> None:
+    async def scenario() -> None:
+        await fleet.import_to("m2")
+        await fleet.client.delete(SERVICES, "derived-serve", "default")
+        await fleet.run()
+        assert "derived-serve" in fleet.stored(SERVICES)
+        assert "derived-serve" in fleet.stored(SERVICES, member="m2")
+
+    fleet.play(scenario())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from karmada.api.multicluster import ServiceImport
@@ -15,7 +16,7 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Terminal, 
 from karmada.kube.runtime.converge import converge
 from karmada.kube.runtime.events import NORMAL, WARNING
 from karmada.kube.runtime.keys import Key
-from karmada.kube.runtime.predicates import any_of, deletion_changed, spec_changed
+from karmada.kube.runtime.predicates import any_of, deleted, deletion_changed, spec_changed
 from karmada.kube.runtime.writes import delete_if_exists, set_status
 
 SERVICE_IMPORT: Final = "service-import-controller"
@@ -25,12 +26,21 @@ _PORT_FIELDS: Final = ("name", "protocol", "port", "appProtocol")
 
 class ServiceImports(Reconciler):
     name = SERVICE_IMPORT
-    watches = (Watch(ServiceImport.gvr, when=any_of(spec_changed, deletion_changed)),)
 
     def __init__(self, context: Context) -> None:
         self._client = context.client
         self._recorder = context.recorder(self.name)
         self._imports = context.informers.of(ServiceImport.gvr)
+        self.watches = (
+            Watch(ServiceImport.gvr, when=any_of(spec_changed, deletion_changed)),
+            Watch(SERVICES, metadata_only=True, when=deleted, map_to=self._import_of),
+        )
+
+    def _import_of(self, service: Obj) -> Iterable[Key]:
+        """Of a derived Service that somebody deleted."""
+        key = Key(meta.namespace(service), meta.name(service).removeprefix(derived_service_name("")))
+        there = key.name != meta.name(service) and self._imports.get(key) is not None
+        return (key,) if there else ()
 
     async def reconcile(self, key: Key) -> Result:
         service_import = self._imports.get(key)
