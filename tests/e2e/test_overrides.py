@@ -193,6 +193,7 @@ def test_a_changed_policy_touches_only_what_comes_out_differently(fleet: Propaga
     fleet.apply(changes("green", "blue"))
     fleet.members["member1"].until(CONFIG_MAPS, "settings-a", lambda found: found["data"].get("colour") == "green")
     assert changed(middle) == {"settings-a in karmada-es-member1"}
+    eventually_blocking(rendered)  # events are written behind what they report
     assert {name for name, _ in rendered()} == {"settings-a"}
     middle = versions()
     fleet.apply(changes("green", "blue", part="b"))
