@@ -41,6 +41,7 @@ from karmada.controllers.namespace_sync import NamespaceSync, SyncedNamespaces
 from karmada.controllers.networking.endpointslice_collect import EndpointSliceCollect
 from karmada.controllers.networking.endpointslice_dispatch import EndpointSliceDispatch
 from karmada.controllers.networking.imported_slices import ImportedSlices
+from karmada.controllers.networking.load_balancer_status import LoadBalancerStatus
 from karmada.controllers.networking.multi_cluster_ingress import MultiClusterIngresses
 from karmada.controllers.networking.multi_cluster_service import MultiClusterServices
 from karmada.controllers.networking.service_export import ServiceExports
@@ -135,7 +136,11 @@ CONTROLLERS: Sequence[Row] = (
     Row("serviceExport", lambda shared: [ServiceExports(shared.context)]),
     Row("endpointSlice", lambda shared: [ImportedSlices(shared.context)]),
     Row("serviceImport", lambda shared: [ServiceImports(shared.context)]),
-    Row("multiclusterservice", lambda shared: [MultiClusterServices(shared.context)], when=_across_clusters),
+    Row(
+        "multiclusterservice",
+        lambda shared: [MultiClusterServices(shared.context), LoadBalancerStatus(shared.context)],
+        when=_across_clusters,
+    ),
     Row("endpointsliceCollect", lambda shared: [EndpointSliceCollect(shared.context)], when=_across_clusters),
     Row("endpointsliceDispatch", lambda shared: [EndpointSliceDispatch(shared.context)], when=_across_clusters),
     Row("multiclusteringress", lambda shared: [MultiClusterIngresses(shared.context)]),

@@ -427,3 +427,28 @@ def test_a_provider_that_leaves_takes_its_endpoints_along(fleet: ServingFleet) -
         await fleet.run(seconds=60)
 
     fleet.play(scenario())
+
+
+def test_a_balanced_service_has_the_addresses_of_all_clusters(fleet: ServingFleet) -> None:
+    async def scenario() -> None:
+        balanced = service()
+        balanced["spec"]["type"] = "LoadBalancer"
+        selector = selecting("Service", name="serve")
+        await fleet.create(policy("serve-service", selector, placement=placed("m1", "m2")), balanced)
+        await fleet.create(offered(types=["LoadBalancer"]))
+        await fleet.run(seconds=60)
+        there = [fleet.stored(SERVICES, member=name)["serve"]["status"]["loadBalancer"] for name in ("m1", "m2")]
+        expected = {address["ip"] for balancer in there for address in balancer["ingress"]}
+        assert expected
+        assert addresses() == expected
+        elsewhere = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}
+        await fleet.client.patch(SERVICE, "serve", "default", elsewhere, subresource="status")
+        await fleet.client.patch(SERVICES, "serve", "default", {"metadata": {"labels": {"a": "b"}}})
+        await fleet.run()
+        assert addresses() == {"192.0.2.1"}, "somebody else's load balancer stays"
+
+    def addresses() -> set[str]:
+        status = fleet.stored(SERVICE)["serve"]["status"]
+        return {address["ip"] for address in status["loadBalancer"].get("ingress") or ()}
+
+    fleet.play(scenario())

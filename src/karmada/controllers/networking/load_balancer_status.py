@@ -1,0 +1,68 @@
+"""MultiClusterServices of type LoadBalancer: their status has the addresses of the Service in all members.
+
+The Service's own status has them already, put together from its clusters. A load balancer before those of the clusters
+is somebody else's to run: addresses that are none of the Service's are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from karmada.api.networking import MultiClusterService
+from karmada.controllers.context import Context
+from karmada.kube.objects import meta
+from karmada.kube.objects.errors import NotFound
+from karmada.kube.objects.gvk import GVR
+from karmada.kube.objects.types import Obj
+from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch
+from karmada.kube.runtime.keys import Key, key_of
+from karmada.kube.runtime.predicates import spec_changed
+from karmada.kube.runtime.writes import set_status
+
+LOAD_BALANCER_STATUS: Final = "multiclusterservice-load-balancer"
+SERVICES: Final = GVR("", "v1", "services")
+
+
+def is_balanced(service: Obj) -> bool:
+    return "LoadBalancer" in ((service.get("spec") or {}).get("types") or ())
+
+
+class LoadBalancerStatus(Reconciler):
+    name = LOAD_BALANCER_STATUS
+
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._services = context.informers.of(MultiClusterService.gvr)
+        self._ours: dict[Key, list[Obj]] = {}
+        """What was written last."""
+        self.watches = (
+            Watch(MultiClusterService.gvr, when=spec_changed),
+            Watch(SERVICES, metadata_only=True, map_to=self._of_service),
+        )
+
+    def _of_service(self, service: Obj) -> Iterable[Key]:
+        found = self._services.get(key_of(service))
+        return (key_of(service),) if found is not None and is_balanced(found) else ()
+
+    async def reconcile(self, key: Key) -> Result:
+        service = self._services.get(key)
+        if service is None or meta.is_deleting(service) or not is_balanced(service):
+            self._ours.pop(key, None)
+            return Done
+        wanted, status = await self._addresses(key), service.get("status") or {}
+        present = (status.get("loadBalancer") or {}).get("ingress") or []
+        known = [*wanted, *self._ours.get(key, ())]
+        if all(address in known for address in present):
+            balancer = {"ingress": wanted} if wanted else {}
+            await set_status(self._client, MultiClusterService.gvr, service, {**status, "loadBalancer": balancer})
+        self._ours[key] = wanted
+        return Done
+
+    async def _addresses(self, key: Key) -> list[Obj]:
+        """Of the Service's load balancers in all members."""
+        try:
+            service = await self._client.get(SERVICES, key.name, key.namespace)
+        except NotFound:
+            return []
+        return ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
