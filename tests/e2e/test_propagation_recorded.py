@@ -306,6 +306,7 @@ def check_events(fleet: Propagation, case: Case) -> None:
         found = fleet.events(name)
         decisions = {each for each in found if each[1] == "ScheduleBindingSucceed"}
         assert found - decisions == wanted
+        assert len(decisions) == 1
         ((_, _, component, message),) = decisions
         shares = {f"{cluster}:{count}" for cluster, count in case.shares.items()}
         assert component == "default-scheduler"

@@ -311,7 +311,7 @@ def test_a_fleet_that_ended_is_found_as_it_was(fleet: SimFleet, end: str) -> Non
         refused(fleet.ctl("list", check=False), "no simulated clusters run in")
     else:
         fleet.kill()
-        refused(fleet.ctl("list", check=False), "do not answer")
+        refused(fleet.ctl("list", check=False), "do not respond")
     assert fleet.ctl("start").out == f"2 clusters run; kubeconfig: {fleet.kubeconfig}\n"
     assert fleet.pid != pid
     assert _settled(fleet) == before
