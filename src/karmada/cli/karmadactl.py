@@ -21,7 +21,7 @@ from karmada.cli.parsing import program
 from karmada.cli.parsing.catalog import COMMANDS
 from karmada.cli.parsing.flags import FlagError, FlagSet, Reading, shown_name
 from karmada.cli.parsing.resolving import Found, UnknownCommand, resolve, suggestions
-from karmada.kube.runtime.tuning import collect_rarely
+from karmada.loading import collect_rarely
 
 _INTERRUPTED = 130
 _EXTRA = re.compile(r"^Got unexpected extra arguments? \((.*)\)$")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karmada.kube.runtime.tuning import collect_rarely
+from karmada.loading import collect_rarely
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 

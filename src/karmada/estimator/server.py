@@ -1,20 +1,15 @@
 """The estimator service over gRPC, for schedulers and deschedulers of Karmada and of ours.
 
-With a certificate the server speaks TLS 1.3 and nothing older; with an authority for clients it admits those alone that
-have a certificate from it. Files that are replaced are read again at the next connection. Every failed request has the
-status Unknown and the text of its error, as Karmada's estimator does.
+With a certificate the server speaks TLS (of which the program admits 1.3 and nothing older); with an authority for
+clients it admits those alone that have a certificate from it. Files that are replaced are read again at the next
+connection. Every failed request has the status Unknown and the text of its error, as Karmada's estimator does.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-
-# gRPC has no setting for the least version of TLS. With no cipher but one that needs a secret nobody has, 1.2 is ruled
-# out, while 1.3 has ciphers of its own. gRPC reads this once, when it is imported.
-os.environ.setdefault("GRPC_SSL_CIPHER_SUITES", "ECDHE-PSK-CHACHA20-POLY1305")
 
 from karmada.estimator import contract
 from karmada.estimator.contract import Method

@@ -24,7 +24,7 @@ def test_a_component_exempts_what_it_has_loaded_and_collects_rarely() -> None:
 def test_a_program_is_hardly_collected_while_it_loads_and_not_when_it_ends() -> None:
     script = """if True:
         import atexit, gc
-        from karmada.kube.runtime.tuning import collect_rarely
+        from karmada.loading import collect_rarely
         atexit.register(lambda: print(gc.get_freeze_count() > 0))
         collect_rarely()
         print(gc.get_threshold()[0], gc.get_freeze_count())
