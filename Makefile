@@ -83,7 +83,7 @@ format: $(TOOLS) ## Format the code
 bench: $(TOOLS) ## Measure everything on this machine (some 25 minutes; results in build/benchmarks)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-quick: $(TOOLS) ## Measure everything in small, in less than three minutes
+bench-quick: $(TOOLS) ## Measure everything in small, in some four minutes
 	@$(BIN)/python -m benchmarks --quick $(ARGS)
 
 clean: ## Remove what make made
