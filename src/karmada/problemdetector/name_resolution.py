@@ -23,7 +23,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.runtime.events import WARNING, EventRecorder
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.logging import get_logger
-from karmada.kube.runtime.waiting import cancel_and_wait
+from karmada.kube.runtime.periodic import Periodic
 from karmada.kube.runtime.writes import retry_on_conflict, set_status
 from karmada.problemdetector.rules import (
     CONDITION,
@@ -66,31 +66,6 @@ async def observe(resolve: Resolve) -> Observation:
     return Observation("True", READY, "")
 
 
-class Periodic:
-    """Something done again and again while it runs; subclasses have `once`, which must not fail."""
-
-    def __init__(self, clock: Clock, period: float) -> None:
-        self.clock = clock
-        self._period = period
-        self._task: asyncio.Task[None] | None = None
-
-    async def once(self) -> None:
-        raise NotImplementedError
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=type(self).__name__)
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            task, self._task = self._task, None
-            await cancel_and_wait(task)
-
-    async def _run(self) -> None:
-        while True:
-            await self.once()
-            await self.clock.sleep(self._period)
-
-
 class NodeDetector(Periodic):
     """Has the condition of one Node; failures to read or write it are events about `pod`."""
 
@@ -108,7 +83,8 @@ class NodeDetector(Periodic):
         pod: Obj | None = None,
         resolve: Resolve = resolve,
     ) -> None:
-        super().__init__(clock, period)
+        super().__init__(self.name, self.once, period, clock, at_once=True)
+        self.clock = clock
         self._client = client
         self._node = node
         self._recorder = recorder
@@ -147,7 +123,8 @@ class ClusterReporter(Periodic):
     def __init__(
         self, client: Client, control_plane: Client, cluster: str, clock: Clock, *, period: float, stale: float
     ) -> None:
-        super().__init__(clock, period)
+        super().__init__(self.name, self.once, period, clock, at_once=True)
+        self.clock = clock
         self._control_plane = control_plane
         self._cluster = cluster
         self._stale = stale

@@ -26,3 +26,17 @@ async def test_a_round_follows_every_pause_even_after_a_failure() -> None:
     await periodic.stop()
     await clock.advance(minutes=3)
     assert rounds == 4
+
+
+async def test_it_may_begin_with_a_round() -> None:
+    clock, times = FakeClock(), list[float]()
+
+    async def work() -> None:
+        times.append(clock.monotonic())
+
+    periodic = Periodic("sweep", work, 60, clock, at_once=True)
+    began = clock.monotonic()
+    await periodic.start()
+    await clock.advance(60)
+    assert [time - began for time in times] == [0, 60]
+    await periodic.stop()

@@ -1,4 +1,4 @@
-"""Work that is due again and again: a pause, a round, a pause. A round that fails is logged and tried again later."""
+"""Work that is due again and again: a round, a pause, a round. A round that fails is logged and tried again later."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ log = get_logger("periodic")
 
 
 class Periodic:
-    """A component for a Manager."""
+    """A component for a Manager. `at_once`: it begins with a round, not with a pause."""
 
-    def __init__(self, name: str, work: Callable[[], Awaitable[None]], seconds: float, clock: Clock) -> None:
+    def __init__(
+        self, name: str, work: Callable[[], Awaitable[None]], seconds: float, clock: Clock, *, at_once: bool = False
+    ) -> None:
         self.name = name
         self._work = work
         self._seconds = seconds
         self._clock = clock
+        self._at_once = at_once
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -31,9 +34,11 @@ class Periodic:
             self._task = None
 
     async def _run(self) -> None:
-        while True:
+        if not self._at_once:
             await self._clock.sleep(self._seconds)
+        while True:
             try:
                 await self._work()
             except Exception as error:
                 log.exception("A round failed, trying again later", error, work=self.name)
+            await self._clock.sleep(self._seconds)
