@@ -27,10 +27,11 @@ class BuildWithFacts(build_py):
         super().run()
         if self.editable_mode:
             return
-        changes = _git("status", "--porcelain")
+        given = os.environ.get("SOURCE_COMMIT")  # where there is no .git, as in a container build
+        changes = None if given else _git("status", "--porcelain")
         built = time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH", time.time())))
         facts = {
-            "COMMIT": _git("rev-parse", "HEAD") or "unknown",
+            "COMMIT": given or _git("rev-parse", "HEAD") or "unknown",
             "TREE_STATE": "unknown" if changes is None else "dirty" if changes else "clean",
             "DATE": time.strftime("%Y-%m-%dT%H:%M:%SZ", built),
         }

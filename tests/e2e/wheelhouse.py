@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator
-from importlib.metadata import Distribution, PackagePath, distributions
+from collections.abc import Collection, Iterator
+from importlib.metadata import Distribution, PackagePath, distribution, distributions
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 _NOT_PACKED = ("pip", "setuptools", "pykarmada")
 """What every environment has, what is downloaded because it is only used for building, and what is to be installed."""
@@ -35,9 +37,31 @@ _MADE_BY_PIP = ("INSTALLER", "REQUESTED", "direct_url.json")
 
 def fill(folder: Path, project: Path) -> None:
     """Everything that `make up` and `make test` of the project install, and what builds the project."""
-    for distribution in distributions():
-        if distribution.name not in _NOT_PACKED:
-            _pack(distribution, folder)
+    for found in distributions():
+        if found.name not in _NOT_PACKED:
+            _pack(found, folder)
+    _add_builders(folder, project)
+
+
+def fill_with_dependencies(folder: Path, project: Path, *extras: str) -> None:
+    """What the installed project needs to run, and what builds it."""
+    for name in _dependencies("pykarmada", extras, set()) - {"pykarmada"}:
+        _pack(distribution(name), folder)
+    _add_builders(folder, project)
+
+
+def _dependencies(name: str, extras: Collection[str], seen: set[str]) -> set[str]:
+    """Of a package that is installed here, with what its dependencies need in turn."""
+    seen.add(name)
+    for line in distribution(name).requires or ():
+        needed = Requirement(line)
+        wanted = needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *extras))
+        if wanted and needed.name not in seen:
+            _dependencies(needed.name, needed.extras, seen)
+    return seen
+
+
+def _add_builders(folder: Path, project: Path) -> None:
     builders = tomllib.loads((project / "pyproject.toml").read_text())["build-system"]["requires"]
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), *builders]
     subprocess.run(command, check=True)
