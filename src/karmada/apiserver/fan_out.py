@@ -16,9 +16,8 @@ from urllib.parse import quote, unquote_plus
 
 import aiohttp
 import orjson
-from aiohttp import web
 
-from karmada.apiserver.forwarding import forward, inner_path
+from karmada.apiserver.forwarding import forward, inner_target
 from karmada.apiserver.members import Member, Members
 from karmada.kube.client.bodies import read_body
 from karmada.kube.client.limits import LIST_BYTES, OBJECT_BYTES
@@ -51,8 +50,7 @@ class FanOut:
         self._local = local
 
     async def answer(self, request: Request) -> Result:
-        raw: web.BaseRequest | None = request.raw
-        path, query = self._inner(request, raw)
+        path, query = inner_target(request)
         info = parse_path(request.method, path, Query.parse(query))
         if not info.is_resource:
             return await self._local(request, path)
@@ -61,14 +59,6 @@ class FanOut:
         if info.verb != "list":
             return _text(405, f"Request verb {info.verb} is not support")
         return await self._list(request, path, query)
-
-    @staticmethod
-    def _inner(request: Request, raw: web.BaseRequest | None) -> tuple[str, str]:
-        if raw is None:
-            query = "&".join(f"{quote(key)}={quote(value)}" for key, value in request.query.items())
-            return "/" + quote(request.info.rest), query
-        path, _, query = raw.raw_path.partition("?")
-        return inner_path(path) or "/", query
 
     async def _named(self, request: Request, info: RequestInfo, path: str, query: str) -> Result:
         probe = _object_path(info)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from aiohttp import web
 
@@ -11,7 +11,7 @@ from karmada.kube.server.http.relaying import body_of, forwarded_headers, pass_o
 from karmada.kube.server.http.request import Request
 
 _PARTS_BEFORE = 7
-"""/apis/GROUP/VERSION/clusters/NAME/proxy/ and what comes behind."""
+"""/apis/GROUP/VERSION/RESOURCE/NAME/proxy/ and what comes behind."""
 
 
 async def forward(
@@ -26,8 +26,18 @@ async def forward(
         response.close()
 
 
+def inner_target(request: Request) -> tuple[str, str]:
+    """The path and query behind proxy/, as the client encoded them."""
+    raw: web.BaseRequest | None = request.raw
+    if raw is None:
+        query = "&".join(f"{quote(key)}={quote(value)}" for key, value in request.query.items())
+        return "/" + quote(request.info.rest), query
+    path, _, query = raw.raw_path.partition("?")
+    return inner_path(path) or "/", query
+
+
 def inner_path(path: str) -> str:
-    """The path and query for the member, as the client encoded them: everything behind clusters/NAME/proxy.
+    """The path for the member, as the client encoded it: everything behind clusters/NAME/proxy.
 
     Without empty and dot segments, so that it stays below the path of the cluster's endpoint.
     """

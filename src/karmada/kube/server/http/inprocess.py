@@ -19,9 +19,10 @@ from karmada.kube.server.audit.interface import GONE, Audits, FollowsRequest, Se
 from karmada.kube.server.auth.user import User
 from karmada.kube.server.handlers.pipeline import Pipeline
 from karmada.kube.server.http.encoding import list_object, partial
+from karmada.kube.server.http.list_stream import collected
 from karmada.kube.server.http.negotiation import Offer, negotiate
 from karmada.kube.server.http.request import Query, Request, parse_path
-from karmada.kube.server.http.results import ListResult, ObjectResult, RawResult, Result, WatchResult
+from karmada.kube.server.http.results import ListResult, ObjectResult, RawResult, Result, StreamedList, WatchResult
 from karmada.kube.server.http.watch_stream import INITIAL_EVENTS_END
 from karmada.kube.server.watchcache.entry import Entry
 
@@ -86,8 +87,10 @@ class InProcess:
         if isinstance(result, ObjectResult):
             form = negotiate(call.accept)
             return partial(result.object()) if form.transform and result.resource is not None else result.object()
-        if isinstance(result, ListResult):
-            listed = list_object(result, typed_items=True)
+        if isinstance(result, ListResult | StreamedList):
+            listed = (
+                list_object(result, typed_items=True) if isinstance(result, ListResult) else await collected(result)
+            )
             if negotiate(call.accept, Offer("list")).transform:
                 listed["items"] = [partial(obj) for obj in listed["items"]]
             return listed

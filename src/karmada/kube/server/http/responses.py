@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import orjson
 from aiohttp import web
@@ -16,6 +16,7 @@ from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.interface import FollowsRequest
 from karmada.kube.server.http.encoding import dumps, encode_list, encode_object, finish, included
 from karmada.kube.server.http.gate import Gate
+from karmada.kube.server.http.list_stream import stream_list
 from karmada.kube.server.http.negotiation import (
     JSON,
     PROTOBUF,
@@ -28,7 +29,7 @@ from karmada.kube.server.http.negotiation import (
 )
 from karmada.kube.server.http.protobuf_form import ProtobufForm
 from karmada.kube.server.http.request import Query, Request
-from karmada.kube.server.http.results import ListResult, RawResult, Result, TakeOver, WatchResult
+from karmada.kube.server.http.results import ListResult, RawResult, Result, StreamedList, TakeOver, WatchResult
 from karmada.kube.server.http.watch_stream import error_frame, stream
 
 GZIP_FROM = 128 * 1024
@@ -69,6 +70,8 @@ class Responses:
             return web.Response(body=body or None, status=result.status, headers=headers)
         if isinstance(result, WatchResult):
             return await self._stream(raw, request, result, headers, trail)
+        if isinstance(result, StreamedList):
+            return await self._stream_list(raw, request, result, headers)
         form = _form(request, "list" if isinstance(result, ListResult) else "object")
         include = included(request.query.get("includeObject"), form)
         pretty = form.pretty or self._pretty(request)
@@ -127,6 +130,40 @@ class Responses:
             del self._streams[id(raw)]
             if self.gate is not None:
                 self.gate.watching(request, False)
+        await response.write_eof()
+        return response
+
+    async def _stream_list(
+        self, raw: web.BaseRequest, request: Request, result: StreamedList, headers: CIMultiDict[str]
+    ) -> web.StreamResponse:
+        """A short list in one piece; a long one as it comes, at the client's pace."""
+        try:
+            form = _form(request, "list")
+            include = included(request.query.get("includeObject"), form)
+        except ApiError:
+            await result.batches.aclose()
+            raise
+        headers["Content-Type"] = form.media
+        pieces = stream_list(result, form, include, form.pretty or self._pretty(request), self._clock.now())
+        begun = b""
+        async for piece in pieces:
+            begun += piece
+            if len(begun) > GZIP_FROM:
+                break
+        else:
+            return web.Response(body=begun, headers=headers)
+        gzip = raw.method == "GET" and "gzip" in request.headers.get("Accept-Encoding", "")
+        if gzip:
+            headers["Content-Encoding"] = "gzip"
+            headers["Vary"] = "Accept-Encoding"
+        response = web.StreamResponse(headers=headers)
+        response.enable_chunked_encoding()
+        await response.prepare(raw)
+        try:
+            async for piece in _gzipped(begun, pieces) if gzip else _resumed(begun, pieces):
+                await response.write(piece)
+        except ApiError as error:
+            raise ConnectionResetError(f"a list broke off: {error}") from error  # half a list must not look whole
         await response.write_eof()
         return response
 
@@ -201,6 +238,24 @@ async def _send_in_pieces(
     return response
 
 
+def _packer() -> zlib._Compress:
+    return zlib.compressobj(1, zlib.DEFLATED, 31)
+
+
 def _gzip(body: bytes) -> bytes:
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    packer = _packer()
     return packer.compress(body) + packer.flush()
+
+
+async def _resumed(begun: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield begun
+    async for piece in pieces:
+        yield piece
+
+
+async def _gzipped(begun: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    packer, loop = _packer(), asyncio.get_running_loop()
+    async for piece in _resumed(begun, pieces):
+        if packed := await loop.run_in_executor(None, packer.compress, piece):
+            yield packed
+    yield packer.flush()

@@ -6,7 +6,7 @@ and nobody serialises it again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -47,6 +47,19 @@ class ListResult:
 
 
 @dataclass(slots=True)
+class StreamedList:
+    """A list that is sent while it is read: each item is the JSON of an object, with apiVersion and kind.
+
+    Its metadata comes first, so it is known before the items are. An ApiError of the first batches is the response;
+    later, when the response has begun, it breaks the connection.
+    """
+
+    resource: Resource
+    metadata: Obj
+    batches: AsyncGenerator[Sequence[bytes], None]
+
+
+@dataclass(slots=True)
 class WatchResult:
     """A watch: `initial` objects (as ADDED), a bookmark if requested, then the changes of `subscription`."""
 
@@ -82,7 +95,7 @@ class TakeOver:
     """Gets the HTTP front's request, returns its response."""
 
 
-Result: TypeAlias = ObjectResult | ListResult | WatchResult | RawResult | TakeOver
+Result: TypeAlias = ObjectResult | ListResult | StreamedList | WatchResult | RawResult | TakeOver
 
 
 def success(name: str, resource: Resource, uid: str) -> Obj:
