@@ -1,0 +1,26 @@
+"""Where changes of cached objects go besides the caches: the full-text index, OpenSearch.
+
+A sink is called on the event loop by the task that follows a member, so it must be quick and must not fail: it takes
+note and works later. Calls for one resource of one cluster come in order.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from karmada.kube.objects.gvk import GVR
+from karmada.search.cached_object import CachedObject
+
+
+class Sink(Protocol):
+    def upsert(self, cluster: str, gvr: GVR, obj: CachedObject) -> None:
+        """The object is new or has changed; after a restart of this process every object is new."""
+
+    def delete(self, cluster: str, gvr: GVR, namespace: str, name: str, uid: str) -> None:
+        """The object is gone. One that was deleted and made again under its name is deleted first, then upserted."""
+
+    def replaced(self, cluster: str, gvr: GVR) -> None:
+        """A list was completed: all its objects were upserted or had not changed, and those gone were deleted."""
+
+    def forget(self, cluster: str, gvr: GVR | None = None) -> None:
+        """The resource, or with None everything, of the cluster is not cached any more; nothing was deleted there."""
