@@ -1,0 +1,48 @@
+"""The whole control plane as one Deployment: `karmada` with SQLite on a volume."""
+
+from __future__ import annotations
+
+from karmada.install.components import (
+    SERVICE_RANGE,
+    Workload,
+    account_flags,
+    api_server_probes,
+    build,
+    estimator_flags,
+)
+from karmada.install.names import API_PORT, API_SERVER, PKI_FOLDER, PROGRAMS, STATE_FOLDER
+from karmada.install.options import Options
+from karmada.install.pods import CERTIFICATE_MOUNT, certificate_volume
+from karmada.kube.objects.types import Obj
+
+
+def all_in_one(options: Options) -> Obj:
+    work = Workload(
+        app=API_SERVER,
+        flags=all_in_one_flags(options),
+        mounts=[CERTIFICATE_MOUNT],
+        volumes=[certificate_volume()],
+        ports=[("server", API_PORT)],
+        probes=api_server_probes(),
+        stateful=True,
+    )
+    return build(work, options)
+
+
+def all_in_one_flags(options: Options) -> list[str]:
+    return [
+        f"{PROGRAMS}/karmada",
+        f"--data-dir={STATE_FOLDER}",
+        "--bind-address=0.0.0.0",
+        f"--secure-port={API_PORT}",
+        "--advertise-address=$(POD_IP)",
+        f"--client-ca-file={PKI_FOLDER}/ca.crt",
+        *account_flags(options),
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--tls-cert-file={PKI_FOLDER}/apiserver.crt",
+        f"--tls-private-key-file={PKI_FOLDER}/apiserver.key",
+        "--tls-min-version=VersionTLS13",
+        "--enable-scheduler-estimator=true",
+        *estimator_flags(options),
+        "--v=2",
+    ]

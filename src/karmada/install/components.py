@@ -1,0 +1,293 @@
+"""The components of the separate layout: one Deployment each, with Karmada's command lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from karmada.install.extra_args import command_line
+from karmada.install.names import (
+    AGGREGATED,
+    API_PORT,
+    API_SERVER,
+    CONFIG_FILE,
+    CONTROLLER_MANAGER,
+    KUBE_CONTROLLER_MANAGER,
+    PKI_FOLDER,
+    PROGRAMS,
+    SCHEDULER,
+    SERVING_PORT,
+    WEBHOOK,
+    WEBHOOK_CERTIFICATE,
+    WEBHOOK_FOLDER,
+)
+from karmada.install.options import Options
+from karmada.install.pods import (
+    CERTIFICATE_MOUNT,
+    CONFIG_MOUNT,
+    SCRATCH_MOUNT,
+    certificate_volume,
+    config_volume,
+    container,
+    deployment,
+    home,
+    http_probe,
+    mount,
+    pod_template,
+    scratch_volume,
+    secret_volume,
+)
+from karmada.install.stores import node_selector, state_mount, state_volume, store_flags
+from karmada.kube.objects.types import Obj
+
+SERVICE_RANGE = "10.96.0.0/12"
+_CONTROLLERS = (
+    "namespace,garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,"
+    "csrsigning,clusterrole-aggregation"
+)
+_DELEGATED = [f"--{name}kubeconfig={CONFIG_FILE}" for name in ("", "authentication-", "authorization-")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What differs between the Deployments."""
+
+    app: str
+    flags: Sequence[str]
+    """The usual command line; the program is the first word."""
+    mounts: Sequence[Obj]
+    volumes: Sequence[Obj]
+    ports: Sequence[tuple[str, int]]
+    probes: Obj
+    flag_name: str = ""
+    """The component's name in flags, where it is another."""
+    labels: Obj | None = None
+    stateful: bool = False
+    """Whether it keeps files, such as SQLite."""
+
+
+def build(work: Workload, options: Options) -> Obj:
+    """The Deployment."""
+    name = work.flag_name or work.app
+    component = options.of(name)
+    on_node = work.stateful and options.store == "sqlite" and options.volume.mode == "hostPath"
+    main = container(
+        work.app,
+        options.images.component(name, component.image),
+        command_line(list(work.flags), component.extra_args),
+        mounts=[*work.mounts, SCRATCH_MOUNT, *([state_mount()] if work.stateful else [])],
+        ports=work.ports,
+        probes=work.probes,
+        pull_policy=options.images.pull_policy,
+        env=[home()] if work.stateful else [],
+    )
+    state = [state_volume(work.app, options)] if work.stateful else []
+    volumes = [*work.volumes, scratch_volume("scratch"), *state]
+    template = pod_template(work.app, main, volumes, component, options.images, more_labels=work.labels, root=on_node)
+    if on_node:
+        template["spec"]["nodeSelector"] = node_selector(options.volume)
+    recreate = work.stateful and options.store == "sqlite"
+    return deployment(work.app, options.namespace, component.replicas, template, recreate=recreate)
+
+
+def _logged(*flags: str) -> list[str]:
+    return [*flags, "--v=2"]
+
+
+# the API server
+
+
+def api_server(options: Options) -> Obj:
+    work = Workload(
+        app=API_SERVER,
+        flags=api_server_flags(options),
+        mounts=[CERTIFICATE_MOUNT],
+        volumes=[certificate_volume()],
+        ports=[("server", API_PORT)],
+        probes=api_server_probes(),
+        stateful=True,
+    )
+    return build(work, options)
+
+
+def api_server_probes() -> Obj:
+    return {
+        "livenessProbe": http_probe("/livez", API_PORT, 15, 30, 5),
+        "readinessProbe": http_probe("/readyz", API_PORT, 0, 5, 5),
+    }
+
+
+def api_server_flags(options: Options) -> list[str]:
+    return _logged(
+        "kube-apiserver",
+        "--allow-privileged=true",
+        "--authorization-mode=Node,RBAC",
+        f"--client-ca-file={PKI_FOLDER}/ca.crt",
+        "--enable-bootstrap-token-auth=true",
+        *store_flags(options),
+        "--bind-address=0.0.0.0",
+        "--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount",
+        "--runtime-config=",
+        f"--apiserver-count={options.of(API_SERVER).replicas}",
+        f"--secure-port={API_PORT}",
+        *account_flags(options),
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--proxy-client-cert-file={PKI_FOLDER}/front-proxy-client.crt",
+        f"--proxy-client-key-file={PKI_FOLDER}/front-proxy-client.key",
+        "--requestheader-allowed-names=front-proxy-client",
+        f"--requestheader-client-ca-file={PKI_FOLDER}/front-proxy-ca.crt",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-username-headers=X-Remote-User",
+        f"--tls-cert-file={PKI_FOLDER}/apiserver.crt",
+        f"--tls-private-key-file={PKI_FOLDER}/apiserver.key",
+        "--tls-min-version=VersionTLS13",
+    )
+
+
+def account_flags(options: Options) -> list[str]:
+    """What signs and verifies the tokens of ServiceAccounts."""
+    return [
+        f"--service-account-issuer=https://kubernetes.default.svc.{options.domain}",
+        f"--service-account-key-file={PKI_FOLDER}/karmada.key",
+        f"--service-account-signing-key-file={PKI_FOLDER}/karmada.key",
+    ]
+
+
+# what stands behind it
+
+
+def aggregated(options: Options) -> Obj:
+    flags = _logged(
+        f"{PROGRAMS}/{AGGREGATED}",
+        *_DELEGATED,
+        *store_flags(options),
+        f"--tls-cert-file={PKI_FOLDER}/karmada.crt",
+        f"--tls-private-key-file={PKI_FOLDER}/karmada.key",
+        "--tls-min-version=VersionTLS13",
+        "--audit-log-path=-",
+        "--audit-log-maxage=0",
+        "--audit-log-maxbackup=0",
+        "--bind-address=$(POD_IP)",
+        f"--secure-port={SERVING_PORT}",
+    )
+    probes = {
+        "readinessProbe": http_probe("/readyz", SERVING_PORT, 1, 3, 15),
+        "livenessProbe": http_probe("/healthz", SERVING_PORT, 10, 10, 15),
+    }
+    work = Workload(
+        app=AGGREGATED,
+        flags=flags,
+        mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
+        volumes=[config_volume(AGGREGATED), certificate_volume()],
+        ports=[("https", SERVING_PORT)],
+        probes=probes,
+        labels={"apiserver": "true"},
+        stateful=True,
+    )
+    return build(work, options)
+
+
+def kube_controller_manager(options: Options) -> Obj:
+    flags = _logged(
+        "kube-controller-manager",
+        "--allocate-node-cidrs=true",
+        *_DELEGATED,
+        "--bind-address=0.0.0.0",
+        f"--client-ca-file={PKI_FOLDER}/ca.crt",
+        "--cluster-cidr=10.244.0.0/16",
+        f"--cluster-name={API_SERVER}",
+        f"--cluster-signing-cert-file={PKI_FOLDER}/ca.crt",
+        f"--cluster-signing-key-file={PKI_FOLDER}/ca.key",
+        f"--controllers={_CONTROLLERS}",
+        "--leader-elect=true",
+        f"--leader-elect-resource-namespace={options.namespace}",
+        "--node-cidr-mask-size=24",
+        f"--root-ca-file={PKI_FOLDER}/ca.crt",
+        f"--service-account-private-key-file={PKI_FOLDER}/karmada.key",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--use-service-account-credentials=true",
+    )
+    work = Workload(
+        app=KUBE_CONTROLLER_MANAGER,
+        flag_name=f"karmada-{KUBE_CONTROLLER_MANAGER}",
+        flags=flags,
+        mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
+        volumes=[config_volume(KUBE_CONTROLLER_MANAGER), certificate_volume()],
+        ports=[("server", 10257)],
+        probes={"livenessProbe": http_probe("/healthz", 10257, 10, 10, 15, fails=8)},
+    )
+    return build(work, options)
+
+
+def scheduler(options: Options) -> Obj:
+    flags = _logged(
+        f"{PROGRAMS}/{SCHEDULER}",
+        f"--kubeconfig={CONFIG_FILE}",
+        "--metrics-bind-address=$(POD_IP):8080",
+        "--health-probe-bind-address=$(POD_IP):10351",
+        "--enable-scheduler-estimator=true",
+        "--leader-elect=true",
+        *estimator_flags(options),
+        f"--leader-elect-resource-namespace={options.namespace}",
+    )
+    work = Workload(
+        app=SCHEDULER,
+        flags=flags,
+        mounts=[CONFIG_MOUNT, CERTIFICATE_MOUNT],
+        volumes=[config_volume(SCHEDULER), certificate_volume()],
+        ports=[("metrics", 8080)],
+        probes={"livenessProbe": http_probe("/healthz", 10351, 15, 15, 5, tls=False)},
+    )
+    return build(work, options)
+
+
+def estimator_flags(options: Options) -> list[str]:
+    """How a scheduler reaches the estimators, which are in the host cluster."""
+    return [
+        f"--scheduler-estimator-ca-file={PKI_FOLDER}/ca.crt",
+        f"--scheduler-estimator-cert-file={PKI_FOLDER}/karmada.crt",
+        f"--scheduler-estimator-key-file={PKI_FOLDER}/karmada.key",
+        f"--scheduler-estimator-service-namespace={options.namespace}",
+    ]
+
+
+def controller_manager(options: Options) -> Obj:
+    flags = _logged(
+        f"{PROGRAMS}/{CONTROLLER_MANAGER}",
+        f"--kubeconfig={CONFIG_FILE}",
+        "--metrics-bind-address=$(POD_IP):8080",
+        "--health-probe-bind-address=$(POD_IP):10357",
+        "--cluster-status-update-frequency=10s",
+        f"--leader-elect-resource-namespace={options.namespace}",
+    )
+    work = Workload(
+        app=CONTROLLER_MANAGER,
+        flags=flags,
+        mounts=[CONFIG_MOUNT],
+        volumes=[config_volume(CONTROLLER_MANAGER)],
+        ports=[("server", 10357), ("metrics", 8080)],
+        probes={"livenessProbe": http_probe("/healthz", 10357, 15, 15, 5, tls=False)},
+    )
+    return build(work, options)
+
+
+def webhook(options: Options) -> Obj:
+    flags = _logged(
+        f"{PROGRAMS}/{WEBHOOK}",
+        f"--kubeconfig={CONFIG_FILE}",
+        "--bind-address=$(POD_IP)",
+        "--metrics-bind-address=$(POD_IP):8080",
+        "--health-probe-bind-address=$(POD_IP):8000",
+        f"--secure-port={SERVING_PORT}",
+        f"--cert-dir={WEBHOOK_FOLDER}",
+    )
+    work = Workload(
+        app=WEBHOOK,
+        flags=flags,
+        mounts=[CONFIG_MOUNT, mount(WEBHOOK_CERTIFICATE, WEBHOOK_FOLDER)],
+        volumes=[config_volume(WEBHOOK), secret_volume(WEBHOOK_CERTIFICATE, WEBHOOK_CERTIFICATE)],
+        ports=[("webhook", SERVING_PORT), ("metrics", 8080)],
+        probes={"readinessProbe": http_probe("/readyz", SERVING_PORT, 0, 5, 5)},
+    )
+    return build(work, options)
