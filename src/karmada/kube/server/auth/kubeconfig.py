@@ -10,13 +10,14 @@ from pathlib import Path
 from karmada.kube.server.auth.files import read_optional, write_private
 
 
-def kubeconfig(server_url: str, ca_pem: bytes, cert_pem: bytes, key_pem: bytes, context: str) -> str:
-    """A kubeconfig with one cluster, one user with a client certificate, and one context, all named alike."""
+def kubeconfig(server_url: str, ca_pem: bytes, cert_pem: bytes, key_pem: bytes, context: str, *, user: str = "") -> str:
+    """A kubeconfig with one cluster, one user with a client certificate, and one context, all named alike unless the
+    user has a name of its own."""
 
     def data(pem: bytes) -> str:
         return base64.b64encode(pem).decode("ascii")
 
-    name = json.dumps(context)
+    name, person = json.dumps(context), json.dumps(user or context)
     return f"""\
 apiVersion: v1
 kind: Config
@@ -26,7 +27,7 @@ clusters:
     server: {json.dumps(server_url)}
     certificate-authority-data: {data(ca_pem)}
 users:
-- name: {name}
+- name: {person}
   user:
     client-certificate-data: {data(cert_pem)}
     client-key-data: {data(key_pem)}
@@ -34,7 +35,7 @@ contexts:
 - name: {name}
   context:
     cluster: {name}
-    user: {name}
+    user: {person}
 current-context: {name}
 """
 
