@@ -23,6 +23,8 @@ PROGRAMS = {
     "karmada-scheduler-estimator": "scheduler_estimator",
     "karmada-webhook": "webhook",
     "karmada-sim": "sim",
+    "kube-apiserver": "kube_apiserver",
+    "kube-controller-manager": "kube_controller_manager",
     "service-name-resolution-detector-example": "service_name_resolution_detector",
 }
 _FLAG = re.compile(r"`(-[-\w]+)`")

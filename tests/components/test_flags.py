@@ -17,6 +17,8 @@ from karmada.components import (
     descheduler,
     flags,
     karmada,
+    kube_apiserver,
+    kube_controller_manager,
     scheduler,
     scheduler_estimator,
     sim,
@@ -116,21 +118,31 @@ DOCUMENTED = {
         "--concurrent-work-syncs",
     ),
     "API server of the installer": (
-        apiserver.main,
+        kube_apiserver.main,
         "--data-dir=/dev/null/x --allow-privileged=true --authorization-mode=Node,RBAC --client-ca-file=/dev/null "
         "--enable-bootstrap-token-auth=true --bind-address=0.0.0.0 --runtime-config= --apiserver-count=1 "
         "--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount --secure-port=5443 "
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local --service-account-key-file=/dev/null "
         "--service-account-signing-key-file=/dev/null --service-cluster-ip-range=10.96.0.0/12 "
-        "--proxy-client-cert-file=p.crt --proxy-client-key-file=p.key "
-        "--requestheader-allowed-names=front-proxy-client --requestheader-client-ca-file=f.crt "
+        "--proxy-client-cert-file=/dev/null --proxy-client-key-file=/dev/null "
+        "--requestheader-allowed-names=front-proxy-client --requestheader-client-ca-file=/dev/null "
         "--requestheader-extra-headers-prefix=X-Remote-Extra- --requestheader-group-headers=X-Remote-Group "
         "--requestheader-username-headers=X-Remote-User --tls-cert-file=/dev/null "
         "--tls-private-key-file=/dev/null --tls-min-version=VersionTLS13 --v=2",
-        "--allow-privileged, --authorization-mode, --enable-bootstrap-token-auth, --runtime-config, --apiserver-count, "
-        "--proxy-client-cert-file, --proxy-client-key-file, "
-        "--requestheader-client-ca-file, --requestheader-allowed-names, --requestheader-username-headers, "
-        "--requestheader-group-headers, --requestheader-extra-headers-prefix",
+        "--allow-privileged, --authorization-mode, --runtime-config, --apiserver-count",
+    ),
+    "kube-controller-manager of the installer": (
+        kube_controller_manager.main,
+        "--allocate-node-cidrs=true --kubeconfig=/nowhere --authentication-kubeconfig=/nowhere "
+        "--authorization-kubeconfig=/nowhere --bind-address=0.0.0.0 --client-ca-file=/dev/null "
+        "--cluster-cidr=10.244.0.0/16 --cluster-name=karmada-apiserver --cluster-signing-cert-file=/dev/null "
+        "--cluster-signing-key-file=/dev/null --controllers=namespace,garbagecollector,serviceaccount-token,"
+        "ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,csrsigning,clusterrole-aggregation "
+        "--leader-elect=true --leader-elect-resource-namespace=karmada-system --node-cidr-mask-size=24 "
+        "--root-ca-file=/dev/null --service-account-private-key-file=/dev/null "
+        "--service-cluster-ip-range=10.96.0.0/12 --use-service-account-credentials=true --v=2",
+        "--allocate-node-cidrs, --cluster-cidr, --node-cidr-mask-size, --service-cluster-ip-range, --cluster-name, "
+        "--use-service-account-credentials",
     ),
     "API server of an older document": (
         apiserver.main,
@@ -267,12 +279,13 @@ def test_flags_of_an_agent_that_make_no_sense_are_refused(arguments: list[str], 
     assert problem in result.output
 
 
-SERVERS = (aggregated_apiserver.main, apiserver.main, karmada.main, sim.main)
+SERVERS = (aggregated_apiserver.main, apiserver.main, karmada.main, kube_apiserver.main, sim.main)
 PROGRAMS = (
     *SERVERS,
     agent.main,
     controller_manager.main,
     descheduler.main,
+    kube_controller_manager.main,
     scheduler.main,
     scheduler_estimator.main,
     webhook.main,

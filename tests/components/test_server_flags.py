@@ -8,10 +8,11 @@ from typing import Any
 import click
 import pytest
 
-from karmada.components import aggregated_apiserver, apiserver, karmada
+from karmada.components import aggregated_apiserver, apiserver, karmada, kube_apiserver
 from karmada.components.server_flags import audit_from, server_config
 from karmada.kube.server.audit.config import AuditConfig, AuditWebhookConfig
 from karmada.kube.server.audit.policy import METADATA_ONLY, Level
+from karmada.kube.server.auth.frontproxy import FrontProxy, FrontProxyConfig
 from karmada.kube.server.auth.serving import TlsConfig
 from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
 from karmada.kube.server.config import ServerConfig
@@ -138,3 +139,40 @@ def test_flags_that_make_no_sense_are_named(arguments: list[str], problem: str, 
     with pytest.raises(click.UsageError) as caught:
         server_config(given(apiserver.main, *(argument.format(file=file) for argument in arguments)))
     assert problem in caught.value.format_message()
+
+
+@BOTH
+def test_front_proxies_are_known_by_files_names_and_headers(program: click.Command, file: Path) -> None:
+    config = server_config(
+        given(
+            program,
+            f"--requestheader-client-ca-file={file}",
+            f"--proxy-client-cert-file={file}",
+            f"--proxy-client-key-file={file}",
+            "--requestheader-allowed-names=front-proxy-client,other",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            "--enable-bootstrap-token-auth=false",
+        )
+    )
+    names = FrontProxy(
+        allowed_names=("front-proxy-client", "other"),
+        user_headers=("X-Remote-User",),
+        uid_headers=("x-remote-uid",),
+        group_headers=("X-Remote-Group",),
+        extra_prefixes=("X-Remote-Extra-",),
+    )
+    assert config.front_proxy == FrontProxyConfig(client_ca_file=file, cert_file=file, key_file=file, names=names)
+    assert not config.bootstrap_tokens
+
+
+@BOTH
+def test_a_front_proxy_certificate_without_its_authority_is_refused(program: click.Command, file: Path) -> None:
+    with pytest.raises(click.UsageError, match="--proxy-client-cert-file needs --requestheader-client-ca-file"):
+        server_config(given(program, f"--proxy-client-cert-file={file}", f"--proxy-client-key-file={file}"))
+
+
+def test_a_kube_apiserver_leaves_to_others_what_a_karmada_apiserver_does_itself() -> None:
+    assert given(apiserver.main)["controllers"]
+    assert not given(kube_apiserver.main)["controllers"]

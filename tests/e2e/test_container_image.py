@@ -20,7 +20,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 _COMPLETION = "kubectl_complete-karmada"
 """Every word on its command line is one to complete."""
-_BESIDE_SCRIPTS = {"kube-apiserver": "karmada-apiserver"}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 def test_every_program_starts_from_bin_and_knows_its_commit(image: Stage) -> None:
     programs = {path.name: path for path in (image.root / "bin").iterdir()}
-    assert programs.keys() == {*PROJECT["scripts"], *_BESIDE_SCRIPTS}
+    assert programs.keys() == set(PROJECT["scripts"])
     started = {
         name: subprocess.Popen([path, "--version"], env={"PATH": os.environ["PATH"]}, stdout=-1, stderr=-2, text=True)
         for name, path in programs.items()

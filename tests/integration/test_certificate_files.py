@@ -21,6 +21,7 @@ from karmada.kube.objects.clock import FakeClock
 from karmada.kube.objects.gvk import GVR
 from karmada.kube.server.app import ApiServer
 from karmada.kube.server.auth.credentials import RENEWAL_SECONDS
+from karmada.kube.server.auth.frontproxy import FrontProxy, FrontProxyConfig
 from karmada.kube.server.auth.jwt import SigningKey
 from karmada.kube.server.auth.pki import DAY, SERVER_USAGES, CertificateAuthority, KeyPair, Pki, generate_key_pem
 from karmada.kube.server.auth.serving import FILES_SECONDS, TlsConfig
@@ -112,6 +113,32 @@ async def test_client_authorities_are_added_and_taken_away_while_it_runs(certifi
         async with Caller(server, cert=jane.cert_pem, key=jane.key_pem) as caller:
             with pytest.raises(aiohttp.ClientError):
                 await caller("GET", "/api")
+
+
+async def test_front_proxies_are_those_of_the_given_authority_and_name_users_in_the_given_headers(
+    certificates: Path, tmp_path: Path
+) -> None:
+    authority, own = tmp_path / "proxies.crt", CORPORATE.issue("front")
+    authority.write_bytes(CORPORATE.cert_pem)
+    names = FrontProxy(allowed_names=("front",), user_headers=("X-Jane",))
+    cert, key = put(own, tmp_path)
+    config = FrontProxyConfig(client_ca_file=authority, cert_file=cert, key_file=key, names=names)
+    async with serving(certificates, front_proxy=config) as (server, _):
+        async with Caller(server, cert=own.cert_pem, key=own.key_pem) as proxy:
+            assert (await proxy("GET", "/api", headers={"X-Jane": "jane"})).code == 200
+            assert (await proxy("GET", "/api", headers={"X-Remote-User": "jane"})).code == 401
+        other = CORPORATE.issue("other")
+        async with Caller(server, cert=other.cert_pem, key=other.key_pem) as proxy:
+            assert (await proxy("GET", "/api", headers={"X-Jane": "jane"})).code == 401
+        made_here = server.pki.front_proxy_client
+        async with Caller(server, cert=made_here.cert_pem, key=made_here.key_pem) as proxy:
+            with pytest.raises(aiohttp.ClientError):
+                await proxy("GET", "/api", headers={"X-Jane": "jane"})
+        maps = GVR("", "v1", "configmaps")
+        data = (await server.client().get(maps, "extension-apiserver-authentication", "kube-system"))["data"]
+        assert data["requestheader-client-ca-file"] == CORPORATE.cert_pem.decode()
+        assert data["requestheader-username-headers"] == '["X-Jane"]'
+        assert server.credentials.front_proxy_client_files == (cert, key)
 
 
 async def _published(server: ApiServer) -> str:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from karmada.components.flags import Address, F, Given, file, switch, together, words
+from karmada.components.flags import Address, F, Given, file, switch, together
+from karmada.components.front_proxy_flags import front_proxy_from, request_header_flags
 from karmada.components.running import begin, start_unless
 from karmada.kube.objects.clock import Clock, RealClock
 from karmada.kube.server.auth.serving import TLS_VERSIONS, FollowedServing
@@ -138,10 +139,6 @@ def followed_serving(
 # flags
 
 
-def _header_flag(name: str, default: str, text: str) -> Callable[[F], F]:
-    return click.option(name, default=default, callback=lambda _ctx, _param, value: words(value), help=text)
-
-
 delegation_flags = together(
     click.option("--kubeconfig", default="", help="Kubeconfig of the control plane.  [default: as kubectl]"),
     click.option(
@@ -156,33 +153,38 @@ delegation_flags = together(
         "Trust only the authorities of the flags below, not those that the control plane publishes in kube-system.",
     ),
     file("--client-ca-file", "Certificates (PEM) of the authority of client certificates."),
-    file("--requestheader-client-ca-file", "Certificates (PEM) of the authority of front proxies."),
-    _header_flag("--requestheader-allowed-names", "", "Common names of the front proxies.  [default: any]"),
-    _header_flag("--requestheader-username-headers", "x-remote-user", "Headers with the name of the user."),
-    _header_flag("--requestheader-uid-headers", "x-remote-uid", "Headers with the uid of the user."),
-    _header_flag("--requestheader-group-headers", "x-remote-group", "Headers with the groups of the user."),
-    _header_flag("--requestheader-extra-headers-prefix", "x-remote-extra-", "Prefixes of headers with more."),
+    request_header_flags,
 )
 """Who decides about callers."""
-serving_flags = together(
-    click.option("--bind-address", default="0.0.0.0", help="Address to listen on."),
-    click.option("--secure-port", default=443, help="Port to listen on; 0 takes a free one."),
-    file(
-        "--tls-cert-file",
-        "Serving certificate (PEM), followed when it changes.  [default: made in --cert-dir]",
-    ),
-    file("--tls-private-key-file", "Key (PEM) of the serving certificate."),
-    click.option(
-        "--cert-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=CERT_DIR,
-        help="Directory in which a certificate and its ca.crt are made when none is given.",
-    ),
-    click.option(
-        "--tls-min-version", type=click.Choice(list(TLS_VERSIONS)), default="VersionTLS12", help="Oldest TLS accepted."
-    ),
-)
-"""Where it listens, and with which certificate."""
+
+
+def serving_flags_at(port: int, cert_dir: Path | None = CERT_DIR) -> Callable[[F], F]:
+    """Where it listens, and with which certificate; without a `cert_dir` a temporary directory has it."""
+    temporary = "" if cert_dir is not None else "  [default: a temporary directory]"
+    return together(
+        click.option("--bind-address", default="0.0.0.0", help="Address to listen on."),
+        click.option("--secure-port", default=port, help="Port to listen on; 0 takes a free one."),
+        file(
+            "--tls-cert-file",
+            "Serving certificate (PEM), followed when it changes.  [default: made in --cert-dir]",
+        ),
+        file("--tls-private-key-file", "Key (PEM) of the serving certificate."),
+        click.option(
+            "--cert-dir",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=cert_dir,
+            help=f"Directory in which a certificate and its ca.crt are made when none is given.{temporary}",
+        ),
+        click.option(
+            "--tls-min-version",
+            type=click.Choice(list(TLS_VERSIONS)),
+            default="VersionTLS12",
+            help="Oldest TLS accepted.",
+        ),
+    )
+
+
+serving_flags = serving_flags_at(443)
 
 
 def access_from(given: Given) -> Access:
@@ -205,20 +207,11 @@ def tls_from(given: Given, service: str) -> FollowedServing:
 def trust_from(given: Given) -> Trust:
     """The authorities that the flags name."""
     from karmada.kube.server.auth.delegated import Trust
-    from karmada.kube.server.auth.frontproxy import FrontProxy
 
     def read(flag: str) -> bytes:
         return given[flag].read_bytes() if given[flag] else b""
 
-    proxy = FrontProxy(
-        ca_pem=read("requestheader_client_ca_file"),
-        allowed_names=given["requestheader_allowed_names"],
-        user_headers=given["requestheader_username_headers"],
-        uid_headers=given["requestheader_uid_headers"],
-        group_headers=given["requestheader_group_headers"],
-        extra_prefixes=given["requestheader_extra_headers_prefix"],
-    )
-    return Trust(read("client_ca_file"), proxy)
+    return Trust(read("client_ca_file"), front_proxy_from(given, read("requestheader_client_ca_file")))
 
 
 def extension_from(

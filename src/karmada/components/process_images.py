@@ -1,7 +1,7 @@
-"""The images that simulated clusters can run as processes: Karmada's own components, etcd, and the API server.
+"""The images that simulated clusters can run as processes: Karmada's own programs, and etcd.
 
-A component is known under its usual image name, of whatever registry and tag, if its program is installed. What a
-kube-apiserver image would run is our own API server.
+A program is known under its usual image name, of whatever registry and tag, if it is installed, and as a command of
+the image `karmada`. What images of kube-apiserver and kube-controller-manager would run are our own.
 """
 
 from __future__ import annotations
@@ -14,41 +14,43 @@ from pathlib import Path
 
 from karmada.kube.sim.processes.images import ImageRule
 
-_COMPONENTS = (
-    "agent",
-    "aggregated-apiserver",
-    "apiserver",
-    "controller-manager",
-    "descheduler",
-    "metrics-adapter",
-    "scheduler",
-    "scheduler-estimator",
-    "search",
-    "webhook",
-)
-
-
-_DETECTOR = "service-name-resolution-detector-example"
+_PROGRAMS = {
+    "karmada": "components.karmada",
+    **{
+        f"karmada-{name}": f"components.{name.replace('-', '_')}"
+        for name in (
+            "agent",
+            "aggregated-apiserver",
+            "apiserver",
+            "controller-manager",
+            "descheduler",
+            "metrics-adapter",
+            "scheduler",
+            "scheduler-estimator",
+            "search",
+            "webhook",
+        )
+    },
+    "karmadactl": "cli.karmadactl",
+    "kube-apiserver": "components.kube_apiserver",
+    "kube-controller-manager": "components.kube_controller_manager",
+    "service-name-resolution-detector-example": "components.service_name_resolution_detector",
+}
+"""Programs and their modules below `karmada`."""
 
 
 def known_images() -> tuple[ImageRule, ...]:
-    return (*_components(), *_detector(), *_api_server(), *_etcd())
+    """An image of its own for each program, and `karmada`, in which all of them are."""
+    programs = dict(_installed_programs())
+    own = (ImageRule(image=f"*/{name}", command=command) for name, command in programs.items() if name != "karmada")
+    return (*own, ImageRule(image="*/karmada", command=programs["karmada"], commands=programs), *_etcd())
 
 
-def _components() -> Iterator[ImageRule]:
-    for component in _COMPONENTS:
-        module = f"karmada.components.{component.replace('-', '_')}"
+def _installed_programs() -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, path in _PROGRAMS.items():
+        module = f"karmada.{path}"
         if importlib.util.find_spec(module) is not None:
-            yield ImageRule(image=f"*/karmada-{component}", command=(sys.executable, "-m", module))
-
-
-def _detector() -> Iterator[ImageRule]:
-    module = "karmada.components.service_name_resolution_detector"
-    yield ImageRule(image=f"*/{_DETECTOR}", command=(sys.executable, "-m", module))
-
-
-def _api_server() -> Iterator[ImageRule]:
-    yield ImageRule(image="*/kube-apiserver", command=(sys.executable, "-m", "karmada.components.apiserver"))
+            yield name, (sys.executable, "-m", module)
 
 
 def _etcd() -> Iterator[ImageRule]:

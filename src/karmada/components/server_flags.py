@@ -9,17 +9,17 @@ from urllib.parse import quote, urlsplit
 import click
 
 from karmada.components.flags import Given, duration, file, ignored, switch, together, words
+from karmada.components.front_proxy_flags import front_proxy_from, request_header_flags
 from karmada.components.running import namespace_deletion_flag
 from karmada.kube.server.audit.config import AuditConfig, AuditWebhookConfig
 from karmada.kube.server.audit.policy import METADATA_ONLY, Policy, read_policy
+from karmada.kube.server.auth.frontproxy import FrontProxyConfig
 from karmada.kube.server.auth.serving import TLS_VERSIONS, TlsConfig
 from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
 from karmada.kube.server.config import DEFAULT_ISSUER, DEFAULT_PORT, ServerConfig
 
 if TYPE_CHECKING:
     from karmada.kube.objects.types import Obj
-
-_FRONT_PROXY = "the front proxy's certificates are those of the data directory, made on the first start."
 
 
 def etcd_flags(prefix: str) -> Any:
@@ -205,21 +205,23 @@ server_flags = together(
     ),
     namespace_deletion_flag,
     audit_flags,
-    ignored(
-        "--allow-privileged --authorization-mode --enable-admission-plugins --enable-bootstrap-token-auth "
-        "--runtime-config --apiserver-count",
-        "privileged pods are stored, RBAC authorises, all plug-ins, APIs and bootstrap tokens are enabled.",
+    switch("--enable-bootstrap-token-auth", True, "Accept bootstrap tokens, by which agents and nodes register."),
+    request_header_flags,
+    file(
+        "--proxy-client-cert-file",
+        "Certificate (PEM) by which aggregated servers know this one, read again when it changes.  [default: one is "
+        "made]",
     ),
-    ignored("--proxy-client-cert-file --proxy-client-key-file --requestheader-client-ca-file", _FRONT_PROXY),
+    file("--proxy-client-key-file", "Key (PEM) of that certificate."),
     ignored(
-        "--requestheader-allowed-names --requestheader-username-headers --requestheader-group-headers "
-        "--requestheader-extra-headers-prefix",
-        "the front proxy is front-proxy-client with the usual headers.",
+        "--allow-privileged --authorization-mode --enable-admission-plugins --runtime-config --apiserver-count",
+        "privileged pods are stored, RBAC authorises, all plug-ins and APIs are enabled, and servers on one etcd find "
+        "each other there.",
     ),
 )
 
 
-def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
+def server_config(given: Given, *, cluster_controllers: bool = True) -> ServerConfig:
     return ServerConfig(
         data_dir=given["data_dir"].expanduser(),
         storage=storage_from(given),
@@ -236,13 +238,15 @@ def server_config(given: Given, *, controllers: bool = True) -> ServerConfig:
         service_account_key_files=given["service_account_key_file"],
         service_account_signing_key_file=given["service_account_signing_key_file"],
         tls=_tls(given),
+        front_proxy=_front_proxy(given),
+        bootstrap_tokens=given["enable_bootstrap_token_auth"],
         token_file=given["token_auth_file"],
         oidc=_oidc(given),
         token_webhook=_token_webhook(given),
         anonymous=given["anonymous_auth"] and not given["no_anonymous_auth"],
         disabled_admission=frozenset(words(given["disable_admission_plugins"])),
         admission_configuration=_admission_configuration(given["admission_control_config_file"]),
-        controllers=controllers,
+        cluster_controllers=cluster_controllers,
         namespace_deletion_delay=given["namespace_deletion_delay"],
         audit=audit_from(given),
     )
@@ -252,6 +256,18 @@ def _tls(given: Given) -> TlsConfig:
     names = {"cert_file": "tls_cert_file", "key_file": "tls_private_key_file", "client_ca_file": "client_ca_file"}
     try:
         return TlsConfig(minimum=given["tls_min_version"], **{field: given[flag] for field, flag in names.items()})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _front_proxy(given: Given) -> FrontProxyConfig:
+    names = {
+        "client_ca_file": "requestheader_client_ca_file",
+        "cert_file": "proxy_client_cert_file",
+        "key_file": "proxy_client_key_file",
+    }
+    try:
+        return FrontProxyConfig(names=front_proxy_from(given), **{field: given[flag] for field, flag in names.items()})
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 

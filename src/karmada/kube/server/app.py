@@ -34,7 +34,7 @@ from karmada.kube.server.auth.frontproxy import authentication_config
 from karmada.kube.server.auth.jwt import KeySet, PublicKey, SigningKey, public_keys
 from karmada.kube.server.auth.kubeconfig import write_kubeconfig
 from karmada.kube.server.auth.peer import PeerCertificates
-from karmada.kube.server.auth.pki import FRONT_PROXY_CLIENT, Pki
+from karmada.kube.server.auth.pki import Pki
 from karmada.kube.server.auth.rbac import Authorizer
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_configuration
@@ -75,7 +75,7 @@ class ApiServer(ServerCore):
         self.pki = Pki.open(
             config.data_dir / "pki", service_ip=str(network[1]), extra_sans=_names(config), now=self.clock.now
         )
-        self.credentials = Credentials(self.pki, config.tls, self.clock, self._credentials_changed)
+        self.credentials = Credentials(self.pki, config.tls, config.front_proxy, self.clock, self._credentials_changed)
         self._security()
         self._requests()
         self._documents()
@@ -92,7 +92,7 @@ class ApiServer(ServerCore):
         config, now = self.config, self.clock.now
         key, self.keys = _token_keys(config, self.pki)
         self.issuer = TokenIssuer(key, config.service_account_issuer, now=now)
-        self._peers = PeerCertificates(self.credentials.client_ca_pem, self.pki.front_proxy_ca.cert_pem)
+        self._peers = PeerCertificates(self.credentials.client_ca_pem, self.credentials.proxies.ca_pem)
         self._rbac = [self.cache.collection(resource) for resource in _RBAC]
         self.authorizer = Authorizer(self.cache, self._rbac_version)
         audiences = (config.service_account_issuer,)
@@ -103,6 +103,8 @@ class ApiServer(ServerCore):
             service_accounts=ServiceAccountTokens(self.keys, audiences, audiences, self.cache, now),
             static_tokens=parse_token_file(config.token_file.read_text()) if config.token_file else None,
             audiences=audiences,
+            front_proxy=self.credentials.proxies,
+            bootstrap=config.bootstrap_tokens,
             anonymous=config.anonymous,
             sources=self._token_sources(audiences),
         )
@@ -167,7 +169,7 @@ class ApiServer(ServerCore):
             self.client(user_agent="kube-aggregator"),
             self.cache,
             self.registry,
-            front_proxy=self.pki.front_proxy_client_files,
+            front_proxy=self.credentials.front_proxy_client_files,
             clock=self.clock,
         )
         self.pipeline.delegate = self.aggregator
@@ -233,15 +235,14 @@ class ApiServer(ServerCore):
 
     async def _credentials_changed(self) -> None:
         self.pki = self.credentials.pki
-        self._peers.trust(self.credentials.client_ca_pem, self.pki.front_proxy_ca.cert_pem)
+        self._peers.trust(self.credentials.client_ca_pem, self.credentials.proxies.ca_pem)
         self.aggregator.reload_certificate()
         self._write_kubeconfig()
         await self._defaults.ensure([publish() for publish in self.published])
 
     def _published_authorities(self) -> Obj:
         """By which aggregated servers know this server's users and this server itself."""
-        proxies = self.pki.front_proxy_ca.cert_pem
-        return authentication_config(self.credentials.client_ca_pem, proxies, [FRONT_PROXY_CLIENT])
+        return authentication_config(self.credentials.client_ca_pem, self.credentials.proxies)
 
     def _default_objects(self) -> list[Obj]:
         objects = default_objects(

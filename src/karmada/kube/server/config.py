@@ -8,6 +8,7 @@ from pathlib import Path
 
 from karmada.kube.objects.types import Obj
 from karmada.kube.server.audit.config import AuditConfig
+from karmada.kube.server.auth.frontproxy import FrontProxyConfig
 from karmada.kube.server.auth.serving import TlsConfig
 from karmada.kube.server.auth.token_sources import OidcConfig, TokenWebhookConfig
 from karmada.kube.server.watchcache.history import History
@@ -46,11 +47,14 @@ class ServerConfig:
     service_account_key_files: tuple[Path, ...] = ()
     """Further keys whose tokens are accepted: those of other issuers' servers, and former ones."""
     tls: TlsConfig = field(default_factory=TlsConfig)
+    front_proxy: FrontProxyConfig = field(default_factory=FrontProxyConfig)
     token_file: Path | None = None
     """Static tokens: token,user,uid,"group1,group2" a line."""
     oidc: OidcConfig | None = None
     """Whose OpenID Connect tokens are accepted."""
     token_webhook: TokenWebhookConfig | None = None
+    bootstrap_tokens: bool = True
+    """Accept bootstrap tokens, by which agents and nodes register."""
     namespace_defaults: bool = True
     """Give every namespace its default ServiceAccount and the authority's certificate, as pods need them."""
     context: str = "karmada-apiserver"
@@ -61,7 +65,9 @@ class ServerConfig:
     admission_configuration: Mapping[str, Obj] = field(default_factory=dict)
     """The settings of single admission plug-ins, by name, as an AdmissionConfiguration has them."""
     controllers: bool = True
-    """Run the built-in controllers (namespaces, garbage collection, tokens, certificates)."""
+    """Run the built-in controllers."""
+    cluster_controllers: bool = True
+    """Those too that a kube-controller-manager would run: namespaces, garbage collection, tokens, certificates."""
     namespace_deletion_delay: float = 0.0
     """Seconds between the deletion of a namespace and that of its content; the programs' flag has Kubernetes' five."""
     audit: AuditConfig = field(default_factory=AuditConfig)

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from karmada.kube.objects.base64url import b64url
 from karmada.kube.objects.errors import Unauthorized
 from karmada.kube.server.auth.authentication import Authenticator, parse_token_file
-from karmada.kube.server.auth.frontproxy import authentication_config, remote_headers
+from karmada.kube.server.auth.frontproxy import FrontProxy, authentication_config, remote_headers
 from karmada.kube.server.auth.headers import carries_identity, escape_key, without_identity
 from karmada.kube.server.auth.jwt import KeySet, SigningKey
 from karmada.kube.server.auth.peer import PeerCertificates
@@ -153,7 +153,7 @@ def test_nobody_else_can_name_a_user_in_headers(setup: Setup, cert: bytes | None
 def test_a_front_proxy_with_a_name_that_is_not_allowed_is_refused(setup: Setup) -> None:
     with pytest.raises(Unauthorized):
         setup.login(client(PROXY_CA, "somebody"), X_Remote_User="root")
-    assert Setup(front_proxy_names=()).login(client(PROXY_CA, "somebody"), X_Remote_User="ann").name == "ann"
+    assert Setup(front_proxy=FrontProxy()).login(client(PROXY_CA, "somebody"), X_Remote_User="ann").name == "ann"
 
 
 def test_a_proxied_anonymous_user_stays_anonymous(setup: Setup) -> None:
@@ -177,7 +177,7 @@ def test_extra_keys_are_escaped_for_header_names() -> None:
 
 
 def test_aggregated_servers_learn_whom_to_trust() -> None:
-    data = authentication_config(b"CA", b"PROXY", ["front-proxy-client"])["data"]
+    data = authentication_config(b"CA", FrontProxy(b"PROXY", ("front-proxy-client",)))["data"]
     assert data["client-ca-file"] == "CA"
     assert data["requestheader-client-ca-file"] == "PROXY"
     assert data["requestheader-allowed-names"] == '["front-proxy-client"]'

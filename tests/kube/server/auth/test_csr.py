@@ -236,9 +236,11 @@ def allowed_to(*subresources: str) -> Any:
         ("system:node:n1", (), None),
     ],
 )
-def test_kubelets_get_their_client_certificates(user: str, subresources: tuple[str, ...], message: str | None) -> None:
+async def test_kubelets_get_their_client_certificates(
+    user: str, subresources: tuple[str, ...], message: str | None
+) -> None:
     csr = node(username=user, groups=["boot"])
-    condition = csrs.auto_approval(csr, allowed_to(*subresources), NOW)
+    condition = await csrs.auto_approval(csr, allowed_to(*subresources), NOW)
     assert (condition and condition["message"]) == message
     if condition:
         assert (condition["type"], condition["reason"]) == ("Approved", "AutoApproved")
@@ -253,8 +255,8 @@ def test_kubelets_get_their_client_certificates(user: str, subresources: tuple[s
         request(csrs.KUBELET_CLIENT, "", pem=b"x", groups=["boot"]),
     ],
 )
-def test_other_requests_are_left_to_people(csr: Obj) -> None:
-    assert csrs.auto_approval(csr, allowed_to("selfnodeclient", "nodeclient"), NOW) is None
+async def test_other_requests_are_left_to_people(csr: Obj) -> None:
+    assert await csrs.auto_approval(csr, allowed_to("selfnodeclient", "nodeclient"), NOW) is None
 
 
 # --- cleaning

@@ -21,17 +21,17 @@ from karmada.kube.kinds.resource import Reader
 from karmada.kube.objects.base64url import b64url_decode
 from karmada.kube.objects.errors import Unauthorized
 from karmada.kube.server.auth import bootstrap_tokens
-from karmada.kube.server.auth.frontproxy import FrontProxy, remote_user
+from karmada.kube.server.auth.frontproxy import FRONT_PROXY_CLIENT, FrontProxy, remote_user
 from karmada.kube.server.auth.headers import Headers
 from karmada.kube.server.auth.identity import authenticated
 from karmada.kube.server.auth.jwt import TokenError
 from karmada.kube.server.auth.peer import PeerCertificates
-from karmada.kube.server.auth.pki import FRONT_PROXY_CLIENT
 from karmada.kube.server.auth.service_accounts import ServiceAccountTokens
 from karmada.kube.server.auth.user import ANONYMOUS, UNAUTHENTICATED, User
 
 WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
 UNKNOWN_TOKEN = "invalid bearer token"
+USUAL_PROXY = FrontProxy(allowed_names=(FRONT_PROXY_CLIENT,))
 ANONYMOUS_USER = User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))
 
 
@@ -95,7 +95,7 @@ class Authenticator:
         service_accounts: ServiceAccountTokens | None = None,
         static_tokens: Mapping[str, User] | None = None,
         audiences: Sequence[str] = (),
-        front_proxy_names: Sequence[str] = (FRONT_PROXY_CLIENT,),
+        front_proxy: FrontProxy = USUAL_PROXY,
         bootstrap: bool = True,
         anonymous: bool = True,
         sources: Sequence[TokenSource] = (),
@@ -103,8 +103,7 @@ class Authenticator:
         self._sources = tuple(sources)
         self._reader = reader
         self._now = now
-        proxies = FrontProxy(allowed_names=tuple(front_proxy_names))
-        self._certificates = CertificateCallers(peers, proxies, now) if peers is not None else None
+        self._certificates = CertificateCallers(peers, front_proxy, now) if peers is not None else None
         self._service_accounts = service_accounts
         self._static = dict(static_tokens or {})
         self._audiences = tuple(audiences)

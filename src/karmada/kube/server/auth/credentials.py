@@ -12,6 +12,7 @@ from pathlib import Path
 
 from karmada.kube.objects.clock import Clock
 from karmada.kube.runtime.logging import get_logger
+from karmada.kube.server.auth.frontproxy import FrontProxy, FrontProxyConfig
 from karmada.kube.server.auth.pki import Pki
 from karmada.kube.server.auth.serving import FILES_SECONDS, ServingTls, TlsConfig
 
@@ -20,8 +21,17 @@ log = get_logger("certificates")
 
 
 class Credentials:
-    def __init__(self, pki: Pki, config: TlsConfig, clock: Clock, changed: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        pki: Pki,
+        config: TlsConfig,
+        front_proxy: FrontProxyConfig,
+        clock: Clock,
+        changed: Callable[[], Awaitable[None]],
+    ) -> None:
         self._config = config
+        self._front_proxy = front_proxy
+        self._files = (*config.files, *front_proxy.files)
         self._clock = clock
         self._changed = changed
         self._tls = ServingTls(config.minimum)
@@ -30,13 +40,15 @@ class Credentials:
         """Authorities of users' certificates: the server's own, and those of --client-ca-file."""
         self.root_pem = b""
         """What clients verify this server by: its authority, and the serving certificate that was given to it."""
+        self.proxies = FrontProxy()
+        """The front proxies that may name users."""
         self._load(pki)
         self.context = self._tls.context
 
     async def follow(self) -> None:
         """For as long as the server runs."""
         while True:
-            await self._clock.sleep(FILES_SECONDS if self._config.files else RENEWAL_SECONDS)
+            await self._clock.sleep(FILES_SECONDS if self._files else RENEWAL_SECONDS)
             try:
                 if self.refresh():
                     await self._changed()
@@ -52,20 +64,29 @@ class Credentials:
         log.info("Certificates were reloaded")
         return True
 
+    @property
+    def front_proxy_client_files(self) -> tuple[Path, Path]:
+        """Certificate and key by which aggregated servers know this one."""
+        given = self._front_proxy
+        if given.cert_file is not None and given.key_file is not None:
+            return given.cert_file, given.key_file
+        return self.pki.front_proxy_client_files
+
     def _read(self) -> tuple[bytes, ...]:
-        return tuple(path.read_bytes() for path in self._config.files)
+        return tuple(path.read_bytes() for path in self._files)
 
     def _load(self, pki: Pki) -> None:
         config = self._config
         contents = self._read()
         added = _certificates(config.client_ca_file) if config.client_ca_file is not None else b""
         client_ca = b"\n".join(part for part in (pki.ca.cert_pem, added) if part)
+        proxies = self._front_proxy.trusted(pki.front_proxy_ca.cert_pem)
         serving = pki.serving_files
         if config.cert_file is not None and config.key_file is not None:
             serving = config.cert_file, config.key_file
-        self._tls.load(*serving, client_ca + b"\n" + pki.front_proxy_ca.cert_pem)
+        self._tls.load(*serving, client_ca + b"\n" + proxies.ca_pem)
         given = config.cert_file.read_bytes() if config.cert_file is not None else b""
-        self.client_ca_pem = client_ca
+        self.client_ca_pem, self.proxies = client_ca, proxies
         self.root_pem = b"\n".join(part for part in (pki.ca.cert_pem, given) if part)
         self.pki, self._contents = pki, contents
 

@@ -31,6 +31,7 @@ from karmada.kube.kinds.signing_requests import (
 )
 from karmada.kube.objects.times import parse_time
 from karmada.kube.objects.types import Obj
+from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.pki import BACKDATE, CertificateAuthority
 from karmada.kube.server.auth.rbac import Authorizer, AuthzAttributes
 from karmada.kube.server.auth.user import MASTERS, User
@@ -183,7 +184,7 @@ def requester(csr: Obj) -> User:
     )
 
 
-def auto_approval(csr: Obj, authorizer: Authorizer, now: float) -> Obj | None:
+async def auto_approval(csr: Obj, rights: Decides, now: float) -> Obj | None:
     """The Approved condition for a kubelet's client request whose sender may have it; None: leave it to people."""
     spec = csr.get("spec") or {}
     if spec.get("signerName") != KUBELET_CLIENT or conditions(csr) or is_issued(csr):
@@ -202,7 +203,7 @@ def auto_approval(csr: Obj, authorizer: Authorizer, now: float) -> Obj | None:
     )
     for recognised, subresource, message in recognisers:
         wanted = AuthzAttributes("create", GROUP, "*", "certificatesigningrequests", subresource)
-        if recognised and authorizer.authorize(user, wanted).allowed:
+        if recognised and (await rights.decide(user, wanted)).allowed:
             return condition(APPROVED, "AutoApproved", message, now)
     return None
 

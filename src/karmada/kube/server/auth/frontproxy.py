@@ -2,13 +2,15 @@
 
 As the front, `remote_headers` is what an aggregated request carries. As the backend, `remote_user` reads it; whether
 the connection may be believed is decided by the authenticator. `authentication_config` is the ConfigMap from which
-aggregated servers read the trusted authorities, and `FrontProxy.of` reads it there.
+aggregated servers read the trusted authorities, and `FrontProxy.of` reads it there. `FrontProxyConfig` is for servers
+whose proxies have certificates of another authority than the one in the data directory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import orjson
 
@@ -60,6 +62,43 @@ class FrontProxy:
 
 
 USUAL = FrontProxy()
+FRONT_PROXY_CLIENT = "front-proxy-client"
+"""The name in the certificate by which a server of ours vouches for users."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontProxyConfig:
+    """Certificates of front proxies in files; without them, those of the data directory are used."""
+
+    client_ca_file: Path | None = None
+    """The authority of proxies' certificates; the server's own stays trusted while its own certificate is used."""
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    """By which aggregated servers know this one."""
+    names: FrontProxy = USUAL
+    """Which names and headers count; its authority is not read."""
+
+    def __post_init__(self) -> None:
+        if (self.cert_file is None) is not (self.key_file is None):
+            raise ValueError("--proxy-client-cert-file and --proxy-client-key-file are needed together")
+        if self.cert_file is not None and self.client_ca_file is None:
+            raise ValueError(
+                "--proxy-client-cert-file needs --requestheader-client-ca-file: aggregated servers verify it by that"
+            )
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(path for path in (self.client_ca_file, self.cert_file, self.key_file) if path is not None)
+
+    def trusted(self, own_ca_pem: bytes) -> FrontProxy:
+        """The proxies that are trusted; OSError for a file that cannot be read."""
+        if self.client_ca_file is None:
+            return replace(self.names, ca_pem=own_ca_pem, allowed_names=(FRONT_PROXY_CLIENT,))
+        given, names = self.client_ca_file.read_bytes(), self.names.allowed_names
+        if self.cert_file is not None:
+            return replace(self.names, ca_pem=given)
+        names = (*names, FRONT_PROXY_CLIENT) if names and FRONT_PROXY_CLIENT not in names else names
+        return replace(self.names, ca_pem=given + b"\n" + own_ca_pem, allowed_names=names)
 
 
 def remote_user(headers: h.Headers, proxy: FrontProxy = USUAL) -> User | None:
@@ -81,10 +120,10 @@ def _first(headers: h.Headers, names: tuple[str, ...]) -> str:
     return next((value for name in names if (value := headers.get(name, ""))), "")
 
 
-def authentication_config(client_ca_pem: bytes, front_proxy_ca_pem: bytes, allowed_names: Sequence[str]) -> Obj:
+def authentication_config(client_ca_pem: bytes, proxy: FrontProxy) -> Obj:
     """ConfigMap kube-system/extension-apiserver-authentication."""
 
-    def array(*values: str) -> str:
+    def array(values: Sequence[str]) -> str:
         return orjson.dumps(values).decode()
 
     return {
@@ -93,11 +132,11 @@ def authentication_config(client_ca_pem: bytes, front_proxy_ca_pem: bytes, allow
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
         "data": {
             "client-ca-file": client_ca_pem.decode("ascii"),
-            "requestheader-allowed-names": array(*allowed_names),
-            "requestheader-client-ca-file": front_proxy_ca_pem.decode("ascii"),
-            "requestheader-extra-headers-prefix": array(h.REMOTE_EXTRA),
-            "requestheader-group-headers": array(h.REMOTE_GROUP),
-            "requestheader-uid-headers": array(h.REMOTE_UID),
-            "requestheader-username-headers": array(h.REMOTE_USER),
+            "requestheader-allowed-names": array(proxy.allowed_names),
+            "requestheader-client-ca-file": proxy.ca_pem.decode("ascii"),
+            "requestheader-extra-headers-prefix": array(proxy.extra_prefixes),
+            "requestheader-group-headers": array(proxy.group_headers),
+            "requestheader-uid-headers": array(proxy.uid_headers),
+            "requestheader-username-headers": array(proxy.user_headers),
         },
     }

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from karmada.kube.kinds.signing_requests import alternative_names, load_csr
 from karmada.kube.kinds.usages import extended_key_usage, key_usage
 from karmada.kube.server.auth.files import locked, private_directory, read_optional, write_private
+from karmada.kube.server.auth.frontproxy import FRONT_PROXY_CLIENT
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -40,7 +41,6 @@ BACKDATE = 300.0
 """Certificates are valid a little before they were made, for clocks that are behind."""
 
 ADMIN_USER = "system:admin"
-FRONT_PROXY_CLIENT = "front-proxy-client"
 SERVER_USAGES = ("digital signature", "key encipherment", "server auth")
 CLIENT_USAGES = ("digital signature", "key encipherment", "client auth")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")

@@ -1,5 +1,6 @@
 """The controllers that come with the API server, put together: what a bare control plane needs to be one.
 
+Besides those of an API server proper it runs those of a kube-controller-manager, unless one has a process of its own.
 A server with a store of its own runs them itself. Where several servers share a store, a lease says which of them does;
 the others have their informers ready and take over when it is lost.
 """
@@ -10,6 +11,7 @@ import asyncio
 import os
 import socket
 import uuid
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from karmada.kube.client.client import Client
@@ -20,22 +22,20 @@ from karmada.kube.runtime.manager import LeadershipLost, Manager
 from karmada.kube.runtime.periodic import Periodic
 from karmada.kube.runtime.waiting import cancel_and_wait
 from karmada.kube.server.addresses import claims
-from karmada.kube.server.controllers import expiry
-from karmada.kube.server.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner
-from karmada.kube.server.controllers.certificates import CertificateSigning
-from karmada.kube.server.controllers.cluster_roles import ClusterRoleAggregation
+from karmada.kube.server.controllers import cluster_controllers, expiry
+from karmada.kube.server.controllers.cluster_controllers import NAMESPACE_DEFAULTS, Needs
 from karmada.kube.server.controllers.definitions import DefaultDefinitions
-from karmada.kube.server.controllers.expiry import EventExpiry, TtlAfterFinished
+from karmada.kube.server.controllers.expiry import EventExpiry
 from karmada.kube.server.controllers.flow_schemas import SCHEMAS, FlowSchemaStatus
 from karmada.kube.server.controllers.garbage_collector import GarbageCollector
-from karmada.kube.server.controllers.namespaces import NamespaceController
-from karmada.kube.server.controllers.service_accounts import NamespaceDefaults, TokenSecrets
 from karmada.kube.server.crds.serving import CustomResourceDefinitionController
 
 if TYPE_CHECKING:
     from karmada.kube.server.app import ApiServer
 
 LEASE = ("kube-controller-manager", "kube-system")
+SERVER_LEASE = ("kube-apiserver", "kube-system")
+"""Where a kube-controller-manager has the other one: that of the controllers of an API server proper."""
 RETRY_SECONDS = 1.0
 log = get_logger("controllers")
 
@@ -69,7 +69,8 @@ class BuiltinControllers:
         identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
         while True:
             client = self._client("kube-controller-manager")
-            elector = LeaderElector(client, *LEASE, identity, clock=self._server.clock)
+            lease = LEASE if self._server.config.cluster_controllers else SERVER_LEASE
+            elector = LeaderElector(client, *lease, identity, clock=self._server.clock)
             self.manager = self._make(elector)
             try:
                 await self.manager.run()
@@ -87,40 +88,42 @@ class BuiltinControllers:
         return self._server.client(user_agent=name)
 
     def _make(self, elector: LeaderElector | None) -> Manager:
-        server, clock, client = self._server, self._server.clock, self._client
-        manager = Manager(client("kube-controller-manager"), clock=clock, elector=elector)
-        informers, shared, ca = manager.informers, manager.client, server.pki.ca
-        reconcilers: list[Reconciler] = [
-            CustomResourceDefinitionController(
-                client("kube-apiserver/customresourcedefinitions"), informers, server.registry, clock
-            ),
-            NamespaceController(
-                client("kube-controller-manager/namespace-controller"),
-                informers,
-                clock,
-                server.config.namespace_deletion_delay,
-            ),
-            TokenSecrets(shared, informers, server.issuer, server.credentials.root_pem),
-            CertificateSigning(shared, informers, ca, server.authorizer, clock),
-            BootstrapSigner(shared, informers, clock),
-            TokenCleaner(shared, informers, clock),
-            ClusterRoleAggregation(shared, informers),
-            TtlAfterFinished(shared, informers, clock),
-        ]
-        definitions = [obj for obj in server.more_defaults if obj["kind"] == "CustomResourceDefinition"]
-        if definitions:
-            reconcilers.append(DefaultDefinitions(shared, informers, definitions))
-        if server.registry.get(SCHEMAS) is not None:
-            reconcilers.append(FlowSchemaStatus(client("kube-apiserver"), informers, clock))
-        if server.config.namespace_defaults:
-            reconcilers.append(NamespaceDefaults(shared, informers, server.credentials.root_pem))
-        for reconciler in reconcilers:
-            manager.add(reconciler)
-        self.garbage_collector = GarbageCollector(client("garbage-collector"), clock)
-        manager.add_component(self.garbage_collector, needs_leader=True)
-        rounds = [Periodic("event-expiry", EventExpiry(shared, clock).sweep, expiry.SWEEP_SECONDS, clock)]
+        server, clock = self._server, self._server.clock
+        manager = Manager(self._client("kube-controller-manager"), clock=clock, elector=elector)
+        for part in (*self._of_the_server(manager), *self._of_the_cluster(manager)):
+            manager.add_part(part)
+            if isinstance(part, GarbageCollector):
+                self.garbage_collector = part
+        rounds = [Periodic("event-expiry", EventExpiry(manager.client, clock).sweep, expiry.SWEEP_SECONDS, clock)]
         if server.claims is not None:
             rounds.append(Periodic("claims", server.claims.sweep, claims.SWEEP_SECONDS, clock))
         for periodic in rounds:
             manager.add_component(periodic, needs_leader=True)
         return manager
+
+    def _of_the_server(self, manager: Manager) -> Iterator[Reconciler]:
+        server, informers = self._server, manager.informers
+        client = self._client("kube-apiserver/customresourcedefinitions")
+        yield CustomResourceDefinitionController(client, informers, server.registry, server.clock)
+        definitions = [obj for obj in server.more_defaults if obj["kind"] == "CustomResourceDefinition"]
+        if definitions:
+            yield DefaultDefinitions(manager.client, informers, definitions)
+        if server.registry.get(SCHEMAS) is not None:
+            yield FlowSchemaStatus(self._client("kube-apiserver"), informers, server.clock)
+
+    def _of_the_cluster(self, manager: Manager) -> list[cluster_controllers.Part]:
+        server = self._server
+        if not server.config.cluster_controllers:
+            return []
+        needs = Needs(
+            client=self._client,
+            informers=manager.informers,
+            clock=server.clock,
+            rights=server.authorizer,
+            namespace_deletion_delay=server.config.namespace_deletion_delay,
+            root_pem=server.credentials.root_pem,
+            issuer=server.issuer,
+            signer=server.pki.ca,
+        )
+        wanted = ("*",) if server.config.namespace_defaults else ("*", f"-{NAMESPACE_DEFAULTS}")
+        return cluster_controllers.made(needs, wanted)

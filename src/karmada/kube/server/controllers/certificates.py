@@ -12,46 +12,71 @@ from karmada.kube.runtime.controller import Done, Reconciler, Result, Watch, req
 from karmada.kube.runtime.informers import Informers
 from karmada.kube.runtime.keys import Key
 from karmada.kube.server.auth.csr import auto_approval, outlived, sign, signed
+from karmada.kube.server.auth.interface import Decides
 from karmada.kube.server.auth.pki import CertificateAuthority
-from karmada.kube.server.auth.rbac import Authorizer
 
 CSRS = GVR("certificates.k8s.io", "v1", "certificatesigningrequests")
 LOOK_AGAIN_SECONDS = 600.0
 
 
-class CertificateSigning(Reconciler):
-    name = "certificatesigningrequests"
+class RequestApproving(Reconciler):
+    name = "csrapproving"
+    watches = (Watch(CSRS),)
+
+    def __init__(self, client: Client, informers: Informers, rights: Decides, clock: Clock) -> None:
+        self._client = client
+        self._csrs = informers.of(CSRS)
+        self._rights = rights
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Result:
+        csr = self._csrs.get(key)
+        approval = None if csr is None else await auto_approval(csr, self._rights, self._clock.now())
+        if csr is not None and approval is not None:
+            await self._client.update(CSRS, copy_json(with_condition(csr, approval)), subresource="approval")
+        return Done
+
+
+class RequestSigning(Reconciler):
+    name = "csrsigning"
     watches = (Watch(CSRS),)
 
     def __init__(
-        self, client: Client, informers: Informers, ca: CertificateAuthority, authorizer: Authorizer, clock: Clock
+        self, client: Client, informers: Informers, ca: CertificateAuthority, clock: Clock, longest: int
     ) -> None:
+        """`longest`: seconds that a certificate is valid at most."""
+        self._longest = longest
         self._client = client
         self._csrs = informers.of(CSRS)
         self._ca = ca
-        self._authorizer = authorizer
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Result:
+        csr = self._csrs.get(key)
+        now = self._clock.now()
+        done = None if csr is None else signed(csr, sign(csr, self._ca, now, max_seconds=self._longest))
+        if done is not None:
+            await self._client.update_status(CSRS, copy_json(done))
+        return Done
+
+
+class RequestCleaning(Reconciler):
+    name = "csrcleaner"
+    watches = (Watch(CSRS),)
+
+    def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
+        self._client = client
+        self._csrs = informers.of(CSRS)
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Result:
         csr = self._csrs.get(key)
         if csr is None:
             return Done
-        now = self._clock.now()
-        if outlived(csr, now):
-            await self._delete(key.name)
-            return Done
-        approval = auto_approval(csr, self._authorizer, now)
-        if approval is not None:
-            await self._client.update(CSRS, copy_json(with_condition(csr, approval)), subresource="approval")
-            return Done
-        done = signed(csr, sign(csr, self._ca, now))
-        if done is not None:
-            await self._client.update_status(CSRS, copy_json(done))
-            return Done
-        return requeue(LOOK_AGAIN_SECONDS)
-
-    async def _delete(self, name: str) -> None:
+        if not outlived(csr, self._clock.now()):
+            return requeue(LOOK_AGAIN_SECONDS)
         try:
-            await self._client.delete(CSRS, name)
+            await self._client.delete(CSRS, key.name)
         except NotFound:
-            return
+            return Done
+        return Done
