@@ -21,11 +21,12 @@ from karmada.kube.server.app import ApiServer
 from karmada.kube.server.config import ServerConfig
 from karmada.kube.server.storage.etcd import EtcdStore, TlsFiles
 from karmada.kube.server.storage.etcd_connection import Connection, Unanswered
-from karmada.kube.server.storage.etcd_messages import TXN, Method
+from karmada.kube.server.storage.etcd_messages import PUT, TXN, Method, PutRequest
 from karmada.kube.server.storage.etcd_watch import answers_progress_in_order
 from karmada.kube.server.storage.interface import (
     Compacted,
     Event,
+    NewerFormat,
     Progress,
     RevisionConflict,
     Stored,
@@ -566,3 +567,19 @@ def test_other_stores_do_not_pay_for_grpc() -> None:
         "import karmada.kube.server.app; sys.exit('grpc' in sys.modules or 'google.protobuf' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+# Formats of other versions
+
+
+async def test_keys_in_a_format_of_a_later_version_are_refused_and_left_alone(store: EtcdStore) -> None:
+    await store.write("a", b"{}", expected=0)
+    later = EtcdStore(store.addresses, prefix=store.layout.prefix)
+    await later.open()
+    await later.close()
+    put = PutRequest(key=store.layout.raw("\0format"), value=b"7")
+    await store._connected().read(PUT, put)
+    refused = EtcdStore(store.addresses, prefix=store.layout.prefix)
+    with pytest.raises(NewerFormat, match=rf"under {store.layout.prefix} has format 7, .* formats up to 1\. Start the"):
+        await refused.open()
+    assert [item.key for item in (await store.range("")).items] == ["a"], "the format is not one of the keys"

@@ -13,6 +13,9 @@ that is checked against the history once more. A deletion leaves no stamp: if th
 unknown by whom, and the caller gets StoreUnavailable, as always when the time does not suffice to find out. A success
 is never guessed.
 
+A version whose keys or values earlier ones would misread writes its format beside them (`_FORMAT_KEY`); without it the
+format is 1. It is read with the first request of a store that is opened.
+
 A watch resumes on another member by itself. The latest revision, which every read needs, is read once for all
 concurrent requests.
 """
@@ -56,6 +59,7 @@ from karmada.kube.server.storage.interface import (
     Compacted,
     Event,
     FutureRevision,
+    NewerFormat,
     Page,
     Progress,
     RevisionConflict,
@@ -70,6 +74,8 @@ DEFAULT_PREFIX = "/registry-karmada/"
 TIMEOUT = 5.0
 _PAGE = 500
 _FIRST_KEY = "\1"  # behind the store's own keys
+FORMAT = 1
+_FORMAT_KEY = f"{INTERNAL}format"
 _HEARTBEAT_SECONDS = 2.0
 _SICK_HEARTBEAT_SECONDS = 0.5
 _STAMP_LENGTH = 25
@@ -151,12 +157,17 @@ class EtcdStore:
         self._connection = Connection(self.addresses, self.tls.read() if self.tls else None, timeout=self.timeout)
         deadline = asyncio.get_running_loop().time() + 3 * self.timeout
         try:
-            answer = await self._connection.read(RANGE, self._nothing(), deadline)
+            answer = await self._connection.read(RANGE, RangeRequest(key=self.layout.raw(_FORMAT_KEY)), deadline)
+            self._check_format(int(answer.kvs[0].value) if answer.kvs else FORMAT)
         except BaseException:
             await self._connection.close()
             raise
         self._saw(answer.header.revision)
         self._heart = asyncio.create_task(self._beat(self._connection), name="etcd heartbeat")
+
+    def _check_format(self, found: int) -> None:
+        if found > FORMAT:
+            raise NewerFormat(f"etcd {','.join(self.addresses)} under {self.layout.prefix}", found, FORMAT)
 
     async def close(self) -> None:
         if self._heart is not None:

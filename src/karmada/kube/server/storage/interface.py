@@ -80,6 +80,16 @@ class StoreDamaged(StoreUnavailable):
     """What is stored is not what was written, or part of it is missing; the message names it and the way out."""
 
 
+class NewerFormat(StoreUnavailable):
+    """The store is in a format of a later version: this one would misread it, so it writes and reads nothing."""
+
+    def __init__(self, where: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{where} has format {found}, of a later version of this program; this one knows formats up to {known}. "
+            "Start the version that wrote it, or move it away and restore a backup (docs/upgrading.md)"
+        )
+
+
 class StoreFull(StoreUnavailable):
     """There is no space: the write has not happened. SQLite accepts deletions and what leads to them, etcd its own."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from karmada.kube.server.storage.interface import Stored, StoreDamaged, StoreUnavailable, prefix_end
+from karmada.kube.server.storage.interface import NewerFormat, Stored, StoreDamaged, prefix_end
 
 FORMAT = 2
 WITHOUT_CHECKSUMS = 1
@@ -77,10 +77,10 @@ def prepare_schema(cursor: sqlite3.Cursor, path: Path) -> None:
 
 
 def format_of(cursor: sqlite3.Cursor, path: Path) -> int:
-    """0: there are no tables yet; StoreUnavailable for a format of a later program."""
+    """0: there are no tables yet."""
     version: int = cursor.execute("PRAGMA user_version").fetchone()[0]
     if version not in (0, WITHOUT_CHECKSUMS, FORMAT):
-        raise StoreUnavailable(f"{path} has format {version}; this program knows format {FORMAT}")
+        raise NewerFormat(str(path), version, FORMAT)
     return version
 
 
